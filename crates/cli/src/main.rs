@@ -1,0 +1,2 @@
+//! The `transom` command.
+fn main() {}
