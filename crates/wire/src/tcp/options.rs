@@ -1,0 +1,609 @@
+//! TCP options (RFC 9293 3.2 and the RFCs named at each).
+//!
+//! Two views of the same bytes. [`Options`] is what a TCP acts on: the known options as fields.
+//! [`OptionIter`] yields every option as sent, so that a list can be inspected or written back unchanged
+//! with [`emit_options`]. The rules for input:
+//!
+//! - An option length of 0, 1, or past the end makes everything after it meaningless: [`Error::BadOption`]
+//!   (RFC 9293 3.1, MUST-7 asks only that this does not crash; the stack decides between reset and discard).
+//! - A known kind with a length that is wrong for it is ignored, as [`TcpOption::Unknown`] (RFC 7413 4.1.1
+//!   demands this for fast open; for the rest it is the same reading as an unknown kind, MUST-6).
+//! - If a kind occurs twice the first counts: a middlebox that clamps the MSS rewrites the first one.
+//! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3 lets the
+//!   receiver of the option use 14).
+//! - What follows an end-of-list option is not looked at.
+
+use super::MAX_OPTIONS_LEN;
+use crate::{Error, Seq};
+use core::fmt;
+
+const END_OF_LIST: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+const USER_TIMEOUT: u8 = 28;
+const FAST_OPEN: u8 = 34;
+
+/// The known options of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Maximum segment size in bytes (RFC 9293 3.7.1); on SYN segments.
+    pub mss: Option<u16>,
+    /// Window scale shift as sent (RFC 7323 2.2); on SYN segments.
+    pub window_scale: Option<u8>,
+    /// SACK-permitted (RFC 2018 2); on SYN segments.
+    pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 3.2).
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks (RFC 2018 3), a DSACK block first if there is one (RFC 2883).
+    pub sack: SackBlocks,
+    /// User timeout (RFC 5482).
+    pub user_timeout: Option<UserTimeout>,
+    /// Fast open cookie or cookie request (RFC 7413 4.1.1); on SYN segments.
+    pub fast_open: Option<FastOpen>,
+}
+
+impl Options {
+    /// Reads the options between the fixed header and the payload.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for an option length of 0, 1, or past the end.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Options, Error> {
+        match *bytes {
+            [] => Ok(Options::default()),
+            // Nearly every segment of a connection with timestamps looks like this (RFC 7323 appendix A).
+            [NOP, NOP, TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] => Ok(Options {
+                timestamps: Some(Timestamps {
+                    value: u32::from_be_bytes([v0, v1, v2, v3]),
+                    echo: u32::from_be_bytes([e0, e1, e2, e3]),
+                }),
+                ..Options::default()
+            }),
+            _ => Options::parse_each(bytes),
+        }
+    }
+
+    fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
+        let mut options = Options::default();
+        while let Some((option, rest)) = split_option(bytes)? {
+            options.note(&option);
+            bytes = rest;
+        }
+        Ok(options)
+    }
+
+    /// Takes over an option unless one of its kind is there already.
+    fn note(&mut self, option: &TcpOption<'_>) {
+        match *option {
+            TcpOption::Nop | TcpOption::Unknown { .. } => {}
+            TcpOption::Mss(mss) => _ = self.mss.get_or_insert(mss),
+            TcpOption::WindowScale(shift) => _ = self.window_scale.get_or_insert(shift),
+            TcpOption::SackPermitted => self.sack_permitted = true,
+            TcpOption::Sack(blocks) if self.sack.is_empty() => self.sack = blocks,
+            TcpOption::Sack(_) => {}
+            TcpOption::Timestamps(stamps) => _ = self.timestamps.get_or_insert(stamps),
+            TcpOption::UserTimeout(timeout) => _ = self.user_timeout.get_or_insert(timeout),
+            TcpOption::FastOpen(cookie) => _ = self.fast_open.get_or_insert(cookie),
+        }
+    }
+
+    /// The bytes [`emit`](Self::emit) needs, a multiple of four; more than 40 do not fit a header.
+    #[inline]
+    pub fn encoded_len(&self) -> usize {
+        // Exhaustive, so that a new option cannot be forgotten here.
+        let Options {
+            mss,
+            window_scale,
+            sack_permitted,
+            timestamps,
+            sack,
+            user_timeout,
+            fast_open,
+        } = self;
+        let mut len = 0;
+        if mss.is_some() {
+            len += 4;
+        }
+        if timestamps.is_some() {
+            len += 12;
+        } else if *sack_permitted {
+            len += 4;
+        }
+        if window_scale.is_some() {
+            len += 4;
+        }
+        if !sack.is_empty() {
+            len += 4 + 8 * sack.len();
+        }
+        if user_timeout.is_some() {
+            len += 4;
+        }
+        if let Some(cookie) = fast_open {
+            len += (2 + cookie.as_slice().len()).next_multiple_of(4);
+        }
+        len
+    }
+
+    /// How many SACK blocks fit beside the other options: three with timestamps, four without.
+    pub fn sack_room(&self) -> usize {
+        let others = Options { sack: SackBlocks::new(), ..*self }.encoded_len();
+        (MAX_OPTIONS_LEN.saturating_sub(others + 4) / 8).min(SackBlocks::MAX)
+    }
+
+    /// Writes the options and returns their length in bytes, a multiple of four.
+    ///
+    /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open. NOPs in
+    /// front keep each option's value on a four-byte boundary (RFC 7323 appendix A); SACK-permitted
+    /// takes the place of the timestamps' NOPs when both are sent.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` is shorter than
+    /// [`encoded_len`](Self::encoded_len).
+    #[inline]
+    pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
+        let len = self.encoded_len();
+        if len > MAX_OPTIONS_LEN {
+            return Err(Error::TooLong);
+        }
+        let mut out = Writer(out.get_mut(..len).ok_or(Error::BufferTooSmall)?);
+        if let Some(mss) = self.mss {
+            let [m0, m1] = mss.to_be_bytes();
+            out.put([MSS, 4, m0, m1])?;
+        }
+        match (self.timestamps, self.sack_permitted) {
+            (Some(stamps), sack_permitted) => {
+                let filler = if sack_permitted { [SACK_PERMITTED, 2] } else { [NOP, NOP] };
+                out.put(filler)?;
+                out.put([TIMESTAMPS, 10])?;
+                out.put(stamps.value.to_be_bytes())?;
+                out.put(stamps.echo.to_be_bytes())?;
+            }
+            (None, true) => out.put([NOP, NOP, SACK_PERMITTED, 2])?,
+            (None, false) => {}
+        }
+        if let Some(shift) = self.window_scale {
+            out.put([NOP, WINDOW_SCALE, 3, shift])?;
+        }
+        if !self.sack.is_empty() {
+            out.put([NOP, NOP, SACK, self.sack.option_len()])?;
+            self.sack.write(&mut out)?;
+        }
+        if let Some(timeout) = self.user_timeout {
+            let [t0, t1] = timeout.field().to_be_bytes();
+            out.put([USER_TIMEOUT, 4, t0, t1])?;
+        }
+        if let Some(cookie) = self.fast_open {
+            let cookie = cookie.as_slice();
+            let option_len = 2 + cookie.len();
+            for _ in option_len..option_len.next_multiple_of(4) {
+                out.put([NOP])?;
+            }
+            out.put([FAST_OPEN, option_len as u8])?;
+            out.put_slice(cookie)?;
+        }
+        Ok(len)
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(mss) = self.mss {
+            write!(f, " mss {mss}")?;
+        }
+        if let Some(shift) = self.window_scale {
+            write!(f, " wscale {shift}")?;
+        }
+        if self.sack_permitted {
+            write!(f, " sack-permitted")?;
+        }
+        if let Some(Timestamps { value, echo }) = self.timestamps {
+            write!(f, " ts {value}/{echo}")?;
+        }
+        for SackBlock { left, right } in &self.sack {
+            write!(f, " sack {left}-{right}")?;
+        }
+        if let Some(timeout) = self.user_timeout {
+            write!(f, " user-timeout {}s", timeout.as_secs())?;
+        }
+        if let Some(cookie) = self.fast_open {
+            write!(f, " fast-open ")?;
+            for byte in cookie.as_slice() {
+                write!(f, "{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One option as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpOption<'a> {
+    /// No operation: padding between options.
+    Nop,
+    /// Maximum segment size in bytes (kind 2).
+    Mss(u16),
+    /// Window scale shift as sent (kind 3).
+    WindowScale(u8),
+    /// SACK-permitted (kind 4).
+    SackPermitted,
+    /// SACK blocks (kind 5).
+    Sack(SackBlocks),
+    /// Timestamps (kind 8).
+    Timestamps(Timestamps),
+    /// User timeout (kind 28).
+    UserTimeout(UserTimeout),
+    /// Fast open (kind 34).
+    FastOpen(FastOpen),
+    /// Any other kind, or a known kind with a length that is wrong for it.
+    Unknown {
+        /// The option's kind, neither 0 nor 1.
+        kind: u8,
+        /// What follows kind and length, at most 38 bytes.
+        data: &'a [u8],
+    },
+}
+
+impl<'a> TcpOption<'a> {
+    fn decode(kind: u8, data: &'a [u8]) -> TcpOption<'a> {
+        let known = match (kind, data) {
+            (MSS, &[m0, m1]) => Some(TcpOption::Mss(u16::from_be_bytes([m0, m1]))),
+            (WINDOW_SCALE, &[shift]) => Some(TcpOption::WindowScale(shift)),
+            (SACK_PERMITTED, &[]) => Some(TcpOption::SackPermitted),
+            (SACK, _) => SackBlocks::decode(data).map(TcpOption::Sack),
+            (TIMESTAMPS, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
+                let value = u32::from_be_bytes([v0, v1, v2, v3]);
+                let echo = u32::from_be_bytes([e0, e1, e2, e3]);
+                Some(TcpOption::Timestamps(Timestamps { value, echo }))
+            }
+            (USER_TIMEOUT, &[t0, t1]) => {
+                let field = u16::from_be_bytes([t0, t1]);
+                Some(TcpOption::UserTimeout(UserTimeout::from_field(field)))
+            }
+            (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
+            _ => None,
+        };
+        known.unwrap_or(TcpOption::Unknown { kind, data })
+    }
+
+    /// Writes the option at `out` without any alignment.
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), Error> {
+        match self {
+            TcpOption::Nop => out.put([NOP]),
+            TcpOption::Mss(mss) => {
+                out.put([MSS, 4])?;
+                out.put(mss.to_be_bytes())
+            }
+            TcpOption::WindowScale(shift) => out.put([WINDOW_SCALE, 3, *shift]),
+            TcpOption::SackPermitted => out.put([SACK_PERMITTED, 2]),
+            TcpOption::Sack(blocks) => {
+                out.put([SACK, blocks.option_len()])?;
+                blocks.write(out)
+            }
+            TcpOption::Timestamps(stamps) => {
+                out.put([TIMESTAMPS, 10])?;
+                out.put(stamps.value.to_be_bytes())?;
+                out.put(stamps.echo.to_be_bytes())
+            }
+            TcpOption::UserTimeout(timeout) => {
+                out.put([USER_TIMEOUT, 4])?;
+                out.put(timeout.field().to_be_bytes())
+            }
+            TcpOption::FastOpen(cookie) => {
+                let cookie = cookie.as_slice();
+                out.put([FAST_OPEN, 2 + cookie.len() as u8])?;
+                out.put_slice(cookie)
+            }
+            // Kinds 0 and 1 have no length byte: written as asked they would read back as something else.
+            TcpOption::Unknown { kind: END_OF_LIST | NOP, .. } => Err(Error::BadOption),
+            TcpOption::Unknown { kind, data } => {
+                let len = u8::try_from(data.len() + 2).map_err(|_| Error::TooLong)?;
+                out.put([*kind, len])?;
+                out.put_slice(data)
+            }
+        }
+    }
+}
+
+/// Takes the first option off `bytes`: `None` at the end of the list.
+#[inline]
+fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
+    match *bytes {
+        [] | [END_OF_LIST, ..] => Ok(None),
+        [NOP, ref rest @ ..] => Ok(Some((TcpOption::Nop, rest))),
+        [_] => Err(Error::BadOption),
+        [kind, len, ref rest @ ..] => {
+            // A length of 0 or 1 would not even cover itself.
+            let data_len = usize::from(len).checked_sub(2).ok_or(Error::BadOption)?;
+            let (data, rest) = rest.split_at_checked(data_len).ok_or(Error::BadOption)?;
+            Ok(Some((TcpOption::decode(kind, data), rest)))
+        }
+    }
+}
+
+/// The options of a header, in the order sent.
+///
+/// The iteration ends at the end of the bytes, at an end-of-list option, or at an option of illegal length
+/// (which [`TcpPacket::parse`](super::TcpPacket::parse) has already excluded for a packet's own options).
+#[derive(Clone, Debug)]
+pub struct OptionIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> OptionIter<'a> {
+    /// Iterates over options in wire format.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        OptionIter { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for OptionIter<'a> {
+    type Item = TcpOption<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<TcpOption<'a>> {
+        match split_option(self.rest) {
+            Ok(Some((option, rest))) => {
+                self.rest = rest;
+                Some(option)
+            }
+            Ok(None) | Err(_) => {
+                self.rest = &[];
+                None
+            }
+        }
+    }
+}
+
+impl core::iter::FusedIterator for OptionIter<'_> {}
+
+/// Writes options one after the other and pads them with zeros (end of list) to a multiple of four bytes.
+///
+/// Returns the length with padding. Nothing is added for alignment: a list read by [`OptionIter`] is
+/// written back byte for byte, provided its own padding was zeros.
+///
+/// # Errors
+/// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` has no room for the options,
+/// [`Error::BadOption`] for a [`TcpOption::Unknown`] of kind 0 or 1.
+pub fn emit_options<'a>(
+    out: &mut [u8],
+    options: impl IntoIterator<Item = TcpOption<'a>>,
+) -> Result<usize, Error> {
+    let mut buffer = [0; MAX_OPTIONS_LEN];
+    let mut writer = Writer(&mut buffer);
+    for option in options {
+        option.write(&mut writer).map_err(|error| match error {
+            Error::BufferTooSmall => Error::TooLong,
+            other => other,
+        })?;
+    }
+    let len = (MAX_OPTIONS_LEN - writer.0.len()).next_multiple_of(4);
+    let encoded = buffer.get(..len).ok_or(Error::TooLong)?;
+    out.get_mut(..len).ok_or(Error::BufferTooSmall)?.copy_from_slice(encoded);
+    Ok(len)
+}
+
+/// The part of an output buffer that is still to be written.
+struct Writer<'a>(&'a mut [u8]);
+
+impl Writer<'_> {
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) -> Result<(), Error> {
+        let out = core::mem::take(&mut self.0);
+        let (head, rest) = out.split_first_chunk_mut::<N>().ok_or(Error::BufferTooSmall)?;
+        *head = bytes;
+        self.0 = rest;
+        Ok(())
+    }
+
+    fn put_slice(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let out = core::mem::take(&mut self.0);
+        let (head, rest) = out.split_at_mut_checked(bytes.len()).ok_or(Error::BufferTooSmall)?;
+        head.copy_from_slice(bytes);
+        self.0 = rest;
+        Ok(())
+    }
+}
+
+/// The timestamps option (RFC 7323 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Timestamps {
+    /// TSval: the sender's timestamp clock.
+    pub value: u32,
+    /// TSecr: the peer's timestamp being echoed; significant with [`Flags::ACK`](super::Flags::ACK).
+    pub echo: u32,
+}
+
+/// A range of octets that has arrived out of order (RFC 2018 3).
+///
+/// Nothing is checked on reception: `left` may come after `right` in what a hostile peer sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct SackBlock {
+    /// The first sequence number of the block.
+    pub left: Seq,
+    /// The sequence number just after the block.
+    pub right: Seq,
+}
+
+/// Up to four SACK blocks in the order sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct SackBlocks {
+    // Blocks beyond `len` stay at their default, so that the derived comparison is right.
+    blocks: [SackBlock; SackBlocks::MAX],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// The most blocks that fit 40 bytes of options.
+    pub const MAX: usize = 4;
+
+    /// No blocks.
+    #[inline]
+    pub fn new() -> Self {
+        SackBlocks::default()
+    }
+
+    /// Adds a block at the end; `false` if there are [`MAX`](Self::MAX) already.
+    #[inline]
+    pub fn push(&mut self, block: SackBlock) -> bool {
+        match self.blocks.get_mut(usize::from(self.len)) {
+            Some(place) => {
+                *place = block;
+                self.len += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The blocks in order.
+    #[inline]
+    pub fn as_slice(&self) -> &[SackBlock] {
+        self.blocks.get(..self.len()).unwrap_or_default()
+    }
+
+    /// The blocks in order.
+    #[inline]
+    pub fn iter(&self) -> core::slice::Iter<'_, SackBlock> {
+        self.as_slice().iter()
+    }
+
+    /// The number of blocks.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are no blocks.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The option's length byte.
+    fn option_len(&self) -> u8 {
+        2 + 8 * self.len
+    }
+
+    /// Reads one to four whole blocks; any other length is not a SACK option.
+    fn decode(data: &[u8]) -> Option<SackBlocks> {
+        let (chunks, rest) = data.as_chunks::<8>();
+        if chunks.is_empty() || !rest.is_empty() {
+            return None;
+        }
+        let mut blocks = SackBlocks::new();
+        for &[l0, l1, l2, l3, r0, r1, r2, r3] in chunks {
+            let left = Seq::new(u32::from_be_bytes([l0, l1, l2, l3]));
+            let right = Seq::new(u32::from_be_bytes([r0, r1, r2, r3]));
+            if !blocks.push(SackBlock { left, right }) {
+                return None;
+            }
+        }
+        Some(blocks)
+    }
+
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), Error> {
+        for block in self {
+            out.put(block.left.get().to_be_bytes())?;
+            out.put(block.right.get().to_be_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> IntoIterator for &'a SackBlocks {
+    type Item = &'a SackBlock;
+    type IntoIter = core::slice::Iter<'a, SackBlock>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The user timeout option (RFC 5482 3): how long the sender keeps unacknowledged data before it aborts.
+///
+/// Zero is kept as sent; RFC 5482 3 forbids sending it and has receivers ignore it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UserTimeout {
+    in_minutes: bool,
+    value: u16,
+}
+
+impl UserTimeout {
+    const GRANULARITY: u16 = 0x8000;
+    const MAX_VALUE: u16 = 0x7fff;
+
+    /// The shortest timeout the option can express that is at least `seconds`: in seconds up to 32,767 of them, in
+    /// minutes above, at most 32,767 minutes (22 days).
+    pub const fn from_secs(seconds: u32) -> Self {
+        if seconds <= Self::MAX_VALUE as u32 {
+            UserTimeout { in_minutes: false, value: seconds as u16 }
+        } else {
+            let minutes = seconds.div_ceil(60);
+            let most = Self::MAX_VALUE as u32;
+            let value = if minutes < most { minutes } else { most };
+            UserTimeout { in_minutes: true, value: value as u16 }
+        }
+    }
+
+    /// The timeout in seconds.
+    pub const fn as_secs(self) -> u32 {
+        if self.in_minutes { self.value as u32 * 60 } else { self.value as u32 }
+    }
+
+    /// Whether the value travels in minutes (the granularity bit) and not in seconds.
+    pub const fn in_minutes(self) -> bool {
+        self.in_minutes
+    }
+
+    /// The option's 16 bits: granularity, then 15 bits of value.
+    const fn field(self) -> u16 {
+        (if self.in_minutes { Self::GRANULARITY } else { 0 }) | self.value
+    }
+
+    const fn from_field(field: u16) -> Self {
+        UserTimeout { in_minutes: field & Self::GRANULARITY != 0, value: field & Self::MAX_VALUE }
+    }
+}
+
+/// The fast open option (RFC 7413 4.1.1): a cookie, or the request for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FastOpen {
+    // Bytes beyond `len` stay zero, so that the derived comparison is right.
+    cookie: [u8; FastOpen::MAX_COOKIE_LEN],
+    len: u8,
+}
+
+impl FastOpen {
+    /// The longest cookie in bytes.
+    pub const MAX_COOKIE_LEN: usize = 16;
+
+    /// The request for a cookie: an option without one.
+    pub const REQUEST: FastOpen = FastOpen { cookie: [0; Self::MAX_COOKIE_LEN], len: 0 };
+
+    /// A cookie of 4 to 16 bytes and even length, or the request for one if it is empty; `None` for any other length.
+    pub fn new(cookie: &[u8]) -> Option<Self> {
+        let len = cookie.len();
+        if len != 0 && (len < 4 || len % 2 == 1) {
+            return None;
+        }
+        let mut option = Self::REQUEST;
+        option.cookie.get_mut(..len)?.copy_from_slice(cookie);
+        option.len = u8::try_from(len).ok()?;
+        Some(option)
+    }
+
+    /// Whether this asks for a cookie.
+    pub const fn is_request(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The cookie's bytes; none for a request.
+    pub fn as_slice(&self) -> &[u8] {
+        self.cookie.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,373 @@
+//! The TCP header against vectors written by hand from the RFCs, and round trips of arbitrary ones.
+
+use super::*;
+use proptest::prelude::*;
+use std::vec;
+use std::vec::Vec;
+
+/// A SYN as a common kernel sends it: MSS 1460, SACK-permitted, timestamps, window scale 7.
+const SYN: [u8; 40] = [
+    0xc0, 0x00, 0x00, 0x50, // ports 49152, 80
+    0xff, 0xff, 0xff, 0xfe, // sequence number 2^32 - 2
+    0x00, 0x00, 0x00, 0x00, // no acknowledgement
+    0xa0, 0x02, 0xfa, 0xf0, // ten words, SYN, window 64240
+    0x12, 0x34, 0x00, 0x00, // checksum, urgent pointer
+    0x02, 0x04, 0x05, 0xb4, // MSS 1460
+    0x04, 0x02, 0x08, 0x0a, // SACK-permitted; timestamps
+    0x01, 0x02, 0x03, 0x04, // value
+    0x00, 0x00, 0x00, 0x00, // echo
+    0x01, 0x03, 0x03, 0x07, // NOP, window scale 7
+];
+
+fn syn_header() -> TcpHeader {
+    TcpHeader {
+        src_port: 49152,
+        dst_port: 80,
+        seq: Seq::new(0xffff_fffe),
+        flags: Flags::SYN,
+        window: 64240,
+        options: Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 0x0102_0304, echo: 0 }),
+            ..Options::default()
+        },
+        ..TcpHeader::default()
+    }
+}
+
+#[test]
+fn a_syn_is_read() {
+    let packet = TcpPacket::parse(&SYN).unwrap();
+    assert_eq!(*packet.header(), syn_header());
+    assert_eq!(packet.checksum(), 0x1234);
+    assert_eq!(packet.header_len(), 40);
+    assert_eq!(packet.raw_options(), &SYN[20..]);
+    assert!(packet.payload().is_empty());
+    assert_eq!(packet.segment_len(), 1);
+}
+
+#[test]
+fn a_syn_is_written_as_common_stacks_do() {
+    let mut out = [0xee; 64];
+    assert_eq!(syn_header().emit(&mut out), Ok(40));
+    let mut expected = SYN;
+    expected[16..18].fill(0);
+    assert_eq!(out[..40], expected);
+    assert_eq!(out[40..], [0xee; 24]);
+}
+
+#[test]
+fn every_flag_has_its_bit() {
+    let names = [
+        (0x0001, Flags::FIN),
+        (0x0002, Flags::SYN),
+        (0x0004, Flags::RST),
+        (0x0008, Flags::PSH),
+        (0x0010, Flags::ACK),
+        (0x0020, Flags::URG),
+        (0x0040, Flags::ECE),
+        (0x0080, Flags::CWR),
+        (0x0100, Flags::AE),
+    ];
+    for (bit, flag) in names {
+        let mut bytes = [0; 20];
+        bytes[12..14].copy_from_slice(&(0x5000u16 | bit).to_be_bytes());
+        assert_eq!(TcpPacket::parse(&bytes).unwrap().header().flags, flag);
+        let mut out = [0; 20];
+        TcpHeader { flags: flag, ..TcpHeader::default() }.emit(&mut out).unwrap();
+        assert_eq!(out, bytes);
+    }
+}
+
+#[test]
+fn reserved_bits_are_ignored_and_not_sent() {
+    let mut bytes = [0; 20];
+    bytes[12] = 0x5e;
+    assert_eq!(TcpPacket::parse(&bytes).unwrap().header().flags, Flags::empty());
+    let mut out = [0; 20];
+    let flags = Flags::from_bits_retain(0xffff);
+    TcpHeader { flags, ..TcpHeader::default() }.emit(&mut out).unwrap();
+    assert_eq!(out[12..14], [0x51, 0xff]);
+}
+
+#[test]
+fn lengths_that_lie_are_errors() {
+    assert_eq!(TcpPacket::parse(&[]).unwrap_err(), Error::Truncated);
+    assert_eq!(TcpPacket::parse(&SYN[..19]).unwrap_err(), Error::Truncated);
+    assert_eq!(TcpPacket::parse(&SYN[..39]).unwrap_err(), Error::Truncated);
+    let mut short_offset = SYN;
+    short_offset[12] = 0x40;
+    assert_eq!(TcpPacket::parse(&short_offset).unwrap_err(), Error::BadHeaderLength);
+    let mut long_offset = SYN;
+    long_offset[12] = 0xb0;
+    assert_eq!(TcpPacket::parse(&long_offset).unwrap_err(), Error::Truncated);
+}
+
+#[test]
+fn illegal_option_lengths_are_errors() {
+    // RFC 9293 MUST-7: zero, one, past the end; and a kind without its length byte.
+    for options in [[2, 0, 0, 0], [2, 1, 0, 0], [2, 5, 0, 0], [1, 1, 1, 2], [200, 255, 0, 0]] {
+        assert_eq!(Options::parse(&options).unwrap_err(), Error::BadOption);
+        let mut bytes = [0; 24];
+        bytes[12] = 0x60;
+        bytes[20..].copy_from_slice(&options);
+        assert_eq!(TcpPacket::parse(&bytes).unwrap_err(), Error::BadOption);
+        assert!(OptionIter::new(&options).all(|option| option == TcpOption::Nop));
+    }
+}
+
+#[test]
+fn a_known_kind_of_wrong_length_is_unknown_and_kept() {
+    let bytes = [2, 3, 9, 3, 2, 4, 3, 7, 8, 4, 1, 2, 5, 2, 34, 5, 1, 2, 3, 1];
+    let expected = [
+        TcpOption::Unknown { kind: 2, data: &[9] },
+        TcpOption::Unknown { kind: 3, data: &[] },
+        TcpOption::Unknown { kind: 4, data: &[7] },
+        TcpOption::Unknown { kind: 8, data: &[1, 2] },
+        TcpOption::Unknown { kind: 5, data: &[] },
+        TcpOption::Unknown { kind: 34, data: &[1, 2, 3] },
+        TcpOption::Nop,
+    ];
+    assert_eq!(OptionIter::new(&bytes).collect::<Vec<_>>(), expected);
+    assert_eq!(Options::parse(&bytes), Ok(Options::default()));
+    let mut out = [0xee; 40];
+    assert_eq!(emit_options(&mut out, expected), Ok(20));
+    assert_eq!(out[..20], bytes);
+}
+
+#[test]
+fn the_first_of_two_counts() {
+    let bytes = [2, 4, 0, 100, 2, 4, 0, 200, 3, 3, 1, 3, 3, 2];
+    let options = Options::parse(&bytes).unwrap();
+    assert_eq!((options.mss, options.window_scale), (Some(100), Some(1)));
+}
+
+#[test]
+fn nothing_after_the_end_of_the_list_counts() {
+    let bytes = [3, 3, 2, 0, 2, 0, 2, 1];
+    assert_eq!(Options::parse(&bytes), Ok(Options { window_scale: Some(2), ..Options::default() }));
+    assert_eq!(OptionIter::new(&bytes).count(), 1);
+}
+
+#[test]
+fn strange_values_are_kept_as_sent() {
+    let options = Options::parse(&[2, 4, 0, 0, 1, 3, 3, 255]).unwrap();
+    assert_eq!((options.mss, options.window_scale), (Some(0), Some(255)));
+}
+
+#[test]
+fn the_usual_timestamps_layout_and_any_other_read_alike() {
+    let stamps = Timestamps { value: 0x8765_4321, echo: 0x0abc_def0 };
+    let expected = Options { timestamps: Some(stamps), ..Options::default() };
+    let option = [8, 10, 0x87, 0x65, 0x43, 0x21, 0x0a, 0xbc, 0xde, 0xf0];
+    let usual = [&[1, 1][..], &option].concat();
+    let trailing = [&option[..], &[1, 1]].concat();
+    let ended = [&option[..], &[0, 0]].concat();
+    for bytes in [&usual, &trailing, &ended] {
+        assert_eq!(Options::parse(bytes), Ok(expected));
+    }
+    let mut out = [0; 40];
+    assert_eq!(expected.emit(&mut out), Ok(12));
+    assert_eq!(out[..12], usual);
+}
+
+#[test]
+fn sack_blocks_are_read_and_written() {
+    // RFC 2018 4, case 2: the first of eight segments is lost, the last ack says 5000 and 5500–9000.
+    let bytes = [1, 1, 5, 10, 0, 0, 0x15, 0x7c, 0, 0, 0x23, 0x28];
+    let options = Options::parse(&bytes).unwrap();
+    let block = SackBlock { left: Seq::new(5500), right: Seq::new(9000) };
+    assert_eq!(options.sack.as_slice(), [block]);
+    let mut out = [0; 12];
+    assert_eq!(options.emit(&mut out), Ok(12));
+    assert_eq!(out, bytes);
+}
+
+#[test]
+fn four_sack_blocks_fit_alone_and_three_beside_timestamps() {
+    let mut sack = SackBlocks::new();
+    for n in 0..4 {
+        assert!(sack.push(SackBlock { left: Seq::new(n), right: Seq::new(n + 1) }));
+    }
+    assert!(!sack.push(SackBlock::default()));
+    let mut out = [0; 60];
+    let mut header =
+        TcpHeader { options: Options { sack, ..Options::default() }, ..Default::default() };
+    assert_eq!(header.options.sack_room(), 4);
+    assert_eq!(header.emit(&mut out), Ok(56));
+    assert_eq!(TcpPacket::parse(&out[..56]).unwrap().header().options.sack, sack);
+    header.options.timestamps = Some(Timestamps::default());
+    assert_eq!(header.options.sack_room(), 3);
+    assert_eq!(header.header_len(), 68);
+    assert_eq!(header.emit(&mut [0; 80]), Err(Error::TooLong));
+}
+
+#[test]
+fn a_short_output_buffer_is_an_error() {
+    for len in 0..40 {
+        assert_eq!(syn_header().emit(&mut vec![0; len]), Err(Error::BufferTooSmall));
+    }
+}
+
+#[test]
+fn user_timeout_has_a_granularity_bit() {
+    // RFC 5482 3.1: kind 28, length 4, G, 15 bits.
+    let minutes = Options::parse(&[28, 4, 0x80, 10]).unwrap().user_timeout.unwrap();
+    assert_eq!((minutes.as_secs(), minutes.in_minutes()), (600, true));
+    let seconds = Options::parse(&[28, 4, 0x00, 10]).unwrap().user_timeout.unwrap();
+    assert_eq!((seconds.as_secs(), seconds.in_minutes()), (10, false));
+    assert_eq!(UserTimeout::from_secs(10), seconds);
+    assert_eq!(UserTimeout::from_secs(32_767).as_secs(), 32_767);
+    assert_eq!(UserTimeout::from_secs(32_768).as_secs(), 547 * 60);
+    assert_eq!(UserTimeout::from_secs(u32::MAX).as_secs(), 32_767 * 60);
+}
+
+#[test]
+fn fast_open_cookies_have_the_lengths_of_rfc_7413() {
+    assert!(FastOpen::new(&[]).unwrap().is_request());
+    for len in [1, 2, 3, 5, 7, 15, 17, 18] {
+        assert_eq!(FastOpen::new(&vec![1; len]), None, "{len}");
+    }
+    for len in [4, 6, 8, 16] {
+        assert_eq!(FastOpen::new(&vec![1; len]).unwrap().as_slice(), vec![1; len]);
+    }
+    let cookie = FastOpen::new(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    let options = Options { fast_open: Some(cookie), ..Options::default() };
+    let mut out = [0; 12];
+    assert_eq!(options.emit(&mut out), Ok(12));
+    assert_eq!(out, [1, 1, 34, 10, 1, 2, 3, 4, 5, 6, 7, 8]);
+    // The experimental kind 254 (RFC 6994) is not interpreted.
+    let experimental = [254, 4, 0xf9, 0x89];
+    let data = &experimental[2..];
+    assert_eq!(OptionIter::new(&experimental).next(), Some(TcpOption::Unknown { kind: 254, data }));
+}
+
+#[test]
+fn option_lists_that_cannot_be_written_are_refused() {
+    let mut out = [0; 40];
+    for kind in [0, 1] {
+        let option = TcpOption::Unknown { kind, data: &[] };
+        assert_eq!(emit_options(&mut out, [option]), Err(Error::BadOption));
+    }
+    assert_eq!(emit_options(&mut out, [TcpOption::Nop; 41]), Err(Error::TooLong));
+    assert_eq!(emit_options(&mut out, [TcpOption::Nop; 40]), Ok(40));
+    let long = [TcpOption::Unknown { kind: 99, data: &[0; 300] }];
+    assert_eq!(emit_options(&mut out, long), Err(Error::TooLong));
+    assert_eq!(emit_options(&mut out[..3], [TcpOption::Nop]), Err(Error::BufferTooSmall));
+    assert_eq!(emit_options(&mut out, [TcpOption::Nop]), Ok(4));
+    assert_eq!(out[..4], [1, 0, 0, 0]);
+}
+
+#[test]
+fn an_icmp_error_quotes_ports_and_sequence_number() {
+    let quoted = QuotedTcp::parse(&SYN[..8]).unwrap();
+    let expected = QuotedTcp { src_port: 49152, dst_port: 80, seq: Seq::new(0xffff_fffe) };
+    assert_eq!(quoted, expected);
+    assert_eq!(QuotedTcp::parse(&SYN[..7]), Err(Error::Truncated));
+}
+
+#[test]
+fn a_header_prints_as_one_line() {
+    assert_eq!(
+        std::format!("{}", syn_header()),
+        "49152 > 80 [SYN] seq 4294967294 win 64240 mss 1460 wscale 7 sack-permitted ts 16909060/0"
+    );
+}
+
+fn arbitrary_options() -> impl Strategy<Value = Options> {
+    let stamps = any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo });
+    let block = any::<(u32, u32)>()
+        .prop_map(|(left, right)| SackBlock { left: Seq::new(left), right: Seq::new(right) });
+    let sack = prop::collection::vec(block, 0..=4).prop_map(|list| {
+        let mut blocks = SackBlocks::new();
+        assert!(list.into_iter().all(|block| blocks.push(block)));
+        blocks
+    });
+    let timeout = any::<u32>().prop_map(UserTimeout::from_secs);
+    let cookie = prop::sample::select(vec![0usize, 4, 6, 8, 10, 12, 14, 16])
+        .prop_flat_map(|len| prop::collection::vec(any::<u8>(), len))
+        .prop_map(|bytes| FastOpen::new(&bytes).unwrap());
+    (
+        any::<Option<u16>>(),
+        any::<Option<u8>>(),
+        any::<bool>(),
+        prop::option::of(stamps),
+        sack,
+        prop::option::of(timeout),
+        prop::option::of(cookie),
+    )
+        .prop_map(
+            |(mss, window_scale, sack_permitted, timestamps, sack, user_timeout, fast_open)| {
+                Options {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    sack,
+                    user_timeout,
+                    fast_open,
+                }
+            },
+        )
+}
+
+fn arbitrary_header() -> impl Strategy<Value = TcpHeader> {
+    (any::<(u16, u16, u32, u32, u16, u16)>(), 0u16..512, arbitrary_options()).prop_map(
+        |((src_port, dst_port, seq, ack, window, urgent), flags, options)| TcpHeader {
+            src_port,
+            dst_port,
+            seq: Seq::new(seq),
+            ack: Seq::new(ack),
+            flags: Flags::from_bits_truncate(flags),
+            window,
+            urgent,
+            options,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(header in arbitrary_header(), payload: Vec<u8>) {
+        let mut bytes = vec![0xee; 200];
+        match header.emit(&mut bytes) {
+            Ok(len) => {
+                prop_assert_eq!(len, header.header_len());
+                prop_assert!(len.is_multiple_of(4) && len <= MAX_HEADER_LEN);
+                prop_assert!(bytes[len..].iter().all(|&byte| byte == 0xee));
+                bytes.truncate(len);
+                bytes.extend(&payload);
+                let packet = TcpPacket::parse(&bytes).unwrap();
+                prop_assert_eq!(packet.header(), &header);
+                prop_assert_eq!(packet.header_len(), len);
+                prop_assert_eq!(packet.payload(), &payload[..]);
+            }
+            Err(error) => {
+                prop_assert_eq!(error, Error::TooLong);
+                prop_assert!(header.header_len() > MAX_HEADER_LEN);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        if let Ok(packet) = TcpPacket::parse(&bytes) {
+            prop_assert_eq!(packet.header_len() + packet.payload().len(), bytes.len());
+            // Written back option by option and read again, the same options come out.
+            let mut out = [0; 60];
+            let len = packet.header().emit_with_options(packet.options(), &mut out).unwrap();
+            let again = TcpPacket::parse(&out[..len]).unwrap();
+            prop_assert_eq!(again.header(), packet.header());
+            prop_assert!(again.options().eq(packet.options()));
+        }
+    }
+
+    #[test]
+    fn arbitrary_options_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..=40)) {
+        let count = OptionIter::new(&bytes).count();
+        prop_assert!(count <= bytes.len());
+        _ = Options::parse(&bytes);
+    }
+}
