@@ -1,0 +1,96 @@
+//! Delayed acknowledgements (RFC 1122 section 4.2.3.2, RFC 5681 section 4.2).
+//!
+//! An acknowledgement at least for every second full-sized segment, at once when a segment is out of order or fills
+//! a gap, and never later than the delay (at most 500 ms; 40 ms here). The first segments of a connection are
+//! acknowledged at once, so that the peer's slow start is not held up by a timer.
+
+use super::{AckDecision, AckPolicy, Arrival};
+use crate::time::Duration;
+
+/// Arrivals acknowledged at once at the start.
+const QUICK_AT_START: u32 = 16;
+
+/// The policy of RFC 5681 section 4.2.
+#[derive(Clone, Debug)]
+pub struct DelayedAck {
+    delay: Duration,
+    unacknowledged: u64,
+    quick: u32,
+}
+
+impl DelayedAck {
+    /// A policy that waits at most `delay`; anything above half a second becomes half a second.
+    pub fn new(delay: Duration) -> Self {
+        DelayedAck {
+            delay: delay.min(Duration::from_millis(500)),
+            unacknowledged: 0,
+            quick: QUICK_AT_START,
+        }
+    }
+}
+
+impl Default for DelayedAck {
+    fn default() -> Self {
+        DelayedAck::new(Duration::from_millis(40))
+    }
+}
+
+impl AckPolicy for DelayedAck {
+    fn name(&self) -> &'static str {
+        "delayed"
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
+        self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
+        if self.quick > 0 {
+            self.quick -= 1;
+            return AckDecision::Now;
+        }
+        if !arrival.in_order || arrival.fin || self.unacknowledged >= 2 * arrival.segment {
+            return AckDecision::Now;
+        }
+        AckDecision::By(arrival.now + self.delay)
+    }
+
+    fn on_ack_sent(&mut self) {
+        self.unacknowledged = 0;
+    }
+
+    fn max_delay(&self) -> Duration {
+        self.delay
+    }
+
+    fn quick(&mut self, arrivals: u32) {
+        self.quick = arrivals;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Instant;
+
+    fn arrival(bytes: u64, in_order: bool) -> Arrival {
+        Arrival { now: Instant::ZERO, bytes, segment: 1000, in_order, fin: false }
+    }
+
+    #[test]
+    fn every_second_full_segment_and_every_surprise() {
+        let mut policy = DelayedAck::default();
+        policy.quick(0);
+        let later = AckDecision::By(Instant::from_millis(40));
+        assert_eq!(policy.on_arrival(&arrival(1000, true)), later);
+        assert_eq!(policy.on_arrival(&arrival(1000, true)), AckDecision::Now);
+        policy.on_ack_sent();
+        assert_eq!(policy.on_arrival(&arrival(1000, true)), later);
+        policy.on_ack_sent();
+        assert_eq!(policy.on_arrival(&arrival(1, false)), AckDecision::Now);
+        policy.on_ack_sent();
+        assert_eq!(policy.on_arrival(&arrival(64_000, true)), AckDecision::Now);
+    }
+
+    #[test]
+    fn the_delay_is_never_more_than_half_a_second() {
+        assert_eq!(DelayedAck::new(Duration::from_secs(3)).max_delay(), Duration::from_millis(500));
+    }
+}

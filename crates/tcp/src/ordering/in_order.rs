@@ -1,0 +1,387 @@
+//! The in-order byte stream of RFC 9293.
+//!
+//! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
+//! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
+//! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
+//! is held (each piece is charged at least [`PIECE_CHARGE`]) and by the number of gaps.
+
+use super::{Accepted, Ordering};
+use crate::packet::{PacketBuf, Payload};
+use crate::pos::Pos;
+use crate::ranges::RangeSet;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+use transom_wire::{SackBlock, SackBlocks, Seq};
+
+/// The least a piece is charged against the buffer, so that one-byte segments cannot buy memory cheaply.
+const PIECE_CHARGE: usize = 512;
+/// The most disjoint ranges held beyond RCV.NXT.
+const MAX_GAPS: usize = 1024;
+/// Small payloads are gathered into blocks of this size.
+const BLOCK: usize = 4096;
+
+#[derive(Debug)]
+enum Piece {
+    Kept { buffer: PacketBuf, range: Range<usize> },
+    Gathered { block: Vec<u8>, start: usize },
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Kept { buffer, range } => buffer.bytes().get(range.clone()).unwrap_or(&[]),
+            Piece::Gathered { block, start } => block.get(*start..).unwrap_or(&[]),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Piece::Kept { range, .. } => range.len(),
+            Piece::Gathered { block, start } => block.len() - start,
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        match self {
+            Piece::Kept { range, .. } => range.start = (range.start + bytes).min(range.end),
+            Piece::Gathered { block, start } => *start = (*start + bytes).min(block.len()),
+        }
+    }
+
+    fn room(&self) -> usize {
+        match self {
+            Piece::Kept { .. } => 0,
+            Piece::Gathered { block, .. } => block.capacity() - block.len(),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Piece::Kept { buffer, .. } => buffer.capacity(),
+            Piece::Gathered { block, .. } => block.capacity(),
+        }
+    }
+}
+
+/// The receive buffer of an ordinary TCP.
+#[derive(Debug)]
+pub struct InOrder {
+    next: Pos,
+    ready: VecDeque<Piece>,
+    ready_bytes: usize,
+    /// Pieces beyond RCV.NXT, by position, never overlapping.
+    early: VecDeque<(Pos, Piece)>,
+    early_bytes: usize,
+    early_ranges: RangeSet,
+    /// Places in the most recently changed early ranges, newest first (RFC 2018 section 4).
+    recent: [Option<Pos>; 4],
+    /// One emptied block kept for the next small payload.
+    spare: Vec<u8>,
+}
+
+impl InOrder {
+    /// An empty buffer expecting `next`.
+    pub fn new(next: Pos) -> Self {
+        InOrder {
+            next,
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            early: VecDeque::new(),
+            early_bytes: 0,
+            early_ranges: RangeSet::new(),
+            recent: [None; 4],
+            spare: Vec::new(),
+        }
+    }
+
+    fn block(&mut self, len: usize) -> Vec<u8> {
+        if len <= self.spare.capacity() {
+            core::mem::take(&mut self.spare)
+        } else {
+            Vec::with_capacity(len.max(BLOCK.min(len.next_power_of_two().max(64))))
+        }
+    }
+
+    fn recycle(&mut self, piece: Piece) {
+        if let Piece::Gathered { mut block, .. } = piece
+            && block.capacity() > self.spare.capacity()
+            && block.capacity() <= 16 * BLOCK
+        {
+            block.clear();
+            self.spare = block;
+        }
+    }
+
+    fn piece(&mut self, payload: &Payload<'_>, in_order: bool) -> Piece {
+        if let Some((buffer, range)) = payload.worth_keeping() {
+            return Piece::Kept { buffer, range };
+        }
+        let wanted = if in_order { payload.len().max(BLOCK) } else { payload.len() };
+        let mut block = self.block(wanted);
+        block.extend_from_slice(payload.bytes());
+        Piece::Gathered { block, start: 0 }
+    }
+
+    fn append(&mut self, payload: &Payload<'_>) {
+        self.ready_bytes += payload.len();
+        self.next += payload.len() as u64;
+        let small = payload.worth_keeping().is_none();
+        if small
+            && let Some(last) = self.ready.back_mut()
+            && last.room() >= payload.len()
+            && let Piece::Gathered { block, .. } = last
+        {
+            block.extend_from_slice(payload.bytes());
+            return;
+        }
+        let piece = self.piece(payload, true);
+        self.ready.push_back(piece);
+    }
+
+    /// Moves early pieces that have become in order.
+    fn join(&mut self) {
+        while let Some((at, _)) = self.early.front()
+            && *at <= self.next
+        {
+            let Some((_, piece)) = self.early.pop_front() else { return };
+            self.early_bytes -= piece.len();
+            self.ready_bytes += piece.len();
+            self.next += piece.len() as u64;
+            self.ready.push_back(piece);
+        }
+        self.early_ranges.remove_below(self.next);
+        let next = self.next;
+        for slot in &mut self.recent {
+            *slot = slot.filter(|&pos| pos >= next);
+        }
+    }
+
+    fn insert_early(&mut self, at: Pos, payload: &Payload<'_>) {
+        let index = self.early.partition_point(|&(pos, _)| pos < at);
+        self.early_bytes += payload.len();
+        if let Some((pos, piece)) = index.checked_sub(1).and_then(|i| self.early.get_mut(i))
+            && *pos + piece.len() as u64 == at
+            && piece.room() >= payload.len()
+            && let Piece::Gathered { block, .. } = piece
+        {
+            block.extend_from_slice(payload.bytes());
+            return;
+        }
+        let piece = self.piece(payload, false);
+        self.early.insert(index, (at, piece));
+    }
+
+    fn remember(&mut self, pos: Pos) {
+        let Some(range) = self.early_ranges.containing(pos) else { return };
+        let mut rest = self.recent;
+        for slot in &mut rest {
+            *slot = slot.filter(|&other| !range.contains(&other));
+        }
+        let mut kept = rest.into_iter().flatten();
+        self.recent = [Some(pos), kept.next(), kept.next(), kept.next()];
+    }
+
+    fn charge(&self) -> usize {
+        let early = self.early_bytes.max(self.early.len() * PIECE_CHARGE);
+        self.ready_bytes + early
+    }
+}
+
+impl Ordering for InOrder {
+    fn name(&self) -> &'static str {
+        "in-order"
+    }
+
+    fn next(&self) -> Pos {
+        self.next
+    }
+
+    fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
+        let end = at + payload.len() as u64;
+        let mut accepted = Accepted::default();
+        if payload.is_empty() {
+            return accepted;
+        }
+        if end <= self.next {
+            accepted.duplicate = Some((at, end));
+            return accepted;
+        }
+        let fresh = self.next.since(at) as usize;
+        if fresh > 0 {
+            accepted.duplicate = Some((at, self.next));
+        }
+        let payload = payload.slice(fresh..payload.len());
+        let at = at.max(self.next);
+        let had_gap = self.has_gap();
+        if at == self.next
+            && (!had_gap || self.early_ranges.first().is_some_and(|r| r.start >= end))
+        {
+            // The common case: the next data, overlapping nothing.
+            accepted.new_bytes = payload.len() as u64;
+            accepted.in_order = !had_gap && accepted.duplicate.is_none();
+            self.append(&payload);
+            if had_gap {
+                self.join();
+            }
+            return accepted;
+        }
+        let range = at..end;
+        let crumbs = at > self.next
+            && self.early_ranges.would_add_a_range(&range)
+            && self.early_ranges.len() >= MAX_GAPS;
+        if crumbs || (at > self.next && self.charge() + payload.len() > limit.saturating_mul(2)) {
+            accepted.refused = true;
+            return accepted;
+        }
+        if let Some(held) = self.early_ranges.containing(at) {
+            accepted.duplicate = Some((at, end.min(held.end)));
+        }
+        // Only what is missing is taken, gap by gap, so that bytes already held stay as they are.
+        let mut from = at;
+        while from < end {
+            let Some(gap) = self.early_ranges.gaps(from..end).next() else { break };
+            let lo = gap.start.since(at) as usize;
+            let hi = gap.end.since(at) as usize;
+            let part = payload.slice(lo..hi);
+            accepted.new_bytes += part.len() as u64;
+            from = gap.end;
+            if gap.start == self.next {
+                self.append(&part);
+                self.join();
+                from = from.max(self.next);
+            } else {
+                self.insert_early(gap.start, &part);
+                self.early_ranges.insert(gap.clone());
+            }
+        }
+        if at >= self.next {
+            self.remember(at);
+        } else if end > self.next {
+            self.remember(self.next);
+        }
+        accepted
+    }
+
+    fn consume_fin(&mut self) {
+        self.next += 1;
+    }
+
+    fn readable(&self) -> usize {
+        self.ready_bytes
+    }
+
+    fn buffered(&self) -> usize {
+        self.ready_bytes + self.early_bytes
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < out.len()
+            && let Some(piece) = self.ready.front_mut()
+        {
+            let bytes = piece.bytes();
+            let n = bytes.len().min(out.len() - done);
+            out[done..done + n].copy_from_slice(&bytes[..n]);
+            done += n;
+            piece.advance(n);
+            if piece.len() == 0
+                && let Some(piece) = self.ready.pop_front()
+            {
+                self.recycle(piece);
+            }
+        }
+        self.ready_bytes -= done;
+        done
+    }
+
+    fn peek(&self, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        for piece in &self.ready {
+            let bytes = piece.bytes();
+            let n = bytes.len().min(out.len() - done);
+            out[done..done + n].copy_from_slice(&bytes[..n]);
+            done += n;
+            if done == out.len() {
+                break;
+            }
+        }
+        done
+    }
+
+    fn discard(&mut self, bytes: usize) -> usize {
+        let mut left = bytes;
+        while left > 0
+            && let Some(piece) = self.ready.front_mut()
+        {
+            let n = piece.len().min(left);
+            piece.advance(n);
+            left -= n;
+            if piece.len() == 0
+                && let Some(piece) = self.ready.pop_front()
+            {
+                self.recycle(piece);
+            }
+        }
+        let done = bytes - left;
+        self.ready_bytes -= done;
+        done
+    }
+
+    fn front(&self) -> &[u8] {
+        self.ready.front().map_or(&[], Piece::bytes)
+    }
+
+    fn read_pos(&self) -> Pos {
+        self.next - self.ready_bytes as u64
+    }
+
+    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
+        let mut reported: [Option<Pos>; 4] = [None; 4];
+        let older = self.early_ranges.iter().rev().map(|range| range.start);
+        for pos in self.recent.into_iter().flatten().chain(older) {
+            if blocks.len() >= room {
+                return;
+            }
+            let Some(range) = self.early_ranges.containing(pos) else { continue };
+            if reported.contains(&Some(range.start)) {
+                continue;
+            }
+            if let Some(slot) = reported.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(range.start);
+            }
+            blocks.push(SackBlock { left: to_wire(range.start), right: to_wire(range.end) });
+        }
+    }
+
+    fn has_gap(&self) -> bool {
+        !self.early_ranges.is_empty()
+    }
+
+    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
+        self.early_ranges.iter().for_each(visit);
+    }
+
+    fn release(&mut self) {
+        self.spare = Vec::new();
+        if self.ready.is_empty() {
+            self.ready = VecDeque::new();
+        }
+        if self.early.is_empty() {
+            self.early = VecDeque::new();
+            self.early_ranges.shrink();
+        }
+    }
+
+    fn memory(&self) -> usize {
+        let pieces = self.ready.iter().chain(self.early.iter().map(|(_, piece)| piece));
+        pieces.map(Piece::memory).sum::<usize>()
+            + self.spare.capacity()
+            + self.ready.capacity() * size_of::<Piece>()
+            + self.early.capacity() * size_of::<(Pos, Piece)>()
+    }
+}
+
+#[cfg(test)]
+#[path = "in_order/tests.rs"]
+mod tests;

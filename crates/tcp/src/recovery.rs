@@ -1,0 +1,81 @@
+//! Loss detection and recovery: *what* to send again.
+//!
+//! A recovery unit reads the scoreboard, marks what is lost, and names the next retransmission. It owns the
+//! phase of the connection (open, disorder, recovery, loss) and the recovery point, and never touches the
+//! congestion window: it reports that recovery began or ended, and the controller answers.
+
+pub mod newreno;
+pub mod sack;
+
+use crate::ack_context::AckContext;
+use crate::pos::Pos;
+use crate::sent::SentList;
+use core::fmt;
+use core::ops::Range;
+
+/// Where the sender stands with respect to loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// Nothing is suspicious.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgements arrive; reordering or loss.
+    Disorder,
+    /// Fast recovery: a loss was inferred from acknowledgements.
+    Recovery,
+    /// The retransmission timer expired and the data outstanding then is not all acknowledged.
+    Loss,
+}
+
+/// What an acknowledgement did to the phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Fast recovery begins with this acknowledgement.
+    pub entered: bool,
+    /// Recovery (fast or after a timeout) ended with it.
+    pub exited: bool,
+    /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.
+    pub restart_timer: bool,
+    /// Bytes newly marked lost.
+    pub lost: u64,
+}
+
+/// A segment to send again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retransmission {
+    /// What to cover; the sender may send less.
+    pub range: Range<Pos>,
+    /// Whether the congestion window does not apply: the fast retransmission itself (RFC 5681 section 3.2 step
+    /// 3, RFC 6675 section 5 step 4.3).
+    pub exempt: bool,
+}
+
+/// A loss-recovery unit.
+pub trait Recovery: fmt::Debug + Send {
+    /// The name by which profiles and reports call it.
+    fn name(&self) -> &'static str;
+
+    /// The phase the sender is in.
+    fn phase(&self) -> Phase;
+
+    /// Consecutive duplicate acknowledgements seen.
+    fn duplicate_acks(&self) -> u32;
+
+    /// Bytes in flight by this unit's understanding.
+    fn in_flight(&self, sent: &SentList) -> u64;
+
+    /// An acknowledgement was entered into the scoreboard. `dup_thresh` is how many duplicates mean loss.
+    fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict;
+
+    /// The retransmission timer expired. Returns the bytes newly marked lost.
+    fn on_timeout(&mut self, sent: &mut SentList) -> u64;
+
+    /// What to send again now, best first. `new_data` says whether unsent data could go out instead.
+    fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
+
+    /// `range`, named by [`Recovery::next`], left.
+    fn on_retransmitted(&mut self, range: Range<Pos>);
+
+    /// The end of the data whose acknowledgement ends recovery.
+    fn recovery_point(&self) -> Option<Pos>;
+}

@@ -1,0 +1,131 @@
+//! NewReno fast recovery without SACK (RFC 6582).
+//!
+//! RFC 6582 inflates cwnd by one segment for each duplicate acknowledgement, because each says that a segment left
+//! the network. Here the same segment is taken out of the flight instead: sending is allowed at the same moments,
+//! cwnd keeps its meaning, and "bytes in flight ≤ cwnd" stays true. Limited Transmit (RFC 3042) follows without a
+//! rule of its own: the first two duplicates make room for one new segment each.
+
+use super::{Phase, Recovery, Retransmission, Verdict};
+use crate::ack_context::AckContext;
+use crate::pos::Pos;
+use crate::sent::SentList;
+use core::ops::Range;
+
+/// The recovery unit of RFC 6582.
+#[derive(Clone, Debug, Default)]
+pub struct NewReno {
+    phase: Phase,
+    duplicates: u32,
+    /// Bytes that duplicate acknowledgements say have left the network.
+    departed: u64,
+    recovery_point: Option<Pos>,
+    /// RFC 6582's `recover`: duplicates for data before it do not start another recovery.
+    recover: Option<Pos>,
+    first_pending: bool,
+    partial_seen: bool,
+}
+
+impl NewReno {
+    /// Bytes that can have left the network: everything but the oldest segment, which is what is missing.
+    fn clamp_departed(&mut self, sent: &SentList, mss: u32) {
+        self.departed = self.departed.min(sent.in_flight().saturating_sub(u64::from(mss)));
+    }
+}
+
+impl Recovery for NewReno {
+    fn name(&self) -> &'static str {
+        "newreno"
+    }
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn duplicate_acks(&self) -> u32 {
+        self.duplicates
+    }
+
+    fn in_flight(&self, sent: &SentList) -> u64 {
+        sent.in_flight().saturating_sub(self.departed)
+    }
+
+    fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mss = u64::from(ack.mss);
+        if ack.acked > 0 {
+            self.duplicates = 0;
+            verdict.restart_timer = true;
+            match self.phase {
+                Phase::Recovery | Phase::Loss
+                    if self.recovery_point.is_none_or(|point| sent.start() >= point) =>
+                {
+                    verdict.exited = true;
+                    self.phase = Phase::Open;
+                    self.recovery_point = None;
+                    self.departed = 0;
+                    self.first_pending = false;
+                }
+                Phase::Recovery => {
+                    // A partial acknowledgement: the next segment is missing too (section 3.2 step 3). What it
+                    // acknowledged beyond one segment had been counted as departed.
+                    self.departed = self.departed.saturating_sub(ack.acked.saturating_sub(mss));
+                    verdict.lost += sent.mark_head_lost(mss);
+                    // The "impatient" variant: only the first partial acknowledgement restarts the timer.
+                    verdict.restart_timer = !self.partial_seen;
+                    self.partial_seen = true;
+                    self.first_pending = true;
+                }
+                Phase::Loss => {}
+                Phase::Open | Phase::Disorder => {
+                    self.phase = Phase::Open;
+                    self.departed = 0;
+                }
+            }
+        } else if ack.duplicate {
+            self.duplicates = self.duplicates.saturating_add(1);
+            if self.phase != Phase::Loss {
+                self.departed += mss;
+            }
+            if matches!(self.phase, Phase::Open | Phase::Disorder) {
+                self.phase = Phase::Disorder;
+                // Section 3.2 step 2: only for data sent after the last recovery began.
+                let fresh = self.recover.is_none_or(|recover| sent.start() >= recover);
+                if self.duplicates >= dup_thresh && fresh {
+                    self.phase = Phase::Recovery;
+                    self.recovery_point = Some(sent.end());
+                    self.recover = Some(sent.end());
+                    self.first_pending = true;
+                    self.partial_seen = false;
+                    verdict.lost += sent.mark_head_lost(mss);
+                    verdict.entered = true;
+                }
+            }
+        }
+        self.clamp_departed(sent, ack.mss);
+        verdict
+    }
+
+    fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
+        self.phase = Phase::Loss;
+        self.duplicates = 0;
+        self.departed = 0;
+        self.recovery_point = Some(sent.end());
+        // Section 4: after a timeout, `recover` covers everything sent so far.
+        self.recover = Some(sent.end());
+        self.first_pending = false;
+        sent.mark_all_lost()
+    }
+
+    fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
+        let range = sent.next_lost()?;
+        Some(Retransmission { range, exempt: self.first_pending })
+    }
+
+    fn on_retransmitted(&mut self, _range: Range<Pos>) {
+        self.first_pending = false;
+    }
+
+    fn recovery_point(&self) -> Option<Pos> {
+        self.recovery_point
+    }
+}

@@ -1,0 +1,36 @@
+//! The retransmission timer: how long to wait before silence means loss.
+
+pub mod rfc6298;
+
+use crate::time::{Duration, Instant};
+use core::fmt;
+
+/// A retransmission-timer unit.
+pub trait RetransmissionTimer: fmt::Debug + Send {
+    /// The name by which profiles and reports call it.
+    fn name(&self) -> &'static str;
+
+    /// A round-trip time sample that Karn's rule admits.
+    fn on_sample(&mut self, rtt: Duration, now: Instant);
+
+    /// The smoothed round-trip time, once there is a sample.
+    fn srtt(&self) -> Option<Duration>;
+
+    /// The round-trip time variation, once there is a sample.
+    fn rttvar(&self) -> Option<Duration>;
+
+    /// The timeout, with its back-off.
+    fn rto(&self) -> Duration;
+
+    /// The timer expired: back off.
+    fn back_off(&mut self);
+
+    /// How many times it has backed off since the last sample.
+    fn backoffs(&self) -> u32;
+
+    /// New data was acknowledged: the back-off ends (RFC 6298 section 5.3 with the timer re-armed).
+    fn reset_backoff(&mut self);
+
+    /// The handshake is over and its SYN was retransmitted without a sample: RFC 6298 section 5.7.
+    fn on_handshake_loss(&mut self);
+}

@@ -1,0 +1,146 @@
+//! The application's bytes on their way out: not yet sent, or sent and not yet acknowledged.
+//!
+//! One growable ring, so that any part of it is at most two slices and a 64 KB super-segment leaves without
+//! being copied inside the stack. It owns no memory until the first write, and returns it when idle.
+
+use crate::pos::Pos;
+use alloc::collections::VecDeque;
+use core::ops::Range;
+
+/// The retransmission buffer.
+#[derive(Debug)]
+pub struct SendBuffer {
+    ring: VecDeque<u8>,
+    start: Pos,
+    limit: usize,
+}
+
+impl SendBuffer {
+    /// An empty buffer whose first byte will stand at `start`, holding at most `limit` bytes.
+    pub fn new(start: Pos, limit: usize) -> Self {
+        SendBuffer { ring: VecDeque::new(), start, limit }
+    }
+
+    /// The oldest byte still held (everything before is acknowledged).
+    pub fn start(&self) -> Pos {
+        self.start
+    }
+
+    /// One past the last byte written.
+    pub fn end(&self) -> Pos {
+        self.start + self.ring.len() as u64
+    }
+
+    /// Bytes held.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// The most bytes it may hold.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Changes the bound. Bytes already held are never dropped.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// How many bytes a write would take now.
+    pub fn space(&self) -> usize {
+        self.limit.saturating_sub(self.ring.len())
+    }
+
+    /// Appends as much of `bytes` as there is space for and says how much that was.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.space());
+        let needed = self.ring.len() + taken;
+        if needed > self.ring.capacity() {
+            // Doubling, but never past the limit: the ring is the connection's largest piece of memory.
+            let grown = (self.ring.capacity() * 2).clamp(needed, self.limit.max(needed));
+            self.ring.reserve_exact(grown - self.ring.len());
+        }
+        self.ring.extend(&bytes[..taken]);
+        taken
+    }
+
+    /// Forgets everything before `pos`.
+    pub fn acknowledge(&mut self, pos: Pos) {
+        let gone = (pos.since(self.start)).min(self.ring.len() as u64) as usize;
+        self.ring.drain(..gone);
+        self.start += gone as u64;
+    }
+
+    /// The bytes of `range` (clamped to what is held) as at most two slices.
+    pub fn slices(&self, range: Range<Pos>) -> [&[u8]; 2] {
+        let from = (range.start.since(self.start) as usize).min(self.ring.len());
+        let upto = (range.end.since(self.start) as usize).clamp(from, self.ring.len());
+        let (front, back) = self.ring.as_slices();
+        let split = front.len();
+        [
+            &front[from.min(split)..upto.min(split)],
+            &back[from.max(split) - split..upto.max(split) - split],
+        ]
+    }
+
+    /// Gives the memory back when nothing is held.
+    pub fn release_if_empty(&mut self) {
+        if self.ring.is_empty() {
+            self.ring = VecDeque::new();
+        }
+    }
+
+    /// Bytes of memory owned.
+    pub fn memory(&self) -> usize {
+        self.ring.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn owns_nothing_until_written_to_and_after_release() {
+        let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 100);
+        assert_eq!(buffer.memory(), 0);
+        assert_eq!(buffer.write(&[7; 150]), 100);
+        assert_eq!(buffer.space(), 0);
+        buffer.acknowledge(buffer.end());
+        buffer.release_if_empty();
+        assert_eq!(buffer.memory(), 0);
+        assert_eq!(buffer.start(), Pos::FIRST_DATA + 100);
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_reads_back_what_was_written(
+            steps in prop::collection::vec((1usize..50, 0u64..50), 1..60), cut in (0u64..100, 0u64..100),
+        ) {
+            let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 128);
+            let mut written: Vec<u8> = Vec::new();
+            for (len, acked) in steps {
+                let bytes: Vec<u8> = (0..len).map(|i| (written.len() + i) as u8).collect();
+                let taken = buffer.write(&bytes);
+                written.extend(&bytes[..taken]);
+                prop_assert!(buffer.len() <= 128);
+                let start = buffer.start() + cut.0;
+                let end = start + cut.1;
+                let [a, b] = buffer.slices(start..end);
+                let got: Vec<u8> = a.iter().chain(b).copied().collect();
+                let base = start.stream_offset() as usize;
+                let upto = (end.stream_offset() as usize).min(written.len());
+                prop_assert_eq!(&got[..], written.get(base..upto.max(base)).unwrap_or(&[]));
+                buffer.acknowledge(buffer.start() + acked);
+            }
+            prop_assert_eq!(buffer.end().stream_offset(), written.len() as u64);
+        }
+    }
+}

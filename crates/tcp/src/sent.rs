@@ -1,0 +1,509 @@
+//! What has been sent and not yet acknowledged: the sender's scoreboard.
+//!
+//! One record per transmission (a super-segment is one record), in sequence order. Records are split when an
+//! acknowledgement or a retransmission covers a part of them, only ever at multiples of the segment size or at
+//! edges the sender itself chose, so that a peer cannot cut them into crumbs. Byte counters are kept up to date
+//! by every change, which makes the flight size of RFC 6675's `SetPipe` a constant-time question.
+//!
+//! Which records are *lost* is not decided here: a recovery unit marks them.
+
+use crate::pos::Pos;
+use crate::ranges::RangeSet;
+use crate::rate::{DeliveryRate, PendingSample, RateStamp};
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+use core::ops::Range;
+
+/// The fate of a record so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Selectively acknowledged: the receiver has it.
+    pub sacked: bool,
+    /// Believed to have left the network without arriving.
+    pub lost: bool,
+    /// Sent again, and that transmission may still arrive.
+    pub retransmitted: bool,
+}
+
+/// One transmission that is not yet cumulatively acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Sequence space covered (data, and the FIN as one unit).
+    pub start: Pos,
+    /// One past the end.
+    pub end: Pos,
+    /// When it first left.
+    pub first_sent: Instant,
+    /// When it last left.
+    pub last_sent: Instant,
+    /// How many times it left.
+    pub transmissions: u16,
+    /// What is known of it.
+    pub fate: Fate,
+    stamp: RateStamp,
+}
+
+impl Sent {
+    /// Bytes of sequence space covered.
+    pub fn len(&self) -> u64 {
+        self.end.since(self.start)
+    }
+
+    /// Whether it covers nothing (it never does).
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+}
+
+/// What one acknowledgement changed on the scoreboard.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delivered {
+    /// Bytes newly covered by the cumulative acknowledgement.
+    pub acked: u64,
+    /// Bytes newly covered by selective acknowledgement.
+    pub sacked: u64,
+    /// Bytes of `acked` that had not been selectively acknowledged before.
+    pub acked_not_sacked: u64,
+    /// Round-trip time of the most recently sent, never retransmitted record that was delivered (Karn's rule).
+    pub rtt: Option<Duration>,
+    /// Whether any newly delivered byte had been retransmitted.
+    pub included_retransmission: bool,
+    /// The earliest `first_sent` among newly delivered records.
+    rtt_sent_at: Option<Instant>,
+    /// The delivery-rate sample under construction.
+    pub rate: PendingSample,
+}
+
+/// Records of everything between SND.UNA and SND.NXT.
+#[derive(Debug)]
+pub struct SentList {
+    list: VecDeque<Sent>,
+    sacked: RangeSet,
+    start: Pos,
+    end: Pos,
+    sacked_bytes: u64,
+    lost_bytes: u64,
+    retransmitted_bytes: u64,
+    /// No record below this is lost and waiting to be retransmitted.
+    next_lost_hint: Pos,
+    /// Every unsacked record below this is marked lost already.
+    marked_lost_upto: Pos,
+    delivery: DeliveryRate,
+}
+
+impl SentList {
+    /// An empty scoreboard; the first record will start at `start`.
+    pub fn new(start: Pos, now: Instant) -> Self {
+        SentList {
+            list: VecDeque::new(),
+            sacked: RangeSet::new(),
+            start,
+            end: start,
+            sacked_bytes: 0,
+            lost_bytes: 0,
+            retransmitted_bytes: 0,
+            next_lost_hint: start,
+            marked_lost_upto: start,
+            delivery: DeliveryRate::new(now),
+        }
+    }
+
+    /// The oldest unacknowledged position, SND.UNA.
+    pub fn start(&self) -> Pos {
+        self.start
+    }
+
+    /// The next position to send, SND.NXT.
+    pub fn end(&self) -> Pos {
+        self.end
+    }
+
+    /// FlightSize of RFC 5681: everything sent and not cumulatively acknowledged, in bytes.
+    pub fn outstanding(&self) -> u64 {
+        self.end.since(self.start)
+    }
+
+    /// RFC 6675's pipe: bytes believed to be in the network.
+    pub fn in_flight(&self) -> u64 {
+        (self.outstanding() + self.retransmitted_bytes)
+            .saturating_sub(self.sacked_bytes + self.lost_bytes)
+    }
+
+    /// Bytes selectively acknowledged and not yet cumulatively.
+    pub fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
+    }
+
+    /// Bytes marked lost.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    /// Bytes of which a retransmission is in the network.
+    pub fn retransmitted_bytes(&self) -> u64 {
+        self.retransmitted_bytes
+    }
+
+    /// The selectively acknowledged ranges.
+    pub fn sacked(&self) -> &RangeSet {
+        &self.sacked
+    }
+
+    /// The records, oldest first.
+    pub fn records(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
+        self.list.iter()
+    }
+
+    /// How many records there are.
+    pub fn record_count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The oldest record.
+    pub fn first(&self) -> Option<&Sent> {
+        self.list.front()
+    }
+
+    /// The delivery account.
+    pub fn delivery(&self) -> &DeliveryRate {
+        &self.delivery
+    }
+
+    /// The application had nothing more to send while the window would have allowed it.
+    pub fn on_app_limited(&mut self) {
+        self.delivery.on_app_limited(self.in_flight());
+    }
+
+    fn index_of(&self, pos: Pos) -> usize {
+        self.list.partition_point(|record| record.end <= pos)
+    }
+
+    fn account(&mut self, record: &Sent, add: bool) {
+        let len = record.len();
+        let Fate { sacked, lost, retransmitted } = record.fate;
+        for (flag, counter) in [
+            (sacked, &mut self.sacked_bytes),
+            (lost, &mut self.lost_bytes),
+            (retransmitted, &mut self.retransmitted_bytes),
+        ] {
+            if flag {
+                *counter = if add { *counter + len } else { counter.saturating_sub(len) };
+            }
+        }
+    }
+
+    fn set_fate(&mut self, index: usize, fate: Fate) {
+        let Some(&record) = self.list.get(index) else { return };
+        self.account(&record, false);
+        let record = Sent { fate, ..record };
+        self.account(&record, true);
+        self.list[index] = record;
+    }
+
+    /// Splits the record at `index` so that a boundary stands at `at`, if `at` is inside it.
+    fn split(&mut self, index: usize, at: Pos) {
+        if let Some(record) = self.list.get_mut(index)
+            && record.start < at
+            && at < record.end
+        {
+            let tail = Sent { start: at, ..*record };
+            record.end = at;
+            self.list.insert(index + 1, tail);
+        }
+    }
+
+    /// New data up to `end` leaves at `now`.
+    pub fn push(&mut self, end: Pos, now: Instant) {
+        debug_assert!(end > self.end, "a transmission covers something");
+        let stamp = self.delivery.on_send(now, self.in_flight());
+        self.list.push_back(Sent {
+            start: self.end,
+            end,
+            first_sent: now,
+            last_sent: now,
+            transmissions: 1,
+            fate: Fate::default(),
+            stamp,
+        });
+        self.end = end;
+    }
+
+    /// Up to `max_len` bytes starting at record boundary `start` leave again at `now`; returns what is covered.
+    /// `segment` is the segment size at which a longer record may be split. Records that follow are included
+    /// while they too wait for retransmission.
+    pub fn retransmit(
+        &mut self,
+        start: Pos,
+        max_len: u64,
+        segment: u64,
+        now: Instant,
+    ) -> Range<Pos> {
+        let max_len = if max_len > segment { max_len - max_len % segment.max(1) } else { max_len };
+        let limit = start + max_len.max(1);
+        let first = self.index_of(start);
+        let mut index = first;
+        let mut upto = start;
+        while let Some(&record) = self.list.get(index) {
+            let wanted = record.fate.lost && !record.fate.retransmitted && !record.fate.sacked;
+            if upto >= limit || (index > first && !wanted) {
+                break;
+            }
+            if record.end > limit {
+                self.split(index, limit);
+            }
+            let stamp = self.delivery.on_send(now, self.in_flight());
+            self.set_fate(index, Fate { retransmitted: true, ..record.fate });
+            if let Some(record) = self.list.get_mut(index) {
+                record.transmissions = record.transmissions.saturating_add(1);
+                record.last_sent = now;
+                record.stamp = stamp;
+                upto = record.end;
+            }
+            index += 1;
+        }
+        start..upto
+    }
+
+    fn deliver(&mut self, record: &Sent, bytes: u64, now: Instant, delivered: &mut Delivered) {
+        self.delivery.on_delivered(now, bytes, record.stamp, record.last_sent, &mut delivered.rate);
+        if record.transmissions > 1 {
+            delivered.included_retransmission = true;
+        } else if delivered.rtt_sent_at.is_none_or(|newest| record.last_sent >= newest) {
+            delivered.rtt_sent_at = Some(record.last_sent);
+            delivered.rtt = Some(now.since(record.last_sent));
+        }
+    }
+
+    /// Everything before `upto` is cumulatively acknowledged.
+    pub fn acknowledge(&mut self, upto: Pos, now: Instant, delivered: &mut Delivered) {
+        let upto = upto.min(self.end);
+        while let Some(&record) = self.list.front()
+            && record.start < upto
+        {
+            self.account(&record, false);
+            let gone = record.end.min(upto).since(record.start);
+            delivered.acked += gone;
+            if !record.fate.sacked {
+                delivered.acked_not_sacked += gone;
+                self.deliver(&record, gone, now, delivered);
+            }
+            if record.end <= upto {
+                self.list.pop_front();
+            } else {
+                let rest = Sent { start: upto, ..record };
+                self.account(&rest, true);
+                self.list[0] = rest;
+            }
+        }
+        if upto > self.start {
+            self.start = upto;
+            self.sacked.remove_below(upto);
+            self.next_lost_hint = self.next_lost_hint.max(upto);
+            self.marked_lost_upto = self.marked_lost_upto.max(upto);
+        }
+    }
+
+    /// The peer holds `block`. Only whole segments count (of `segment` bytes, or up to an edge the sender chose):
+    /// a block that covers part of one is rounded inwards.
+    pub fn sack(
+        &mut self,
+        block: Range<Pos>,
+        segment: u64,
+        now: Instant,
+        delivered: &mut Delivered,
+    ) {
+        // A legitimate block has few gaps; one made of crumbs is not worth following to its end.
+        const MAX_GAPS: usize = 64;
+        let end = block.end.min(self.end);
+        let mut at = block.start.max(self.start);
+        for _ in 0..MAX_GAPS {
+            let Some(gap) = self.sacked.gaps(at..end).next() else { return };
+            at = gap.end;
+            self.sack_gap(gap, segment.max(1), now, delivered);
+        }
+    }
+
+    fn sack_gap(&mut self, gap: Range<Pos>, segment: u64, now: Instant, delivered: &mut Delivered) {
+        let mut index = self.index_of(gap.start);
+        while let Some(&record) = self.list.get(index)
+            && record.start < gap.end
+        {
+            let start = if gap.start > record.start {
+                record.start + gap.start.since(record.start).next_multiple_of(segment)
+            } else {
+                record.start
+            };
+            let end = if gap.end < record.end {
+                let covered = gap.end.since(record.start);
+                record.start + (covered - covered % segment)
+            } else {
+                record.end
+            };
+            index += 1;
+            if start >= end {
+                continue;
+            }
+            let mut target = index - 1;
+            if end < record.end {
+                self.split(target, end);
+            }
+            if start > record.start {
+                self.split(target, start);
+                target += 1;
+                index += 1;
+            }
+            self.set_fate(target, Fate { sacked: true, lost: false, retransmitted: false });
+            let bytes = end.since(start);
+            delivered.sacked += bytes;
+            self.deliver(&record, bytes, now, delivered);
+            self.sacked.insert(start..end);
+        }
+    }
+
+    /// Marks every record below `upto` lost that is not selectively acknowledged. Returns the bytes newly marked.
+    pub fn mark_lost_below(&mut self, upto: Pos) -> u64 {
+        let mut newly = 0;
+        let mut index = self.index_of(self.marked_lost_upto);
+        while let Some(&record) = self.list.get(index)
+            && record.end <= upto
+        {
+            let Fate { sacked, lost, .. } = record.fate;
+            // A record sent again before it was called lost (RFC 6675 NextSeg rule 3) has that copy in flight.
+            if !sacked && !lost {
+                newly += record.len();
+                self.set_fate(index, Fate { lost: true, ..record.fate });
+                self.next_lost_hint = self.next_lost_hint.min(record.start);
+            }
+            self.marked_lost_upto = record.end;
+            index += 1;
+        }
+        newly
+    }
+
+    /// Marks the first `len` bytes (rounded up to whole segments by the caller) lost. Returns bytes newly marked.
+    pub fn mark_head_lost(&mut self, len: u64) -> u64 {
+        self.split(0, self.start + len);
+        let Some(&record) = self.list.front() else { return 0 };
+        if record.fate.lost || record.fate.sacked {
+            return 0;
+        }
+        self.set_fate(0, Fate { lost: true, ..record.fate });
+        self.next_lost_hint = self.start;
+        record.len()
+    }
+
+    /// After a retransmission timeout: all that is not selectively acknowledged is lost, and every earlier
+    /// retransmission with it. If the oldest record is selectively acknowledged although it was never
+    /// cumulatively, the receiver reneged (RFC 2018 section 8) and no selective acknowledgement is believed.
+    /// Returns the bytes newly marked.
+    pub fn mark_all_lost(&mut self) -> u64 {
+        let reneged = self.list.front().is_some_and(|record| record.fate.sacked);
+        if reneged {
+            self.sacked.clear();
+        }
+        let before = self.lost_bytes;
+        for index in 0..self.list.len() {
+            let fate = self.list[index].fate;
+            if reneged || !fate.sacked {
+                self.set_fate(index, Fate { sacked: false, lost: true, retransmitted: false });
+            }
+        }
+        self.next_lost_hint = self.start;
+        self.marked_lost_upto = self.end;
+        self.lost_bytes.saturating_sub(before)
+    }
+
+    /// The oldest record that is lost and waits to be sent again.
+    pub fn next_lost(&mut self) -> Option<Range<Pos>> {
+        if self.lost_bytes == 0 {
+            return None;
+        }
+        let mut index = self.index_of(self.next_lost_hint);
+        while let Some(record) = self.list.get(index) {
+            let Fate { sacked, lost, retransmitted } = record.fate;
+            if lost && !retransmitted && !sacked {
+                self.next_lost_hint = record.start;
+                return Some(record.start..record.end);
+            }
+            index += 1;
+        }
+        self.next_lost_hint = self.end;
+        None
+    }
+
+    /// The oldest record in `range` that is neither selectively acknowledged nor sent again.
+    pub fn first_unsacked_in(&self, range: Range<Pos>) -> Option<Range<Pos>> {
+        let mut index = self.index_of(range.start);
+        while let Some(record) = self.list.get(index)
+            && record.end <= range.end
+        {
+            if !record.fate.sacked && !record.fate.retransmitted && record.start >= range.start {
+                return Some(record.start..record.end);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The lowest position such that everything unacknowledged below it is lost by RFC 6675's `IsLost`:
+    /// `dup_thresh` discontiguous selectively acknowledged ranges, or more than `dup_thresh − 1` segments'
+    /// worth of such bytes, lie above.
+    pub fn is_lost_boundary(&self, dup_thresh: u32, segment: u64) -> Option<Pos> {
+        let needed = u64::from(dup_thresh.saturating_sub(1)) * segment;
+        let mut bytes = 0u64;
+        for (count, range) in (1u32..).zip(self.sacked.iter().rev()) {
+            bytes += range.end.since(range.start);
+            if count >= dup_thresh || bytes > needed {
+                return Some(range.start);
+            }
+        }
+        None
+    }
+
+    /// Gives memory back when nothing is outstanding.
+    pub fn release_if_empty(&mut self) {
+        if self.list.is_empty() {
+            self.list = VecDeque::new();
+            self.sacked.shrink();
+        }
+    }
+
+    /// Bytes of memory owned.
+    pub fn memory(&self) -> usize {
+        self.list.capacity() * size_of::<Sent>()
+    }
+
+    /// Recomputes every counter from the records and compares; for tests.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let sum = |pick: fn(&Fate) -> bool| -> u64 {
+            self.list.iter().filter(|r| pick(&r.fate)).map(Sent::len).sum()
+        };
+        let mut at = self.start;
+        for record in &self.list {
+            if record.start != at || record.is_empty() {
+                return Err("records are not contiguous");
+            }
+            at = record.end;
+        }
+        if at != self.end {
+            return Err("records do not end at SND.NXT");
+        }
+        if sum(|f| f.sacked) != self.sacked_bytes {
+            return Err("sacked bytes");
+        }
+        if sum(|f| f.lost) != self.lost_bytes {
+            return Err("lost bytes");
+        }
+        if sum(|f| f.retransmitted) != self.retransmitted_bytes {
+            return Err("retransmitted bytes");
+        }
+        if self.sacked.iter().map(|r| r.end.since(r.start)).sum::<u64>() != self.sacked_bytes {
+            return Err("sacked ranges");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "sent/tests.rs"]
+mod tests;
