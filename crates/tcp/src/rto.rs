@@ -28,9 +28,6 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// How many times it has backed off since the last sample.
     fn backoffs(&self) -> u32;
 
-    /// New data was acknowledged: the back-off ends (RFC 6298 section 5.3 with the timer re-armed).
-    fn reset_backoff(&mut self);
-
     /// The handshake is over and its SYN was retransmitted without a sample: RFC 6298 section 5.7.
     fn on_handshake_loss(&mut self);
 }

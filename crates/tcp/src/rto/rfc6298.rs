@@ -93,10 +93,6 @@ impl RetransmissionTimer for Rfc6298 {
         self.backoffs
     }
 
-    fn reset_backoff(&mut self) {
-        self.backoffs = 0;
-    }
-
     fn on_handshake_loss(&mut self) {
         // (5.7) three seconds once the handshake is complete.
         if self.estimate.is_none() {
@@ -137,8 +133,9 @@ mod tests {
             timer.back_off();
         }
         assert_eq!(timer.rto(), Duration::from_secs(60));
-        timer.reset_backoff();
-        assert_eq!(timer.rto(), ms(340));
+        // Karn: only a new sample ends the back-off. SRTT stays at 110, RTTVAR falls to 43.125.
+        timer.on_sample(ms(110), Instant::ZERO);
+        assert_eq!(timer.rto(), Duration::from_micros(282_500));
     }
 
     #[test]

@@ -1,0 +1,317 @@
+//! One TCP connection (RFC 9293), without a clock, a thread or a socket.
+//!
+//! The connection is a state machine fed by four kinds of calls: segments that arrive ([`Connection::on_segment`]),
+//! deadlines that pass ([`Connection::on_timeout`]), what the application does ([`Connection::write`],
+//! [`Connection::read`], …) and what the network reports ([`Connection::on_icmp`]). After any of them the owner asks
+//! for segments to send until there are none ([`Connection::poll_transmit`]), for events
+//! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
+//!
+//! The parts, each in a file of its own: opening, arrival of segments, acknowledgements, output, timers, closing,
+//! network errors, the application's calls, and what can be observed. What is decided by a unit (congestion
+//! control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit; nothing
+//! here knows which choice it is.
+
+mod acks;
+mod api;
+mod arrival;
+mod close;
+mod icmp;
+mod info;
+mod limiter;
+mod open;
+mod output;
+mod timers;
+
+pub use api::{ReadError, WriteError};
+pub use icmp::IcmpError;
+pub use info::{Counters, Info, LimitedBy};
+pub use open::{Endpoint, PathInfo};
+
+use crate::ack_policy::AckPolicy;
+use crate::congestion::{CongestionControl, Window};
+use crate::flow::FlowControl;
+use crate::options::{Agreed, TimestampState};
+use crate::ordering::Ordering;
+use crate::pacing::Pacing;
+use crate::pos::{Pos, SeqSpace};
+use crate::profile::{KeepAlive, Profile};
+use crate::recovery::Recovery;
+use crate::rto::RetransmissionTimer;
+use crate::send_buffer::SendBuffer;
+use crate::sent::SentList;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use limiter::ReplyLimiter;
+use timers::Timers;
+use transom_wire::{Seq, TcpHeader};
+
+/// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Nothing is left of the connection.
+    Closed,
+    /// Our SYN is out.
+    SynSent,
+    /// Both SYNs are out; ours is not acknowledged.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We closed; our FIN is not acknowledged.
+    FinWait1,
+    /// We closed; the peer has not.
+    FinWait2,
+    /// The peer closed; we have not.
+    CloseWait,
+    /// Both closed; our FIN is not acknowledged.
+    Closing,
+    /// The peer closed, then we; our FIN is not acknowledged.
+    LastAck,
+    /// Both closed and acknowledged; old segments may still arrive.
+    TimeWait,
+}
+
+impl State {
+    /// Whether both SYNs are acknowledged (RFC 9293 calls these states synchronized).
+    pub fn is_synchronized(self) -> bool {
+        !matches!(self, State::Closed | State::SynSent | State::SynReceived)
+    }
+
+    /// Whether data of ours may still be sent (for the first time).
+    pub fn can_send(self) -> bool {
+        matches!(self, State::Established | State::CloseWait)
+    }
+
+    /// Whether the peer may still send data.
+    pub fn can_receive(self) -> bool {
+        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
+    }
+}
+
+/// Why a connection ended other than in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ConnectionError {
+    /// The peer answered our SYN with a reset.
+    #[error("connection refused")]
+    Refused,
+    /// The peer reset the connection.
+    #[error("connection reset by peer")]
+    Reset,
+    /// Nothing was heard for too long (R2, the user timeout, or keep-alive).
+    #[error("connection timed out")]
+    TimedOut,
+    /// ICMP says the host cannot be reached.
+    #[error("host unreachable")]
+    HostUnreachable,
+    /// ICMP says the network cannot be reached.
+    #[error("network unreachable")]
+    NetworkUnreachable,
+    /// The application aborted it.
+    #[error("connection aborted")]
+    Aborted,
+}
+
+/// Something the owner may want to act upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// There is data to read, or the end of the stream.
+    Readable,
+    /// There is room to write again after a write that was cut short.
+    Writable,
+    /// Urgent data is announced, or more of it [MUST-32].
+    Urgent,
+    /// A soft error or excessive retransmission: the connection is in trouble but lives [MUST-47] [SHLD-9].
+    Trouble,
+    /// TIME-WAIT begins: the owner may replace the connection by a [`crate::time_wait::TimeWait`].
+    TimeWait,
+    /// The connection is gone; [`Connection::error`] says why, if not in order.
+    Closed,
+}
+
+/// The sending half.
+#[derive(Debug)]
+struct Sender {
+    space: SeqSpace,
+    /// Whether the peer has our SYN.
+    syn_acked: bool,
+    /// Whether the SYN or SYN-ACK has to leave (again).
+    syn_due: bool,
+    syn_sent_at: Instant,
+    syn_transmissions: u32,
+    buffer: SendBuffer,
+    sent: SentList,
+    window: Window,
+    congestion: Box<dyn CongestionControl>,
+    recovery: Box<dyn Recovery>,
+    timer: Box<dyn RetransmissionTimer>,
+    pacing: Box<dyn Pacing>,
+    /// SND.UNA + SND.WND: one past what the peer permits.
+    right_edge: Pos,
+    /// SND.WL1, a position of the peer's.
+    wl1: Pos,
+    /// SND.WL2.
+    wl2: Pos,
+    /// The largest window the peer ever offered.
+    max_window: u64,
+    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the limit.
+    cwnd_limited_upto: Pos,
+    /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
+    small_upto: Pos,
+    /// Everything the application wrote is to be followed by a FIN.
+    fin_queued: bool,
+    /// SND.UP: one past the last urgent byte.
+    urgent: Option<Pos>,
+    /// A zero-window probe of one unit was sent beyond SND.NXT.
+    probe_outstanding: bool,
+    /// A probe, or a segment overriding silly-window avoidance, has to leave.
+    probe_due: bool,
+    /// The last transmission of data or FIN.
+    last_sent: Instant,
+    /// The last write was cut short and the application wants to hear of room.
+    writer_waits: bool,
+    /// Retransmissions of the oldest segment.
+    retransmits: u32,
+    /// Zero-window probes sent since the window last was open: the exponent of their back-off.
+    probes: u32,
+    /// Zero-window probes sent since anything was heard.
+    unanswered_probes: u32,
+    /// When the data at SND.UNA was first sent or probed without success (for the user timeout).
+    unacked_since: Option<Instant>,
+    min_rtt: Option<Duration>,
+    last_rtt: Option<Duration>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+struct Receiver {
+    space: SeqSpace,
+    ordering: Box<dyn Ordering>,
+    flow: Box<dyn FlowControl>,
+    policy: Box<dyn AckPolicy>,
+    /// The rightmost edge ever advertised; never moves left.
+    edge: Pos,
+    /// RFC 7323's Last.ACK.sent.
+    last_ack_sent: Pos,
+    timestamps: TimestampState,
+    /// An acknowledgement has to leave now.
+    ack_now: bool,
+    /// The peer's FIN stands here.
+    fin: Option<Pos>,
+    /// RCV.UP.
+    urgent: Option<Pos>,
+    /// What arrived twice and is not yet reported (RFC 2883).
+    dsack: Option<(Pos, Pos)>,
+    /// The largest segment the peer has sent, an estimate of its SMSS.
+    segment: u64,
+    /// When anything acceptable last arrived.
+    last_heard: Instant,
+    keep_alives_unanswered: u32,
+    /// The application will not read any more.
+    shut: bool,
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+pub struct Connection {
+    profile: Arc<Profile>,
+    state: State,
+    /// Whether we sent the first SYN [MUST-11].
+    active: bool,
+    endpoint: Endpoint,
+    path: PathInfo,
+    agreed: Agreed,
+    snd: Sender,
+    rcv: Receiver,
+    timers: Timers,
+    limiter: ReplyLimiter,
+    /// A reset to send before anything else.
+    reset_due: Option<TcpHeader>,
+    events: u8,
+    error: Option<ConnectionError>,
+    soft_error: Option<IcmpError>,
+    /// The application has closed its handle: nobody will read or write any more.
+    orphaned: bool,
+    nodelay: bool,
+    keep_alive: Option<KeepAlive>,
+    user_timeout: Option<Duration>,
+    counters: Counters,
+    limited: info::LimitedAccount,
+}
+
+impl Connection {
+    /// The state of RFC 9293.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why the connection ended, if not in order.
+    pub fn error(&self) -> Option<ConnectionError> {
+        self.error
+    }
+
+    /// The profile it was opened with.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// The ports, local and remote.
+    pub fn endpoint(&self) -> Endpoint {
+        self.endpoint
+    }
+
+    /// Our initial sequence number.
+    pub fn iss(&self) -> Seq {
+        self.snd.space.initial()
+    }
+
+    /// SND.UNA.
+    fn una(&self) -> Pos {
+        if self.snd.syn_acked { self.snd.sent.start() } else { Pos::INITIAL }
+    }
+
+    /// SND.NXT.
+    fn nxt(&self) -> Pos {
+        self.snd.sent.end()
+    }
+
+    /// Whether our FIN has left.
+    fn fin_sent(&self) -> bool {
+        self.nxt() > self.snd.buffer.end()
+    }
+
+    /// Whether our FIN is acknowledged.
+    fn fin_acked(&self) -> bool {
+        self.fin_sent() && self.una() == self.nxt()
+    }
+
+    /// Payload bytes of a full segment as it leaves (RFC 9293 Eff.snd.MSS) [MUST-16].
+    fn mss(&self) -> u32 {
+        self.agreed
+            .peer_mss
+            .min(self.path.mss())
+            .saturating_sub(self.agreed.data_option_len())
+            .max(32)
+    }
+
+    /// The next event, oldest kind first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        const ALL: [Event; 7] = [
+            Event::Connected,
+            Event::Readable,
+            Event::Writable,
+            Event::Urgent,
+            Event::Trouble,
+            Event::TimeWait,
+            Event::Closed,
+        ];
+        let event = *ALL.get(self.events.trailing_zeros() as usize)?;
+        self.events &= self.events - 1;
+        Some(event)
+    }
+
+    fn raise(&mut self, event: Event) {
+        self.events |= 1 << event as u8;
+    }
+}

@@ -1,0 +1,246 @@
+//! What acknowledgements do to the sending half.
+
+use super::timers::Timer;
+use super::{Connection, Event, State};
+use crate::ack_context::AckContext;
+use crate::congestion::CongestionEvent;
+use crate::pos::Pos;
+use crate::segment::Segment;
+use crate::sent::Delivered;
+use crate::time::{Duration, Instant};
+use transom_wire::Flags;
+
+impl Connection {
+    /// Bytes in flight, as the recovery unit sees it.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.snd.recovery.in_flight(&self.snd.sent)
+    }
+
+    /// The acknowledgement, SACK blocks and window of an acceptable segment standing at `start` (RFC 9293 section
+    /// 3.10.7.4, fifth step). Returns whether the rest of the segment is to be processed.
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        start: Pos,
+        ack: Pos,
+    ) -> bool {
+        let una = self.una();
+        if ack > self.highest_sent() {
+            self.reply(now);
+            return false;
+        }
+        if ack < una {
+            // [MAY-12] RFC 5961 section 5: too old to be true.
+            if una.since(ack) > self.snd.max_window {
+                self.reply(now);
+                return false;
+            }
+            return true;
+        }
+        let header = segment.header;
+        let window = self.scaled_window(header);
+        let in_order = start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2);
+        let same_window = ack + window == self.snd.right_edge;
+        let prior_in_flight = self.in_flight();
+        let had_outstanding = self.snd.sent.outstanding() > 0;
+
+        let mut delivered = Delivered::default();
+        if ack > self.nxt() {
+            // The window probe was taken after all. When it was sent says nothing about the round trip.
+            self.snd.sent.push(ack, now);
+            self.snd.probe_outstanding = false;
+            self.snd.sent.acknowledge(ack, now, &mut delivered);
+            delivered.rtt = None;
+        } else {
+            self.snd.sent.acknowledge(ack, now, &mut delivered);
+        }
+        self.snd.buffer.acknowledge(ack);
+        let duplicated = self.take_sack_blocks(now, segment, ack, &mut delivered);
+        if in_order {
+            self.update_window(start, ack, window);
+        }
+
+        let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
+        let has_sack = !header.options.sack.is_empty();
+        let duplicate = ack == una
+            && had_outstanding
+            && if self.agreed.sack { delivered.sacked > 0 } else { bare && same_window };
+        if delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0 {
+            self.sample_rtt(now, segment, &mut delivered);
+            self.consult_units(AckContext {
+                now,
+                una: ack,
+                nxt: self.nxt(),
+                acked: delivered.acked,
+                sacked: delivered.sacked,
+                lost: 0,
+                duplicated,
+                duplicate,
+                has_sack,
+                included_retransmission: delivered.included_retransmission,
+                rtt: delivered.rtt,
+                rate: self.snd.sent.delivery().finish(delivered.rate, self.snd.min_rtt),
+                prior_in_flight,
+                in_flight: 0,
+                cwnd_limited: self.was_cwnd_limited(una, prior_in_flight),
+                ecn_echo: header.flags.contains(Flags::ECE),
+                mss: self.mss(),
+            });
+        }
+        self.after_acknowledgement(now, delivered.acked);
+        true
+    }
+
+    /// Whether the acknowledged data was sent while cwnd was the limit; in slow start also when half of it was used,
+    /// as doubling takes the whole round trip to show.
+    fn was_cwnd_limited(&self, una: Pos, prior_in_flight: u64) -> bool {
+        una < self.snd.cwnd_limited_upto
+            || (self.snd.window.in_slow_start() && prior_in_flight * 2 > self.snd.window.cwnd)
+    }
+
+    /// Enters the SACK blocks into the scoreboard. Returns the bytes the peer says it got twice.
+    fn take_sack_blocks(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        ack: Pos,
+        delivered: &mut Delivered,
+    ) -> u64 {
+        if !self.agreed.sack || segment.header.options.sack.is_empty() {
+            return 0;
+        }
+        let blocks = &segment.header.options.sack;
+        let mss = u64::from(self.mss());
+        let nxt = self.nxt();
+        let mut duplicated = 0;
+        let position = |seq| self.snd.space.from_wire(seq, ack);
+        let mut ranges = blocks.iter().map(|block| position(block.left)..position(block.right));
+        // RFC 2883 section 4: a first block below the acknowledgement, or inside the second, tells of duplicates.
+        let mut collected: [core::ops::Range<Pos>; 4] = [ack..ack, ack..ack, ack..ack, ack..ack];
+        let mut count = 0;
+        for slot in &mut collected {
+            let Some(range) = ranges.next() else { break };
+            *slot = range;
+            count += 1;
+        }
+        let collected = collected.get(..count).unwrap_or(&[]);
+        for (index, range) in collected.iter().enumerate() {
+            if range.start >= range.end || range.end > nxt {
+                continue; // never sent: a lie, or corruption that the checksum missed
+            }
+            let inside_second = index == 0
+                && collected.get(1).is_some_and(|b| b.start <= range.start && range.end <= b.end);
+            if index == 0 && (range.end <= ack || inside_second) {
+                if range.start >= Pos::FIRST_DATA {
+                    duplicated += range.end.since(range.start);
+                }
+                continue;
+            }
+            if range.end > ack {
+                self.snd.sent.sack(range.clone(), mss, now, delivered);
+            }
+        }
+        self.counters.duplicate_bytes_reported += duplicated;
+        duplicated
+    }
+
+    /// SND.WND, SND.WL1 and SND.WL2.
+    fn update_window(&mut self, start: Pos, ack: Pos, window: u64) {
+        self.snd.wl1 = start;
+        self.snd.wl2 = ack;
+        // [MUST-34] [SHLD-15] the edge may move left: what is beyond it simply has no room.
+        self.snd.right_edge = ack + window;
+        self.snd.max_window = self.snd.max_window.max(window);
+        self.snd.unanswered_probes = 0;
+        if self.snd.right_edge > self.nxt() {
+            self.snd.probes = 0;
+            self.snd.probe_outstanding = false;
+            self.timers.clear(Timer::Persist);
+        }
+    }
+
+    fn sample_rtt(&mut self, now: Instant, segment: &Segment<'_>, delivered: &mut Delivered) {
+        // Our own record is finer than the timestamp; the timestamp tells retransmissions apart
+        // [MUST-18] (Karn's rule, RFC 7323 section 4.1).
+        if delivered.rtt.is_none()
+            && delivered.acked > 0
+            && self.agreed.timestamps
+            && let Some(stamps) = segment.header.options.timestamps
+        {
+            delivered.rtt = self
+                .rcv
+                .timestamps
+                .echo_rtt(stamps.echo, now)
+                .map(|rtt| rtt.max(Duration::from_millis(1)));
+        }
+        if let Some(rtt) = delivered.rtt {
+            self.snd.timer.on_sample(rtt, now);
+            self.snd.last_rtt = Some(rtt);
+            self.snd.min_rtt = Some(self.snd.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        }
+    }
+
+    /// Recovery first (what is lost), then congestion control (how much may be in flight).
+    fn consult_units(&mut self, mut ack: AckContext) {
+        let flight_before = self.snd.sent.outstanding();
+        let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, self.profile.dup_thresh);
+        ack.lost = verdict.lost;
+        ack.in_flight = self.in_flight();
+        self.counters.lost_bytes += verdict.lost;
+        let snd = &mut self.snd;
+        if verdict.entered {
+            self.counters.fast_recoveries += 1;
+            // Limited Transmit does not count: cwnd bounds what the flight was without it (RFC 5681 section 3.2).
+            let event = CongestionEvent::Loss { flight: flight_before };
+            snd.congestion.on_event(&mut snd.window, event, ack.now);
+        } else if verdict.exited && snd.retransmits == 0 && verdict.lost == 0 {
+            let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
+            snd.congestion.on_event(&mut snd.window, event, ack.now);
+        } else if ack.acked > 0 && snd.recovery.phase() != crate::recovery::Phase::Recovery {
+            snd.congestion.on_ack(&mut snd.window, &ack);
+        }
+        if verdict.restart_timer {
+            self.rearm_retransmission(ack.now);
+        }
+        // Enough to keep the window full while the next write is on its way.
+        let wanted = usize::try_from(self.snd.window.cwnd.saturating_mul(2)).unwrap_or(usize::MAX);
+        let limit = self.snd.buffer.limit();
+        if wanted > limit && limit < self.profile.max_send_buffer {
+            self.snd.buffer.set_limit(wanted.min(self.profile.max_send_buffer));
+        }
+    }
+
+    /// The consequences for timers, states and the writer.
+    fn after_acknowledgement(&mut self, now: Instant, acked: u64) {
+        if acked > 0 {
+            self.snd.retransmits = 0;
+            self.snd.unacked_since = self.snd.sent.first().map(|record| record.first_sent);
+            if self.una() == self.nxt() {
+                self.timers.clear(Timer::Retransmit);
+            }
+            let space = self.snd.buffer.space();
+            if self.snd.writer_waits && space * 3 >= self.snd.buffer.limit() {
+                self.snd.writer_waits = false;
+                self.raise(Event::Writable);
+            }
+        } else if self.snd.right_edge <= self.una() && !self.orphaned {
+            // [MUST-37] [SHLD-17] the peer lives and keeps its window closed.
+            self.snd.retransmits = 0;
+            self.snd.unacked_since = self.snd.unacked_since.map(|_| now);
+        }
+        if self.fin_acked() {
+            match self.state {
+                State::FinWait1 => {
+                    self.state = State::FinWait2;
+                    if self.orphaned {
+                        self.timers.set(Timer::State, now + self.profile.fin_wait_2);
+                    }
+                }
+                State::Closing => self.enter_time_wait(now),
+                State::LastAck => self.finish(None),
+                _ => {}
+            }
+        }
+    }
+}

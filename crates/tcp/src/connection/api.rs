@@ -1,0 +1,233 @@
+//! What the application does with a connection.
+
+use super::{Connection, ConnectionError, Event, State};
+use crate::profile::KeepAlive;
+use crate::time::{Duration, Instant};
+
+/// Why nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The send buffer is full; [`Event::Writable`] follows.
+    #[error("the send buffer is full")]
+    WouldBlock,
+    /// The writing side was shut down, or never opened.
+    #[error("the connection is closed for writing")]
+    Closed,
+    /// The connection ended.
+    #[error(transparent)]
+    Failed(#[from] ConnectionError),
+}
+
+/// Why nothing was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// No data yet; [`Event::Readable`] follows.
+    #[error("no data to read yet")]
+    WouldBlock,
+    /// The connection ended.
+    #[error(transparent)]
+    Failed(#[from] ConnectionError),
+}
+
+impl Connection {
+    fn write_state(&self) -> Result<(), WriteError> {
+        if let Some(error) = self.error {
+            return Err(WriteError::Failed(error));
+        }
+        match self.state {
+            // Data may be queued while the handshake is under way (RFC 9293 section 3.9.1.2).
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+                if !self.snd.fin_queued =>
+            {
+                Ok(())
+            }
+            _ => Err(WriteError::Closed),
+        }
+    }
+
+    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes).
+    pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
+        self.write_state()?;
+        let written = self.snd.buffer.write(bytes);
+        if written < bytes.len() {
+            self.snd.writer_waits = true;
+        }
+        if written == 0 && !bytes.is_empty() {
+            return Err(WriteError::WouldBlock);
+        }
+        self.touch_idle(now);
+        Ok(written)
+    }
+
+    /// Like [`Connection::write`], and the last byte written is urgent (RFC 9293 section 3.8.5) [MUST-30].
+    /// New programs should not use the urgent mechanism [SHLD-13].
+    pub fn write_urgent(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
+        let written = self.write(now, bytes)?;
+        if written == bytes.len() && written > 0 {
+            self.snd.urgent = Some(self.snd.buffer.end());
+        }
+        Ok(written)
+    }
+
+    /// How many bytes a write would take now. Asking with none available makes [`Event::Writable`] follow.
+    pub fn writable(&mut self) -> Result<usize, WriteError> {
+        self.write_state()?;
+        let space = self.snd.buffer.space();
+        self.snd.writer_waits |= space == 0;
+        Ok(space)
+    }
+
+    fn read_state(&self, read: usize) -> Result<usize, ReadError> {
+        if read > 0 {
+            return Ok(read);
+        }
+        if let Some(error) = self.error {
+            return Err(ReadError::Failed(error));
+        }
+        if self.end_of_stream() { Ok(0) } else { Err(ReadError::WouldBlock) }
+    }
+
+    /// Whether everything the peer will ever send has been read [MUST-12].
+    pub fn end_of_stream(&self) -> bool {
+        let ended = match self.state {
+            State::Closed
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => true,
+            _ => self.rcv.shut,
+        };
+        ended && self.rcv.ordering.readable() == 0
+    }
+
+    /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it.
+    pub fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<usize, ReadError> {
+        let read = self.rcv.ordering.read(out);
+        self.after_read(now, read);
+        if out.is_empty() {
+            return Ok(0);
+        }
+        self.read_state(read)
+    }
+
+    /// Copies up to `out.len()` bytes and leaves them in the stream.
+    pub fn peek(&self, out: &mut [u8]) -> Result<usize, ReadError> {
+        self.read_state(self.rcv.ordering.peek(out))
+    }
+
+    /// The next readable bytes where they lie; [`Connection::consume`] takes them out.
+    pub fn readable_slice(&self) -> &[u8] {
+        self.rcv.ordering.front()
+    }
+
+    /// Takes `bytes` out of the stream without copying them.
+    pub fn consume(&mut self, now: Instant, bytes: usize) -> usize {
+        let read = self.rcv.ordering.discard(bytes);
+        self.after_read(now, read);
+        read
+    }
+
+    fn after_read(&mut self, now: Instant, read: usize) {
+        if read == 0 {
+            return;
+        }
+        self.rcv.flow.on_read(now, read, self.snd.timer.srtt());
+        if self.state.can_receive() && self.window_update_is_due() {
+            self.rcv.ack_now = true;
+        }
+    }
+
+    /// Bytes that can be read at once.
+    pub fn readable(&self) -> usize {
+        self.rcv.ordering.readable()
+    }
+
+    /// Bytes of urgent data still to be read, if any is announced [MUST-33]. They are part of the stream.
+    pub fn urgent_bytes(&self) -> Option<u64> {
+        let urgent = self.rcv.urgent?;
+        Some(urgent.since(self.rcv.ordering.read_pos())).filter(|&left| left > 0)
+    }
+
+    /// Bytes written and not yet acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.snd.buffer.len()
+    }
+
+    /// Switches Nagle's algorithm off or on [MUST-17].
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.nodelay = nodelay;
+    }
+
+    /// Whether Nagle's algorithm is off.
+    pub fn nodelay(&self) -> bool {
+        self.nodelay
+    }
+
+    /// Switches keep-alives on or off [MUST-24] [MUST-27].
+    pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
+        self.keep_alive = keep_alive;
+        self.rcv.keep_alives_unanswered = 0;
+        self.arm_keep_alive();
+    }
+
+    /// The keep-alive settings.
+    pub fn keep_alive(&self) -> Option<KeepAlive> {
+        self.keep_alive
+    }
+
+    /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21].
+    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.user_timeout = timeout;
+    }
+
+    /// The user timeout.
+    pub fn user_timeout(&self) -> Option<Duration> {
+        self.user_timeout
+    }
+
+    /// Fixes the receive buffer's size and ends its tuning.
+    pub fn set_receive_buffer(&mut self, bytes: usize) {
+        let bytes = bytes.clamp(2048, crate::profile::MAX_WINDOW);
+        self.rcv.flow.fix(bytes);
+    }
+
+    /// Fixes the send buffer's size.
+    pub fn set_send_buffer(&mut self, bytes: usize) {
+        self.snd.buffer.set_limit(bytes.max(2048));
+    }
+
+    /// Acknowledge the next arrivals at once.
+    pub fn set_quick_ack(&mut self, on: bool) {
+        self.rcv.policy.quick(if on { 16 } else { 0 });
+    }
+
+    /// Whether the handshake is complete and the connection not over.
+    pub fn is_open(&self) -> bool {
+        self.state.is_synchronized() && self.state != State::TimeWait
+    }
+
+    /// Takes the pending soft error, if any [SHLD-25].
+    pub fn take_soft_error(&mut self) -> Option<super::IcmpError> {
+        self.soft_error.take()
+    }
+
+    /// Marks the device as able to take `max` payload bytes in one transmission.
+    pub fn set_max_super_segment(&mut self, max: Option<u32>) {
+        self.path.max_super_segment = max;
+    }
+
+    /// Says that the owner has handled everything: there is nothing left to do for this connection.
+    pub fn is_finished(&self) -> bool {
+        self.state == State::Closed && self.reset_due.is_none()
+    }
+
+    /// Repeats [`Event::Readable`] and [`Event::Writable`] if they hold now, for a new observer.
+    pub fn renew_events(&mut self) {
+        if self.readable() > 0 || self.end_of_stream() || self.error.is_some() {
+            self.raise(Event::Readable);
+        }
+        if self.write_state() != Ok(()) || self.snd.buffer.space() > 0 {
+            self.raise(Event::Writable);
+        }
+    }
+}

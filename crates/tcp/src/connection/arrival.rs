@@ -1,0 +1,302 @@
+//! Arrival of segments: the checks of RFC 9293 section 3.10.7.4 in their order, with RFC 5961 and PAWS.
+
+use super::timers::Timer;
+use super::{Connection, ConnectionError, Event, State};
+use crate::ack_policy::{AckDecision, Arrival};
+use crate::pos::Pos;
+use crate::segment::Segment;
+use crate::time::Instant;
+use transom_wire::{Flags, TcpHeader};
+
+/// Where a segment stands relative to the receive window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Some of it (or, without data, its position) is in the window.
+    Inside,
+    /// It touches the window from outside: a probe of a closed window or the retransmission of what was received
+    /// last. Its acknowledgement is looked at, its data is not taken, and it is answered.
+    Edge,
+    /// Neither.
+    Outside,
+}
+
+impl Connection {
+    /// A segment for this connection arrived. The checksum has been verified by whoever calls.
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>) {
+        self.counters.segments_received += 1;
+        self.counters.bytes_received += segment.payload.len() as u64;
+        match self.state {
+            State::Closed => return,
+            State::SynSent => return self.on_segment_in_syn_sent(now, segment),
+            _ => {}
+        }
+        let header = segment.header;
+        let start = self.rcv.space.from_wire(header.seq, self.rcv.ordering.next());
+        if self.fails_paws(now, segment, start) {
+            return;
+        }
+        let place = self.place(start, segment.sequence_len());
+        if header.flags.contains(Flags::RST) {
+            self.on_reset(now, start, place);
+            return;
+        }
+        if header.flags.contains(Flags::SYN) {
+            // RFC 5961 section 4: in whatever place.
+            self.reply(now);
+            return;
+        }
+        if place == Place::Outside {
+            self.answer_unacceptable(now, segment, start);
+            return;
+        }
+        if !header.flags.contains(Flags::ACK) {
+            return;
+        }
+        self.update_timestamp(now, header, start);
+        self.rcv.last_heard = now;
+        self.rcv.keep_alives_unanswered = 0;
+        let ack = self.snd.space.from_wire(header.ack, self.una());
+        if self.state == State::SynReceived {
+            // The acknowledgement of our SYN, and nothing else, completes the handshake.
+            if ack <= Pos::INITIAL || ack > self.highest_sent() {
+                self.reset_due =
+                    Some(TcpHeader { seq: header.ack, flags: Flags::RST, ..self.base_header() });
+                return;
+            }
+            let window = self.scaled_window(header);
+            self.snd.right_edge = ack + window;
+            self.snd.max_window = self.snd.max_window.max(window);
+            self.snd.wl1 = start;
+            self.snd.wl2 = ack;
+            self.establish(now);
+        }
+        if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
+            return;
+        }
+        // [MUST-66] urgent data is announced even by a segment that a closed window does not admit.
+        self.on_urgent(header, start);
+        if place == Place::Edge {
+            self.answer_unacceptable(now, segment, start);
+            if self.state == State::TimeWait && header.flags.contains(Flags::FIN) {
+                self.enter_time_wait(now);
+            }
+            return;
+        }
+        self.on_text(now, segment, start);
+        self.on_fin(now, segment, start);
+    }
+
+    /// One past the highest position that ever left, a window probe included.
+    pub(super) fn highest_sent(&self) -> Pos {
+        self.nxt() + u64::from(self.snd.probe_outstanding)
+    }
+
+    /// SEG.WND in bytes.
+    pub(super) fn scaled_window(&self, header: &TcpHeader) -> u64 {
+        u64::from(header.window) << self.agreed.send_scale.unwrap_or(0)
+    }
+
+    /// The acceptability test of RFC 9293 section 3.4, as a place.
+    fn place(&self, start: Pos, len: u64) -> Place {
+        let next = self.rcv.ordering.next();
+        let edge = self.rcv.edge;
+        let end = start + len;
+        if len == 0 {
+            // A segment without data at the right edge is what a peer sends that has used up our window: refusing
+            // it would lose its acknowledgements.
+            return if next <= start && start <= edge {
+                Place::Inside
+            } else if start + 1 == next {
+                Place::Edge // keep-alive
+            } else {
+                Place::Outside
+            };
+        }
+        if start < edge && end > next {
+            Place::Inside
+        } else if start == edge || end == next {
+            Place::Edge
+        } else {
+            Place::Outside
+        }
+    }
+
+    /// PAWS (RFC 7323 section 5.3). A segment that fails is answered and dropped; one without the agreed option is
+    /// dropped in silence (section 3.2). Resets are exempt.
+    fn fails_paws(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) -> bool {
+        if !self.agreed.timestamps || segment.header.flags.contains(Flags::RST) {
+            return false;
+        }
+        match segment.header.options.timestamps {
+            Some(stamps) if self.rcv.timestamps.is_old(stamps.value, now) => {
+                self.counters.paws_rejected += 1;
+                self.answer_unacceptable(now, segment, start);
+                true
+            }
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    /// RFC 7323 section 4.3 step 2.
+    fn update_timestamp(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
+        if let Some(stamps) = header.options.timestamps
+            && self.agreed.timestamps
+            && start <= self.rcv.last_ack_sent
+        {
+            self.rcv.timestamps.update(stamps.value, now);
+        }
+    }
+
+    /// RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one elsewhere in the window is challenged.
+    fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
+        let next = self.rcv.ordering.next();
+        if start == next {
+            match self.state {
+                State::SynReceived if self.active => self.fail(ConnectionError::Refused),
+                // RFC 1337: a reset does not cut TIME-WAIT short.
+                State::TimeWait => {}
+                State::Closing | State::LastAck => self.finish(None),
+                _ => self.fail(ConnectionError::Reset),
+            }
+        } else if place == Place::Inside && start < self.rcv.edge {
+            self.reply(now);
+        }
+    }
+
+    /// An acknowledgement in answer to something that may be forged, within the budget.
+    pub(super) fn reply(&mut self, now: Instant) {
+        if self.limiter.allow(now) {
+            self.counters.challenge_acks += 1;
+            self.rcv.ack_now = true;
+        }
+    }
+
+    /// An unacceptable segment is answered by an acknowledgement (RFC 9293 section 3.10.7.4). One with data is
+    /// always: it is a retransmission whose acknowledgement was lost, or a window probe.
+    fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
+        let len = segment.payload.len() as u64;
+        let next = self.rcv.ordering.next();
+        if len > 0 || segment.header.flags.contains(Flags::FIN) {
+            if start < next && len > 0 {
+                self.counters.duplicate_bytes_received += len.min(next.since(start));
+                self.rcv.dsack = Some((start, (start + len).min(next)));
+            }
+            self.rcv.ack_now = true;
+        } else {
+            self.reply(now);
+        }
+    }
+
+    /// RFC 9293 section 3.8.5: RCV.UP only moves forward [MUST-62].
+    fn on_urgent(&mut self, header: &TcpHeader, start: Pos) {
+        if !header.flags.contains(Flags::URG) || header.urgent == 0 || !self.state.can_receive() {
+            return;
+        }
+        let urgent = start + u64::from(header.urgent);
+        if urgent > self.rcv.ordering.read_pos() && self.rcv.urgent.is_none_or(|old| urgent > old) {
+            self.rcv.urgent = Some(urgent);
+            self.raise(Event::Urgent);
+        }
+    }
+
+    /// The segment's data, trimmed to the window.
+    pub(super) fn on_text(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
+        let len = segment.payload.len() as u64;
+        if len == 0 {
+            return;
+        }
+        if !self.state.can_receive() {
+            // Data after the peer's FIN is nonsense and is not taken; its FIN stands.
+            self.rcv.ack_now = true;
+            return;
+        }
+        self.touch_idle(now);
+        // The SYN of a SYN-ACK carrying data comes first in its sequence space.
+        let at = start;
+        let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));
+        let wanted = end.since(at) as usize;
+        if wanted < segment.payload.len() {
+            // Something was beyond the window: say what the window is.
+            self.rcv.ack_now = true;
+        }
+        if self.orphaned && end > self.rcv.ordering.next() {
+            // [SHLD-3] nobody will ever read it
+            self.abort(now);
+            return;
+        }
+        let payload = segment.payload.slice(0..wanted);
+        let limit = self.rcv.flow.buffer_limit();
+        let had_gap = self.rcv.ordering.has_gap();
+        let readable = self.rcv.ordering.readable();
+        let accepted = self.rcv.ordering.accept(at, payload, limit);
+        self.counters.bytes_accepted += accepted.new_bytes;
+        if let Some(duplicate) = accepted.duplicate {
+            self.counters.duplicate_bytes_received += duplicate.1.since(duplicate.0);
+            self.rcv.dsack = Some(duplicate);
+        }
+        let gap = had_gap || self.rcv.ordering.has_gap();
+        self.counters.out_of_order_segments += u64::from(gap && !accepted.in_order);
+        let one = segment.segment_size.map_or(len, u64::from);
+        self.rcv.segment = self.rcv.segment.max(one.min(u64::from(self.path.announced_mss())));
+        self.acknowledge_arrival(&Arrival {
+            now,
+            bytes: accepted.new_bytes,
+            segment: self.rcv.segment,
+            in_order: accepted.in_order && !gap && accepted.duplicate.is_none(),
+            fin: false,
+        });
+        if self.rcv.ordering.readable() > readable {
+            if self.rcv.shut {
+                let readable = self.rcv.ordering.readable();
+                self.rcv.ordering.discard(readable);
+            } else {
+                self.raise(Event::Readable);
+            }
+        }
+    }
+
+    fn acknowledge_arrival(&mut self, arrival: &Arrival) {
+        match self.rcv.policy.on_arrival(arrival) {
+            AckDecision::Now => self.rcv.ack_now = true,
+            AckDecision::By(at) => {
+                if !self.rcv.ack_now && self.timers.get(Timer::Ack).is_none_or(|old| at < old) {
+                    self.timers.set(Timer::Ack, at);
+                }
+            }
+        }
+    }
+
+    /// The segment's FIN, and a FIN that waited for missing data.
+    pub(super) fn on_fin(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
+        if segment.header.flags.contains(Flags::FIN) && self.rcv.fin.is_none() {
+            let fin = start + segment.payload.len() as u64;
+            // Within the window (it may stand just behind it), and not before what was received already.
+            if fin <= self.rcv.edge && fin >= self.rcv.ordering.next() {
+                self.rcv.fin = Some(fin);
+            }
+            self.rcv.ack_now = true;
+        }
+        if self.rcv.fin != Some(self.rcv.ordering.next()) || self.state == State::Closed {
+            return;
+        }
+        self.rcv.ordering.consume_fin();
+        self.rcv.edge = self.rcv.edge.max(self.rcv.ordering.next());
+        self.rcv.ack_now = true;
+        self.acknowledge_arrival(&Arrival {
+            now,
+            bytes: 1,
+            segment: self.rcv.segment,
+            in_order: true,
+            fin: true,
+        });
+        match self.state {
+            State::Established | State::SynReceived => self.state = State::CloseWait,
+            State::FinWait1 if self.fin_acked() => self.enter_time_wait(now),
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+        self.raise(Event::Readable);
+    }
+}

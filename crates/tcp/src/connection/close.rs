@@ -1,0 +1,124 @@
+//! How connections end.
+
+use super::timers::Timer;
+use super::{Connection, ConnectionError, Event, State};
+use crate::time::Instant;
+use crate::time_wait::Summary;
+use transom_wire::{Flags, TcpHeader};
+
+impl Connection {
+    /// Half close: no more data will be written; what was is still delivered, then a FIN (RFC 9293 section 3.6).
+    /// Closing twice is harmless.
+    pub fn shutdown_write(&mut self, now: Instant) {
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            // RFC 9293 section 3.10.4: nothing was sent that would need a FIN.
+            State::SynSent => self.finish(None),
+            State::SynReceived => self.snd.fin_queued = true,
+            State::Established => {
+                self.snd.fin_queued = true;
+                self.state = State::FinWait1;
+            }
+            State::CloseWait => {
+                self.snd.fin_queued = true;
+                self.state = State::LastAck;
+            }
+            State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck => {}
+        }
+        self.touch_idle(now);
+    }
+
+    /// No more data will be read: what is buffered and what still arrives is acknowledged and dropped, as on Linux.
+    pub fn shutdown_read(&mut self, _now: Instant) {
+        self.rcv.shut = true;
+        let readable = self.rcv.ordering.readable();
+        self.rcv.ordering.discard(readable);
+        self.raise(Event::Readable);
+    }
+
+    /// The application lets go of the connection. Unread data, or data that arrives later, resets it
+    /// [SHLD-3]; otherwise it ends in order, without anybody watching.
+    pub fn close(&mut self, now: Instant) {
+        if self.orphaned {
+            return;
+        }
+        self.orphaned = true;
+        if self.rcv.ordering.readable() > 0 && !self.rcv.shut && self.state.is_synchronized() {
+            self.abort(now);
+            return;
+        }
+        self.shutdown_write(now);
+        if self.state == State::FinWait2 {
+            self.timers.set(Timer::State, now + self.profile.fin_wait_2);
+        }
+    }
+
+    /// Ends the connection at once with a reset (RFC 9293 section 3.10.5).
+    pub fn abort(&mut self, _now: Instant) {
+        // Nothing was exchanged in SYN-SENT, and nothing is owed any more in the last three.
+        if matches!(
+            self.state,
+            State::SynReceived
+                | State::Established
+                | State::FinWait1
+                | State::FinWait2
+                | State::CloseWait
+        ) {
+            let seq = self.snd.space.to_wire(self.nxt());
+            let ack = self.rcv.space.to_wire(self.rcv.ordering.next());
+            self.reset_due =
+                Some(TcpHeader { seq, ack, flags: Flags::RST | Flags::ACK, ..self.base_header() });
+        }
+        self.fail(ConnectionError::Aborted);
+    }
+
+    /// The connection is gone because of `error`.
+    pub(super) fn fail(&mut self, error: ConnectionError) {
+        self.finish(Some(error));
+    }
+
+    /// The connection is gone.
+    pub(super) fn finish(&mut self, error: Option<ConnectionError>) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.error = self.error.or(error);
+        self.timers.clear_all();
+        self.snd.syn_due = false;
+        self.snd.probe_due = false;
+        self.rcv.ack_now = false;
+        // What was received in order may still be read, except after an error or by nobody.
+        if self.error.is_some() || self.orphaned {
+            let readable = self.rcv.ordering.readable();
+            self.rcv.ordering.discard(readable);
+        }
+        self.rcv.ordering.release();
+        self.raise(Event::Closed);
+        self.raise(Event::Readable);
+        self.raise(Event::Writable);
+    }
+
+    /// Enters TIME-WAIT for 2·MSL, or starts it anew [MUST-13].
+    pub(super) fn enter_time_wait(&mut self, now: Instant) {
+        if self.state != State::TimeWait {
+            self.state = State::TimeWait;
+            self.timers.clear_all();
+            self.raise(Event::TimeWait);
+        }
+        self.timers.set(Timer::State, now + self.profile.time_wait);
+    }
+
+    /// What remains to be known in TIME-WAIT.
+    pub(crate) fn time_wait_summary(&self) -> Summary {
+        let next = self.rcv.ordering.next();
+        let window = self.rcv.edge.since(next);
+        Summary {
+            snd_nxt: self.snd.space.to_wire(self.nxt()),
+            rcv_nxt: self.rcv.space.to_wire(next),
+            rcv_wnd: u32::try_from(window).unwrap_or(u32::MAX),
+            window: u16::try_from(window >> self.agreed.receive_scale).unwrap_or(u16::MAX),
+            timestamps: self.agreed.timestamps.then_some(self.rcv.timestamps),
+        }
+    }
+}

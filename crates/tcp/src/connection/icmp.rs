@@ -1,0 +1,119 @@
+//! What the network reports about our packets (RFC 9293 section 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
+//!
+//! ICMP messages are easily forged, so one counts only if it quotes a segment that is in flight now. In synchronized
+//! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
+//! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
+
+use super::{Connection, ConnectionError, Event};
+use crate::pos::Pos;
+use crate::recovery::Phase;
+use crate::time::Instant;
+use transom_wire::Seq;
+
+/// An ICMP or ICMPv6 error about a segment of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IcmpError {
+    /// The network cannot be reached.
+    #[error("network unreachable")]
+    NetworkUnreachable,
+    /// The host cannot be reached.
+    #[error("host unreachable")]
+    HostUnreachable,
+    /// The host does not speak TCP, or not on that port.
+    #[error("port or protocol unreachable")]
+    Refused,
+    /// Administratively prohibited.
+    #[error("prohibited on the path")]
+    Prohibited,
+    /// The packet was too big for a link whose MTU is given (zero: unknown).
+    #[error("packet too big, next hop takes {0} bytes")]
+    TooBig(u32),
+    /// The hop limit ran out, or reassembly took too long.
+    #[error("time exceeded on the path")]
+    TimeExceeded,
+    /// A header field was not understood.
+    #[error("parameter problem")]
+    ParameterProblem,
+}
+
+/// The MTU steps of RFC 1191 section 7.1, for routers that do not name one.
+const PLATEAUS: [u32; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
+
+impl Connection {
+    /// The network reported `error` about a segment of ours with sequence number `seq` (as quoted).
+    pub fn on_icmp(&mut self, now: Instant, error: IcmpError, seq: Seq) {
+        let pos = self.snd.space.from_wire(seq, self.una());
+        // [MUST-54] RFC 5927 section 4.1: only about something in flight.
+        if pos < self.una() || pos >= self.highest_sent() {
+            self.counters.icmp_rejected += 1;
+            return;
+        }
+        if let IcmpError::TooBig(mtu) = error {
+            self.on_packet_too_big(now, mtu, pos);
+            return;
+        }
+        if self.snd.syn_acked {
+            // [MUST-56] [SHLD-26] never fatal here
+            self.soft_error = Some(error);
+            self.raise(Event::Trouble);
+            return;
+        }
+        match error {
+            IcmpError::Refused => self.fail(ConnectionError::Refused),
+            // Soft errors are remembered and explain the failure, if it comes to that [SHLD-25].
+            _ => {
+                self.soft_error = Some(error);
+                self.raise(Event::Trouble);
+            }
+        }
+    }
+
+    /// Path MTU discovery: the lower MTU is taken if it is plausible, and what was too big is sent again at once.
+    fn on_packet_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) {
+        let least = if self.path.ip_header >= 40 { 1280 } else { 68 };
+        let current = self.path.mtu;
+        let mtu = if mtu == 0 {
+            PLATEAUS.into_iter().find(|&plateau| plateau < current).unwrap_or(least)
+        } else {
+            mtu
+        };
+        // RFC 8201 section 4 and RFC 1191 section 3: never below the minimum, never upwards.
+        let mtu = mtu.max(least);
+        if mtu >= current {
+            return;
+        }
+        // RFC 5927 section 7.2: a segment that needed no more than the claimed MTU cannot have been too big.
+        let longest = self.longest_at(pos) + self.path.ip_header + 20;
+        if longest <= mtu {
+            self.counters.icmp_rejected += 1;
+            return;
+        }
+        self.set_path_mtu(now, mtu);
+    }
+
+    /// Payload and options of the segments sent at `pos`, at most.
+    fn longest_at(&self, pos: Pos) -> u32 {
+        if !self.snd.syn_acked {
+            return 40;
+        }
+        let record = self.snd.sent.records().find(|record| record.end > pos);
+        let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
+        u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
+    }
+
+    /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
+    /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
+    pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
+        let shrinks = mtu < self.path.mtu;
+        self.path.mtu = mtu;
+        self.snd.window.mss = self.mss();
+        if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
+            if self.snd.recovery.phase() != Phase::Loss {
+                self.snd.recovery.on_timeout(&mut self.snd.sent);
+            } else {
+                self.snd.sent.mark_all_lost();
+            }
+            self.rearm_retransmission(now);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What can be observed of a connection.
+
+use super::{Connection, State};
+use crate::pos::Pos;
+use crate::recovery::Phase;
+use crate::time::{Duration, Instant};
+
+/// What held the sender back, or did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LimitedBy {
+    /// The application had nothing (more) to send.
+    #[default]
+    Application,
+    /// The peer's receive window.
+    PeerWindow,
+    /// The congestion window.
+    CongestionWindow,
+    /// Pacing.
+    Pacing,
+}
+
+/// Time spent under each limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LimitedAccount {
+    current: LimitedBy,
+    since: Instant,
+    spent: [Duration; 4],
+}
+
+impl LimitedAccount {
+    pub(super) fn new(now: Instant) -> Self {
+        LimitedAccount { current: LimitedBy::Application, since: now, spent: [Duration::ZERO; 4] }
+    }
+
+    pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
+        if limit != self.current {
+            let slot = &mut self.spent[self.current as usize];
+            *slot = *slot + now.since(self.since);
+            self.current = limit;
+            self.since = now;
+        }
+    }
+
+    fn spent(&self, now: Instant, limit: LimitedBy) -> Duration {
+        let running = if limit == self.current { now.since(self.since) } else { Duration::ZERO };
+        self.spent[limit as usize] + running
+    }
+}
+
+/// Running totals of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments sent (a super-segment counts once).
+    pub segments_sent: u64,
+    /// Segments received (a merged super-segment counts once).
+    pub segments_received: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes received, duplicates included.
+    pub bytes_received: u64,
+    /// Payload bytes received that were new.
+    pub bytes_accepted: u64,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Bytes of sequence space sent again.
+    pub retransmitted_bytes: u64,
+    /// Bytes believed lost.
+    pub lost_bytes: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times fast recovery began.
+    pub fast_recoveries: u64,
+    /// Bytes that arrived here twice.
+    pub duplicate_bytes_received: u64,
+    /// Bytes the peer reported as having arrived there twice (DSACK).
+    pub duplicate_bytes_reported: u64,
+    /// Segments that arrived out of order.
+    pub out_of_order_segments: u64,
+    /// Acknowledgements sent without data.
+    pub pure_acks_sent: u64,
+    /// Answers to segments that were not acceptable.
+    pub challenge_acks: u64,
+    /// Segments rejected by PAWS.
+    pub paws_rejected: u64,
+    /// Zero-window probes sent.
+    pub window_probes: u64,
+    /// Keep-alive probes sent.
+    pub keep_alives: u64,
+    /// ICMP messages that quoted nothing in flight.
+    pub icmp_rejected: u64,
+}
+
+/// A snapshot of a connection, shaped after Linux' `TCP_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The state of RFC 9293.
+    pub state: State,
+    /// The congestion phase.
+    pub phase: Phase,
+    /// The congestion controller's name.
+    pub congestion: &'static str,
+    /// The recovery unit's name.
+    pub recovery: &'static str,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// The path MTU in use.
+    pub path_mtu: u32,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Bytes acknowledged towards the next increase of cwnd.
+    pub cwnd_cnt: u64,
+    /// Slow-start threshold, bytes (`u64::MAX` before the first reduction).
+    pub ssthresh: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// SND.UNA.
+    pub snd_una: Pos,
+    /// SND.NXT.
+    pub snd_nxt: Pos,
+    /// SND.WND, bytes.
+    pub snd_wnd: u64,
+    /// RCV.NXT.
+    pub rcv_nxt: Pos,
+    /// RCV.WND, bytes: what is left of what was offered.
+    pub rcv_wnd: u64,
+    /// The receive buffer's present size, bytes.
+    pub rcv_buffer: usize,
+    /// The send buffer's present size, bytes.
+    pub snd_buffer: usize,
+    /// Bytes written and not acknowledged.
+    pub unacknowledged: usize,
+    /// Bytes that can be read.
+    pub readable: usize,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Round-trip time variation.
+    pub rttvar: Option<Duration>,
+    /// The last round-trip time sample.
+    pub last_rtt: Option<Duration>,
+    /// The smallest round-trip time seen.
+    pub min_rtt: Option<Duration>,
+    /// The retransmission timeout with its back-off.
+    pub rto: Duration,
+    /// How often it has backed off.
+    pub backoffs: u32,
+    /// Retransmissions of the oldest segment.
+    pub retransmits: u32,
+    /// Consecutive duplicate acknowledgements.
+    pub duplicate_acks: u32,
+    /// Whether timestamps were agreed.
+    pub timestamps: bool,
+    /// Whether SACK was agreed.
+    pub sack: bool,
+    /// Window scales (peer's, ours) if agreed.
+    pub window_scale: Option<(u8, u8)>,
+    /// Total bytes delivered to the peer (acknowledged or selectively acknowledged).
+    pub delivered: u64,
+    /// What holds the sender back now.
+    pub limited_by: LimitedBy,
+    /// Time spent limited by the application.
+    pub limited_application: Duration,
+    /// Time spent limited by the peer's window.
+    pub limited_peer_window: Duration,
+    /// Time spent limited by the congestion window.
+    pub limited_congestion_window: Duration,
+    /// Time spent limited by pacing.
+    pub limited_pacing: Duration,
+    /// Running totals.
+    pub counters: Counters,
+}
+
+impl Connection {
+    /// A snapshot at `now`.
+    pub fn info(&self, now: Instant) -> Info {
+        let snd = &self.snd;
+        let rcv = &self.rcv;
+        Info {
+            state: self.state,
+            phase: snd.recovery.phase(),
+            congestion: snd.congestion.name(),
+            recovery: snd.recovery.name(),
+            mss: self.mss(),
+            path_mtu: self.path.mtu,
+            cwnd: snd.window.cwnd,
+            cwnd_cnt: snd.window.cwnd_cnt,
+            ssthresh: snd.window.ssthresh,
+            in_flight: self.in_flight(),
+            snd_una: self.una(),
+            snd_nxt: self.nxt(),
+            snd_wnd: snd.right_edge.since(self.una()),
+            rcv_nxt: rcv.ordering.next(),
+            rcv_wnd: rcv.edge.since(rcv.ordering.next()),
+            rcv_buffer: rcv.flow.buffer_limit(),
+            snd_buffer: snd.buffer.limit(),
+            unacknowledged: snd.buffer.len(),
+            readable: rcv.ordering.readable(),
+            srtt: snd.timer.srtt(),
+            rttvar: snd.timer.rttvar(),
+            last_rtt: snd.last_rtt,
+            min_rtt: snd.min_rtt,
+            rto: snd.timer.rto(),
+            backoffs: snd.timer.backoffs(),
+            retransmits: snd.retransmits,
+            duplicate_acks: snd.recovery.duplicate_acks(),
+            timestamps: self.agreed.timestamps,
+            sack: self.agreed.sack,
+            window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
+            delivered: snd.sent.delivery().delivered(),
+            limited_by: self.limited.current(),
+            limited_application: self.limited.spent(now, LimitedBy::Application),
+            limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),
+            limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
+            limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
+            counters: self.counters,
+        }
+    }
+
+    /// Running totals.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Bytes of memory the connection owns or pins, itself included (units are counted by their state's size).
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.snd.buffer.memory()
+            + self.snd.sent.memory()
+            + self.rcv.ordering.memory()
+    }
+
+    /// Checks what must hold at all times, for tests: the scoreboard's counters, and that new data was only sent
+    /// within the windows. `Err` says what does not hold.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.snd.sent.check()?;
+        let end = self.snd.buffer.end();
+        if self.snd.sent.end() > end + u64::from(self.snd.fin_queued) {
+            return Err("sent more than was written");
+        }
+        if self.snd.syn_acked && self.snd.sent.start() > self.snd.buffer.start() + 1 {
+            return Err("acknowledged data is still buffered");
+        }
+        if self.rcv.ordering.next() > self.rcv.edge {
+            return Err("received beyond the window offered");
+        }
+        Ok(())
+    }
+}
+
+impl LimitedAccount {
+    fn current(&self) -> LimitedBy {
+        self.current
+    }
+}

@@ -1,0 +1,284 @@
+//! Opening: our own SYN, the answer to it, and what a passive open hands over.
+
+use super::limiter::ReplyLimiter;
+use super::timers::Timers;
+use super::{
+    Connection, ConnectionError, Counters, Event, Receiver, Sender, State, info::LimitedAccount,
+};
+use crate::congestion::{CongestionEvent, Window};
+use crate::options::{Agreed, TimestampState, syn_options};
+use crate::passive::HalfOpen;
+use crate::pos::{Pos, SeqSpace};
+use crate::profile::Profile;
+use crate::segment::Segment;
+use crate::send_buffer::SendBuffer;
+use crate::sent::SentList;
+use crate::time::Instant;
+use alloc::sync::Arc;
+use transom_wire::{Flags, Options, Seq, TcpHeader};
+
+/// The two ports of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Ours.
+    pub local_port: u16,
+    /// The peer's.
+    pub remote_port: u16,
+}
+
+/// What the host knows of the path and of its own device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathInfo {
+    /// The largest IP packet that is believed to pass, in bytes (path MTU).
+    pub mtu: u32,
+    /// The largest IP packet our own interface takes; what the MSS option announces.
+    pub interface_mtu: u32,
+    /// Bytes of IP header: 20 or 40.
+    pub ip_header: u32,
+    /// The most payload the device takes in one super-segment; `None`: one segment at a time.
+    pub max_super_segment: Option<u32>,
+}
+
+impl PathInfo {
+    /// Payload and TCP options that fit one packet.
+    pub fn mss(&self) -> u32 {
+        self.mtu.saturating_sub(self.ip_header + 20)
+    }
+
+    /// What to announce in the MSS option: what we can receive, whatever the path does in the other direction
+    /// [MUST-67] [SHLD-6].
+    pub fn announced_mss(&self) -> u16 {
+        u16::try_from(self.interface_mtu.saturating_sub(self.ip_header + 20)).unwrap_or(u16::MAX)
+    }
+}
+
+impl Connection {
+    /// Opens actively: a SYN will leave with the next [`Connection::poll_transmit`].
+    ///
+    /// `iss` is the initial sequence number (RFC 6528 is the host's business), `timestamp_offset` where this
+    /// connection's timestamp clock starts.
+    pub fn connect(
+        profile: Arc<Profile>,
+        endpoint: Endpoint,
+        path: PathInfo,
+        iss: Seq,
+        timestamp_offset: u32,
+        now: Instant,
+    ) -> Self {
+        let mut connection = Connection::new(profile, endpoint, path, iss, timestamp_offset, now);
+        connection.state = State::SynSent;
+        connection.active = true;
+        connection.snd.syn_due = true;
+        connection
+    }
+
+    /// Takes over from a half-open connection whose SYN-ACK was answered. The answer itself still has to be given
+    /// to [`Connection::on_segment`].
+    pub fn from_half_open(profile: Arc<Profile>, half: &HalfOpen, now: Instant) -> Self {
+        let mut connection = Connection::new(
+            profile,
+            half.endpoint(),
+            half.path(),
+            half.iss(),
+            half.timestamp_offset(),
+            now,
+        );
+        connection.state = State::SynReceived;
+        connection.agreed = half.agreed();
+        connection.start_receiving(half.irs());
+        connection.rcv.timestamps = half.timestamps();
+        connection.rcv.last_ack_sent = Pos::FIRST_DATA;
+        connection.rcv.edge = Pos::FIRST_DATA + u64::from(half.window());
+        connection.snd.right_edge = Pos::INITIAL + u64::from(half.peer_window());
+        connection.snd.max_window = u64::from(half.peer_window());
+        connection.snd.syn_sent_at = half.sent_at();
+        connection.snd.syn_transmissions = half.transmissions();
+        connection.counters.segments_received = 1;
+        connection.counters.segments_sent = u64::from(half.transmissions());
+        connection.after_agreement();
+        connection
+    }
+
+    fn new(
+        profile: Arc<Profile>,
+        endpoint: Endpoint,
+        path: PathInfo,
+        iss: Seq,
+        timestamp_offset: u32,
+        now: Instant,
+    ) -> Self {
+        let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
+        Connection {
+            state: State::Closed,
+            active: false,
+            endpoint,
+            path,
+            agreed,
+            snd: Sender {
+                space: SeqSpace::new(iss),
+                syn_acked: false,
+                syn_due: false,
+                syn_sent_at: now,
+                syn_transmissions: 0,
+                buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
+                sent: SentList::new(Pos::FIRST_DATA, now),
+                window: Window::initial(path.mss()),
+                congestion: profile.congestion(),
+                recovery: profile.recovery(false),
+                timer: profile.timer(),
+                pacing: profile.pacing(),
+                right_edge: Pos::FIRST_DATA,
+                wl1: Pos::INITIAL,
+                wl2: Pos::INITIAL,
+                max_window: 0,
+                cwnd_limited_upto: Pos::INITIAL,
+                small_upto: Pos::INITIAL,
+                fin_queued: false,
+                urgent: None,
+                probe_outstanding: false,
+                probe_due: false,
+                last_sent: now,
+                writer_waits: false,
+                retransmits: 0,
+                probes: 0,
+                unanswered_probes: 0,
+                unacked_since: None,
+                min_rtt: None,
+                last_rtt: None,
+            },
+            rcv: Receiver {
+                space: SeqSpace::new(Seq::new(0)),
+                ordering: profile.ordering(Pos::FIRST_DATA),
+                flow: profile.flow(),
+                policy: profile.ack(),
+                edge: Pos::FIRST_DATA,
+                last_ack_sent: Pos::INITIAL,
+                timestamps: TimestampState::new(timestamp_offset),
+                ack_now: false,
+                fin: None,
+                urgent: None,
+                dsack: None,
+                segment: 536,
+                last_heard: now,
+                keep_alives_unanswered: 0,
+                shut: false,
+            },
+            timers: Timers::new(),
+            limiter: ReplyLimiter::default(),
+            reset_due: None,
+            events: 0,
+            error: None,
+            soft_error: None,
+            orphaned: false,
+            nodelay: profile.nodelay,
+            keep_alive: profile.keep_alive,
+            user_timeout: profile.user_timeout,
+            counters: Counters::default(),
+            limited: LimitedAccount::new(now),
+            profile,
+        }
+    }
+
+    /// The peer's initial sequence number is known.
+    fn start_receiving(&mut self, irs: Seq) {
+        self.rcv.space = SeqSpace::new(irs);
+        self.rcv.segment = u64::from(self.path.announced_mss().clamp(64, 536));
+    }
+
+    /// The options are agreed: what depends on them is chosen.
+    fn after_agreement(&mut self) {
+        self.snd.recovery = self.profile.recovery(self.agreed.sack);
+        self.snd.window = Window::initial(self.mss());
+        if self.snd.syn_transmissions > 1 {
+            let event = CongestionEvent::HandshakeLoss;
+            self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
+        }
+    }
+
+    /// The options our SYN or SYN-ACK carries.
+    pub(super) fn our_syn_options(&self, now: Instant, answer_to: Option<&Options>) -> Options {
+        syn_options(
+            &self.profile,
+            self.path.announced_mss(),
+            self.rcv.flow.max_buffer(),
+            self.rcv.timestamps.option(now),
+            answer_to,
+        )
+    }
+
+    /// The unscaled window of our SYN.
+    pub(super) fn syn_window(&self) -> u16 {
+        u16::try_from(self.rcv.flow.buffer_limit()).unwrap_or(u16::MAX)
+    }
+
+    /// RFC 9293 section 3.10.7.3.
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
+        let header = segment.header;
+        let flags = header.flags;
+        let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
+        if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.nxt()) {
+            if !flags.contains(Flags::RST) {
+                self.reset_due =
+                    Some(TcpHeader { seq: header.ack, flags: Flags::RST, ..self.base_header() });
+            }
+            return;
+        }
+        if flags.contains(Flags::RST) {
+            // Only one that acknowledges our SYN counts (RFC 5961 section 3.2, verified erratum 8167).
+            if flags.contains(Flags::ACK) {
+                self.fail(ConnectionError::Refused);
+            }
+            return;
+        }
+        if !flags.contains(Flags::SYN) {
+            return;
+        }
+        self.start_receiving(header.seq);
+        let ours = self.our_syn_options(now, None);
+        self.agreed = Agreed::new(&ours, &header.options, self.path.ip_header);
+        if let Some(stamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) {
+            self.rcv.timestamps.start(stamps.value, now);
+        }
+        self.rcv.edge = Pos::FIRST_DATA + u64::from(self.syn_window());
+        self.after_agreement();
+        // The window in a SYN is never scaled (RFC 7323 section 2.2).
+        let window = u64::from(header.window);
+        self.snd.max_window = window;
+        self.snd.wl1 = Pos::INITIAL;
+        self.rcv.last_heard = now;
+        if flags.contains(Flags::ACK) {
+            self.snd.wl2 = ack;
+            self.snd.right_edge = ack + window;
+            self.establish(now);
+            // The ACK of the SYN-ACK leaves at once; data that is waiting may ride on it.
+            self.rcv.ack_now = true;
+            // Data and FIN that came with the SYN-ACK are taken like any other.
+            self.on_text(now, segment, Pos::FIRST_DATA);
+            self.on_fin(now, segment, Pos::FIRST_DATA);
+        } else {
+            // [MUST-10] simultaneous open
+            self.snd.right_edge = Pos::INITIAL + window;
+            self.state = State::SynReceived;
+            self.snd.syn_due = true;
+        }
+    }
+
+    /// Our SYN is acknowledged.
+    pub(super) fn establish(&mut self, now: Instant) {
+        self.snd.syn_acked = true;
+        if self.snd.syn_transmissions <= 1 {
+            let rtt = now.since(self.snd.syn_sent_at);
+            self.snd.timer.on_sample(rtt, now);
+            self.snd.last_rtt = Some(rtt);
+            self.snd.min_rtt = Some(rtt);
+        } else {
+            self.snd.timer.on_handshake_loss();
+        }
+        self.snd.retransmits = 0;
+        self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
+        self.rearm_retransmission(now);
+        self.arm_keep_alive();
+        self.raise(Event::Connected);
+        self.raise(Event::Writable);
+    }
+}

@@ -1,0 +1,431 @@
+//! Output: one function puts together what recovery wants sent again, how much congestion control allows, when
+//! pacing lets it go, and what the peer's window, Nagle and silly-window avoidance say to new data.
+
+use super::info::LimitedBy;
+use super::timers::Timer;
+use super::{Connection, State};
+use crate::congestion::CongestionEvent;
+use crate::pos::Pos;
+use crate::segment::Transmit;
+use crate::time::Instant;
+use core::ops::Range;
+use transom_wire::{Flags, Options, SackBlock, SackBlocks, TcpHeader};
+
+/// What leaves next.
+#[derive(Clone, Debug)]
+enum Plan {
+    Reset(TcpHeader),
+    Syn,
+    /// Bytes of this range again.
+    Retransmit(Range<Pos>, u64),
+    /// These bytes for the first time, with the FIN behind them or not.
+    Data(Range<Pos>, bool),
+    /// One unit beyond a closed window.
+    Probe,
+    KeepAlive,
+    Ack,
+}
+
+/// Why no new data leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    NoData,
+    Nagle,
+    SillyWindow,
+    PeerWindow,
+    CongestionWindow,
+}
+
+impl Connection {
+    /// The next segment (or super-segment) to send at `now`; `None` when there is nothing until the next call that
+    /// changes the connection. The caller must send what it is given.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let plan = self.plan(now)?;
+        let (header, range) = self.commit(plan, now);
+        self.counters.segments_sent += 1;
+        let payload = self.snd.buffer.slices(range);
+        let len = payload[0].len() + payload[1].len();
+        self.counters.bytes_sent += len as u64;
+        let mss = self.mss() as usize;
+        let segment_size = (len > mss).then(|| u16::try_from(mss).unwrap_or(u16::MAX));
+        Some(Transmit { header, payload, segment_size })
+    }
+
+    fn plan(&mut self, now: Instant) -> Option<Plan> {
+        if let Some(header) = self.reset_due.take() {
+            return Some(Plan::Reset(header));
+        }
+        match self.state {
+            State::Closed => return None,
+            State::SynSent | State::SynReceived if self.snd.syn_due => return Some(Plan::Syn),
+            State::SynSent | State::SynReceived | State::TimeWait => {
+                return self.rcv.ack_now.then_some(Plan::Ack);
+            }
+            _ => {}
+        }
+        // SACK blocks go into segments without data: they would take room from the payload, and segments that
+        // differ in size split badly. What arrived out of order is reported at once anyway.
+        if self.rcv.ack_now && (self.rcv.ordering.has_gap() || self.rcv.dsack.is_some()) {
+            return Some(Plan::Ack);
+        }
+        if let Some(plan) = self.plan_data(now) {
+            return Some(plan);
+        }
+        if core::mem::take(&mut self.snd.probe_due)
+            && let Some(plan) = self.plan_probe(now)
+        {
+            return Some(plan);
+        }
+        self.rcv.ack_now.then_some(Plan::Ack)
+    }
+
+    /// What (recovery), how much (congestion control), when (pacing).
+    fn plan_data(&mut self, now: Instant) -> Option<Plan> {
+        let mss = u64::from(self.mss());
+        let rate = self.snd.congestion.pacing_rate(&self.snd.window);
+        let quantum = self.snd.pacing.quantum(rate).max(mss);
+        let most = self.max_super_segment().min(quantum);
+        let cwnd_room = self.snd.window.cwnd.saturating_sub(self.in_flight());
+        let has_new = self.new_data(now, most, cwnd_room);
+        let lost =
+            self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), u32::try_from(mss).ok()?);
+        if lost.is_none() && has_new.is_err() {
+            let hold = has_new.err()?;
+            self.note_hold(now, hold);
+            return None;
+        }
+        let release = self.snd.pacing.release_at();
+        if release > now {
+            self.timers.set(Timer::Pacing, release);
+            self.limited.note(now, LimitedBy::Pacing);
+            return None;
+        }
+        if let Some(again) = lost {
+            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight.
+            let wanted = again.range.end.since(again.range.start);
+            if again.exempt || cwnd_room >= mss.min(wanted) || self.in_flight() == 0 {
+                let len = cwnd_room.max(mss).min(most);
+                return Some(Plan::Retransmit(again.range, if again.exempt { mss } else { len }));
+            }
+            self.note_hold(now, Hold::CongestionWindow);
+            return None;
+        }
+        let (range, fin) = has_new.ok()?;
+        Some(Plan::Data(range, fin))
+    }
+
+    /// The next new data and whether the FIN goes with it, or why there is none to send.
+    fn new_data(
+        &self,
+        now: Instant,
+        most: u64,
+        cwnd_room: u64,
+    ) -> Result<(Range<Pos>, bool), Hold> {
+        let nxt = self.nxt();
+        let end = self.snd.buffer.end();
+        let unsent = end.since(nxt);
+        let fin = self.snd.fin_queued && !self.fin_sent();
+        if unsent == 0 && !fin {
+            return Err(Hold::NoData);
+        }
+        let usable = self.snd.right_edge.since(nxt);
+        if usable == 0 {
+            return Err(Hold::PeerWindow);
+        }
+        // Sending after silence starts from a small window again (RFC 5681 section 4.1).
+        let idle = self.snd.sent.outstanding() == 0
+            && now.since(self.snd.last_sent) > self.snd.timer.rto();
+        let cwnd_room = if idle {
+            cwnd_room.min(crate::congestion::initial_window(self.snd.window.mss))
+        } else {
+            cwnd_room
+        };
+        if cwnd_room == 0 {
+            return Err(Hold::CongestionWindow);
+        }
+        let mss = u64::from(self.mss());
+        let mut len = unsent.min(usable).min(cwnd_room).min(most);
+        // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
+        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait.
+        let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
+        let tail = len % mss;
+        if len == unsent {
+            if tail > 0 && !nagle_lets_go {
+                len -= tail;
+                if len == 0 {
+                    return Err(Hold::Nagle);
+                }
+            }
+        } else if len >= mss {
+            len -= tail; // [SHLD-28]
+        } else if cwnd_room < usable.min(mss) {
+            if self.in_flight() > 0 {
+                return Err(Hold::CongestionWindow);
+            }
+        } else if len * 2 < self.snd.max_window {
+            // [MUST-38] less than a segment and less than half of the largest window the peer ever had.
+            return Err(Hold::SillyWindow);
+        }
+        let range = nxt..nxt + len;
+        let with_fin = fin && range.end == end && self.snd.right_edge > end;
+        Ok((range, with_fin))
+    }
+
+    /// The largest payload for one transmission: whole segments.
+    fn max_super_segment(&self) -> u64 {
+        let mss = u64::from(self.mss());
+        let most = self.path.max_super_segment.map_or(mss, u64::from);
+        (most - most % mss).max(mss)
+    }
+
+    /// Nothing leaves because of `hold`: account for it, and make sure something wakes us.
+    fn note_hold(&mut self, now: Instant, hold: Hold) {
+        let idle = self.snd.sent.outstanding() == 0;
+        match hold {
+            Hold::NoData => {
+                self.snd.sent.on_app_limited();
+                self.limited.note(now, LimitedBy::Application);
+            }
+            Hold::Nagle => self.limited.note(now, LimitedBy::Application),
+            Hold::CongestionWindow => {
+                self.snd.cwnd_limited_upto = self.nxt();
+                self.limited.note(now, LimitedBy::CongestionWindow);
+            }
+            Hold::PeerWindow => {
+                self.limited.note(now, LimitedBy::PeerWindow);
+                // [MUST-35] [MUST-36]
+                if idle {
+                    self.arm_persist(now);
+                }
+            }
+            Hold::SillyWindow => {
+                self.limited.note(now, LimitedBy::PeerWindow);
+                if idle {
+                    self.arm_override(now);
+                }
+            }
+        }
+    }
+
+    /// The persist or keep-alive timer asked for a segment.
+    fn plan_probe(&mut self, now: Instant) -> Option<Plan> {
+        let nxt = self.nxt();
+        let unsent = self.snd.buffer.end().since(nxt);
+        let fin = self.snd.fin_queued && !self.fin_sent();
+        if self.snd.sent.outstanding() > 0 {
+            return None; // its retransmission is the probe
+        }
+        if unsent == 0 && !fin {
+            return self.keep_alive.map(|_| Plan::KeepAlive);
+        }
+        let usable = self.snd.right_edge.since(nxt);
+        if usable > 0 {
+            let len = unsent.min(usable).min(u64::from(self.mss()));
+            let fin = fin && len == unsent && usable > len;
+            return Some(Plan::Data(nxt..nxt + len, fin));
+        }
+        self.snd.probes = self.snd.probes.saturating_add(1);
+        self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
+        self.snd.unacked_since.get_or_insert(now);
+        self.arm_persist(now);
+        Some(Plan::Probe)
+    }
+
+    /// Carries out `plan`: changes the state as its sending does, and returns the header and the data's place.
+    fn commit(&mut self, plan: Plan, now: Instant) -> (TcpHeader, Range<Pos>) {
+        let nothing = self.nxt()..self.nxt();
+        match plan {
+            Plan::Reset(header) => (header, nothing),
+            Plan::Syn => (self.syn(now), nothing),
+            Plan::Retransmit(range, len) => {
+                let segment = u64::from(self.mss());
+                let range = self.snd.sent.retransmit(range.start, len, segment, now);
+                self.snd.recovery.on_retransmitted(range.clone());
+                self.counters.retransmitted_segments += 1;
+                self.counters.retransmitted_bytes += range.end.since(range.start);
+                self.after_data(now, range.end.since(range.start));
+                (self.data_header(now, &range), range)
+            }
+            Plan::Data(range, fin) => {
+                if self.snd.sent.outstanding() == 0
+                    && now.since(self.snd.last_sent) > self.snd.timer.rto()
+                {
+                    let event = CongestionEvent::IdleRestart;
+                    self.snd.congestion.on_event(&mut self.snd.window, event, now);
+                }
+                let range = range.start..range.end + u64::from(fin);
+                self.snd.sent.push(range.end, now);
+                self.snd.probe_outstanding = false;
+                self.snd.unacked_since.get_or_insert(now);
+                let len = range.end.since(range.start);
+                if len % u64::from(self.mss()) != 0 {
+                    self.snd.small_upto = range.end;
+                }
+                self.after_data(now, len);
+                (self.data_header(now, &range), range)
+            }
+            Plan::Probe => {
+                self.snd.probe_outstanding = true;
+                self.counters.window_probes += 1;
+                let range = self.nxt()..self.nxt() + 1;
+                (self.data_header(now, &range), range)
+            }
+            Plan::KeepAlive => {
+                // [SHLD-12] without data, one before what the peer expects.
+                let seq = self.snd.space.to_wire(self.nxt() - 1);
+                (TcpHeader { seq, ..self.ack_header(now) }, nothing)
+            }
+            Plan::Ack => (self.pure_ack_header(now), nothing),
+        }
+    }
+
+    /// What follows from data having left.
+    fn after_data(&mut self, now: Instant, len: u64) {
+        self.snd.last_sent = now;
+        let rate = self.snd.congestion.pacing_rate(&self.snd.window);
+        self.snd.pacing.on_sent(now, len, rate);
+        if !self.timers.is_set(Timer::Retransmit) {
+            self.rearm_retransmission(now);
+        }
+        self.timers.clear(Timer::Persist);
+        self.touch_idle(now);
+    }
+
+    pub(super) fn base_header(&self) -> TcpHeader {
+        TcpHeader {
+            src_port: self.endpoint.local_port,
+            dst_port: self.endpoint.remote_port,
+            ..TcpHeader::default()
+        }
+    }
+
+    fn syn(&mut self, now: Instant) -> TcpHeader {
+        self.snd.syn_due = false;
+        self.snd.syn_sent_at = now;
+        self.snd.syn_transmissions += 1;
+        if self.snd.syn_transmissions > 1 {
+            self.counters.retransmitted_segments += 1;
+        }
+        self.rearm_retransmission(now);
+        let base = TcpHeader {
+            seq: self.snd.space.initial(),
+            flags: Flags::SYN,
+            window: self.syn_window(),
+            options: self.our_syn_options(now, None),
+            ..self.base_header()
+        };
+        if self.state == State::SynSent {
+            let options = Options {
+                timestamps: base
+                    .options
+                    .timestamps
+                    .map(|stamps| transom_wire::Timestamps { echo: 0, ..stamps }),
+                ..base.options
+            };
+            return TcpHeader { options, ..base };
+        }
+        self.rcv.ack_now = false;
+        self.rcv.last_ack_sent = self.rcv.ordering.next();
+        let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
+        TcpHeader {
+            ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
+            flags: Flags::SYN | Flags::ACK,
+            options: Options {
+                window_scale,
+                sack_permitted: self.agreed.sack,
+                timestamps: base.options.timestamps.filter(|_| self.agreed.timestamps),
+                ..base.options
+            },
+            ..base
+        }
+    }
+
+    /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
+    fn ack_header(&mut self, now: Instant) -> TcpHeader {
+        self.rcv.ack_now = false;
+        self.timers.clear(Timer::Ack);
+        self.rcv.policy.on_ack_sent();
+        self.rcv.last_ack_sent = self.rcv.ordering.next();
+        let window = self.advertise();
+        TcpHeader {
+            seq: self.snd.space.to_wire(self.nxt()),
+            ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
+            flags: Flags::ACK,
+            window,
+            options: Options {
+                timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
+                ..Options::default()
+            },
+            ..self.base_header()
+        }
+    }
+
+    fn pure_ack_header(&mut self, now: Instant) -> TcpHeader {
+        self.counters.pure_acks_sent += 1;
+        let mut header = self.ack_header(now);
+        let dsack = self.rcv.dsack.take();
+        if self.agreed.sack && (dsack.is_some() || self.rcv.ordering.has_gap()) {
+            let room = if self.agreed.timestamps { 3 } else { 4 };
+            let space = self.rcv.space;
+            let mut blocks = SackBlocks::default();
+            if let Some((left, right)) = dsack {
+                blocks.push(SackBlock { left: space.to_wire(left), right: space.to_wire(right) });
+            }
+            self.rcv.ordering.sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
+            header.options.sack = blocks;
+        }
+        header
+    }
+
+    fn data_header(&mut self, now: Instant, range: &Range<Pos>) -> TcpHeader {
+        let mut header = self.ack_header(now);
+        header.seq = self.snd.space.to_wire(range.start);
+        let end = self.snd.buffer.end();
+        if range.end > end {
+            header.flags |= Flags::FIN;
+        }
+        // [MUST-61] the last of what is queued is pushed.
+        if range.end >= end && range.start < end {
+            header.flags |= Flags::PSH;
+        }
+        if let Some(urgent) = self.snd.urgent {
+            if urgent > range.start {
+                header.flags |= Flags::URG;
+                header.urgent = u16::try_from(urgent.since(range.start)).unwrap_or(u16::MAX);
+            } else if self.una() >= urgent {
+                self.snd.urgent = None;
+            }
+        }
+        header
+    }
+
+    /// How far the window could reach now: what is read makes room.
+    fn wanted_edge(&self) -> Pos {
+        self.rcv.ordering.read_pos() + self.rcv.flow.buffer_limit() as u64
+    }
+
+    /// The window field, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
+    /// worthwhile amount [MUST-39].
+    fn advertise(&mut self) -> u16 {
+        let next = self.rcv.ordering.next();
+        let wanted = self.wanted_edge();
+        let step = (self.rcv.flow.buffer_limit() as u64 / 2).min(self.rcv.segment);
+        let edge = if wanted.since(self.rcv.edge) >= step { wanted } else { self.rcv.edge };
+        let scale = self.agreed.receive_scale;
+        let window = edge.max(self.rcv.edge).since(next);
+        // Rounded up, so that the scaled window does not fall short of what was promised.
+        let field = window.div_ceil(1 << scale).min(65_535);
+        self.rcv.edge = self.rcv.edge.max(next + (field << scale));
+        u16::try_from(field).unwrap_or(u16::MAX)
+    }
+
+    /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of the
+    /// buffer has become free.
+    pub(super) fn window_update_is_due(&self) -> bool {
+        let gain = self.wanted_edge().since(self.rcv.edge);
+        let offered = self.rcv.edge.since(self.rcv.ordering.next());
+        let half = self.rcv.flow.buffer_limit() as u64 / 2;
+        let segment = self.rcv.segment;
+        gain >= segment.min(half) && (offered < 2 * segment || gain >= half)
+    }
+}

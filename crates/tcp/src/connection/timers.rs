@@ -1,0 +1,257 @@
+//! The connection's deadlines, and what happens when one passes.
+//!
+//! Every deadline stands in one small table. Whoever causes it sets it, and nobody recomputes it from conditions:
+//! what [`Connection::next_timeout`] says and what [`Connection::on_timeout`] does cannot drift apart.
+
+use super::{Connection, ConnectionError, Event, State};
+use crate::congestion::CongestionEvent;
+use crate::recovery::Phase;
+use crate::time::{Duration, Instant};
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// RFC 6298, also for the SYN.
+    Retransmit,
+    /// Zero-window probes, and the override of silly-window avoidance.
+    Persist,
+    /// Delayed acknowledgement.
+    Ack,
+    /// Keep-alive.
+    KeepAlive,
+    /// The end of TIME-WAIT, or of waiting for a FIN nobody needs any more.
+    State,
+    /// Pacing: the next transmission may leave.
+    Pacing,
+    /// Give memory back after a while without traffic.
+    Idle,
+}
+
+const COUNT: usize = 7;
+const ALL: [Timer; COUNT] = [
+    Timer::Retransmit,
+    Timer::Persist,
+    Timer::Ack,
+    Timer::KeepAlive,
+    Timer::State,
+    Timer::Pacing,
+    Timer::Idle,
+];
+
+/// Unused buffers are kept for so long.
+pub(super) const IDLE_RELEASE: Duration = Duration::from_secs(5);
+
+/// The table of deadlines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timers {
+    at: [Instant; COUNT],
+}
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Timers { at: [Instant::FAR_FUTURE; COUNT] }
+    }
+
+    pub(super) fn set(&mut self, timer: Timer, at: Instant) {
+        self.at[timer as usize] = at;
+    }
+
+    pub(super) fn clear(&mut self, timer: Timer) {
+        self.at[timer as usize] = Instant::FAR_FUTURE;
+    }
+
+    pub(super) fn clear_all(&mut self) {
+        *self = Timers::new();
+    }
+
+    pub(super) fn is_set(&self, timer: Timer) -> bool {
+        self.at[timer as usize] != Instant::FAR_FUTURE
+    }
+
+    pub(super) fn get(&self, timer: Timer) -> Option<Instant> {
+        Some(self.at[timer as usize]).filter(|&at| at != Instant::FAR_FUTURE)
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.at.into_iter().min().filter(|&at| at != Instant::FAR_FUTURE)
+    }
+
+    fn expired(&mut self, now: Instant) -> Option<Timer> {
+        let timer = ALL.into_iter().find(|&timer| self.at[timer as usize] <= now)?;
+        self.clear(timer);
+        Some(timer)
+    }
+}
+
+impl Connection {
+    /// The earliest deadline, if any.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Acts on every deadline that has passed by `now`. Calling early does nothing.
+    pub fn on_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.expired(now) {
+            match timer {
+                Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Persist => self.on_persist_timeout(now),
+                Timer::Ack => self.rcv.ack_now = true,
+                Timer::KeepAlive => self.on_keep_alive_timeout(now),
+                Timer::State => self.finish(None),
+                Timer::Pacing => {}
+                Timer::Idle => self.on_idle(now),
+            }
+        }
+    }
+
+    /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise
+    /// (RFC 6298 section 5).
+    pub(super) fn rearm_retransmission(&mut self, now: Instant) {
+        if self.una() < self.nxt() {
+            self.timers.set(Timer::Retransmit, now + self.snd.timer.rto());
+        } else {
+            self.timers.clear(Timer::Retransmit);
+        }
+    }
+
+    /// Whether `retransmits` attempts, or the time since the data was first sent, are too much.
+    fn gives_up(&self, now: Instant) -> bool {
+        let (attempts, limit) = if !self.snd.syn_acked {
+            // [MUST-22] [MUST-23]
+            (self.snd.retransmits, Some(self.profile.syn_r2))
+        } else if self.orphaned {
+            // Nobody waits for this data any more: a peer that keeps its window closed, and answers every probe, does
+            // not hold the memory for ever.
+            (self.snd.retransmits.max(self.snd.probes), Some(self.profile.orphan_retries))
+        } else {
+            // [MUST-37] answered probes do not count.
+            (self.snd.retransmits.max(self.snd.unanswered_probes), self.profile.r2)
+        };
+        // A user timeout takes the place of R2 [MUST-21].
+        match self.user_timeout.filter(|_| self.snd.syn_acked && !self.orphaned) {
+            Some(timeout) => {
+                self.snd.unacked_since.is_some_and(|since| now.since(since) >= timeout)
+            }
+            None => limit.is_some_and(|limit| attempts >= limit),
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        // [MUST-20] R2
+        if self.gives_up(now) {
+            self.fail(ConnectionError::TimedOut);
+            return;
+        }
+        self.snd.retransmits = self.snd.retransmits.saturating_add(1);
+        // [MUST-20] R1
+        if self.snd.retransmits == self.profile.r1 {
+            self.raise(Event::Trouble);
+        }
+        self.counters.timeouts += 1;
+        if !self.snd.syn_acked {
+            self.snd.timer.back_off();
+            self.snd.syn_due = true;
+        } else {
+            // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
+            let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
+            let flight = self.snd.sent.outstanding();
+            self.counters.lost_bytes += self.snd.recovery.on_timeout(&mut self.snd.sent);
+            let event = CongestionEvent::Timeout { flight, first };
+            self.snd.congestion.on_event(&mut self.snd.window, event, now);
+            self.snd.timer.back_off();
+        }
+        self.rearm_retransmission(now);
+        self.limit_to_user_timeout();
+    }
+
+    /// A user timeout ends the wait for the next retransmission early.
+    fn limit_to_user_timeout(&mut self) {
+        if let (Some(timeout), Some(since)) = (self.user_timeout, self.snd.unacked_since)
+            && let Some(at) = self.timers.get(Timer::Retransmit)
+        {
+            self.timers.set(Timer::Retransmit, at.min(since + timeout));
+        }
+    }
+
+    fn on_persist_timeout(&mut self, now: Instant) {
+        if self.snd.unacked_since.is_some() && self.gives_up(now) {
+            self.fail(ConnectionError::TimedOut);
+            return;
+        }
+        self.snd.probe_due = true;
+    }
+
+    /// Arms the persist timer unless it runs. The interval backs off exponentially [SHLD-29] [SHLD-30].
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        if !self.timers.is_set(Timer::Persist) {
+            let wait = self.snd.timer.rto().doubled(self.snd.probes.min(20));
+            let wait = wait.min(Duration::from_secs(60)).max(Duration::from_millis(100));
+            self.timers.set(Timer::Persist, now + wait);
+        }
+    }
+
+    /// Arms the silly-window override, 0.1 to 1 second (RFC 9293 section 3.8.6.2.1).
+    pub(super) fn arm_override(&mut self, now: Instant) {
+        if !self.timers.is_set(Timer::Persist) {
+            let wait = self.snd.timer.rto();
+            let wait = wait.min(Duration::from_secs(1)).max(Duration::from_millis(100));
+            self.timers.set(Timer::Persist, now + wait);
+        }
+    }
+
+    /// (Re)starts the keep-alive timer from the last time anything was heard [MUST-26].
+    pub(super) fn arm_keep_alive(&mut self) {
+        match self.keep_alive {
+            Some(keep) if self.state.is_synchronized() && self.state != State::TimeWait => {
+                let wait = if self.rcv.keep_alives_unanswered == 0 {
+                    keep.idle
+                } else {
+                    keep.interval.times(u64::from(self.rcv.keep_alives_unanswered)) + keep.idle
+                };
+                self.timers.set(Timer::KeepAlive, self.rcv.last_heard + wait);
+            }
+            _ => self.timers.clear(Timer::KeepAlive),
+        }
+    }
+
+    fn on_keep_alive_timeout(&mut self, now: Instant) {
+        let Some(keep) = self.keep_alive else { return };
+        if self.una() < self.nxt() || !self.snd.buffer.is_empty() {
+            // Data is outstanding: its retransmission says whether the peer lives.
+            self.timers.set(Timer::KeepAlive, now + keep.idle);
+            return;
+        }
+        let silence = now.since(self.rcv.last_heard);
+        if silence < keep.idle {
+            self.arm_keep_alive();
+            return;
+        }
+        // [MUST-29] only a number of unanswered probes means that the peer is gone.
+        if self.rcv.keep_alives_unanswered >= keep.probes {
+            self.fail(ConnectionError::TimedOut);
+            return;
+        }
+        self.rcv.keep_alives_unanswered += 1;
+        self.counters.keep_alives += 1;
+        self.snd.probe_due = true;
+        self.timers.set(Timer::KeepAlive, now + keep.interval);
+    }
+
+    /// Notes traffic: memory stays for a while.
+    pub(super) fn touch_idle(&mut self, now: Instant) {
+        if !self.timers.is_set(Timer::Idle) {
+            self.timers.set(Timer::Idle, now + IDLE_RELEASE);
+        }
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        let active = self.snd.last_sent.max(self.rcv.last_heard);
+        if now.since(active) < IDLE_RELEASE {
+            self.timers.set(Timer::Idle, active + IDLE_RELEASE);
+            return;
+        }
+        self.snd.buffer.release_if_empty();
+        self.snd.sent.release_if_empty();
+        self.rcv.ordering.release();
+    }
+}

@@ -1,0 +1,166 @@
+//! TIME-WAIT without the connection: what is needed to answer old segments for two segment lifetimes.
+//!
+//! A busy host has many of these, so one is small and owns nothing. Resets do not shorten it (RFC 1337), and a new
+//! incarnation of the connection may replace it when it can be told from the old one (RFC 6191, RFC 9293 section
+//! 3.10.7.4).
+
+use crate::connection::{Connection, State};
+use crate::options::TimestampState;
+use crate::segment::Segment;
+use crate::time::{Duration, Instant};
+use transom_wire::{Flags, Options, Seq, TcpHeader};
+
+/// A connection in TIME-WAIT.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeWait {
+    local_port: u16,
+    remote_port: u16,
+    snd_nxt: Seq,
+    rcv_nxt: Seq,
+    rcv_wnd: u32,
+    window: u16,
+    timestamps: Option<TimestampState>,
+    lasts: Duration,
+    expires: Instant,
+    last_reply: Instant,
+}
+
+/// What to do after a segment arrived in TIME-WAIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeWaitAction {
+    /// Nothing.
+    Ignore,
+    /// Send this acknowledgement.
+    Ack(TcpHeader),
+    /// The segment is the SYN of a new incarnation: forget this one and treat it as for a port in LISTEN. If it is
+    /// accepted, the new initial sequence number must lie beyond this one.
+    Reopen(Seq),
+}
+
+impl TimeWait {
+    /// Takes over from `connection`, which must be in TIME-WAIT.
+    pub fn new(connection: &Connection, now: Instant) -> Option<Self> {
+        if connection.state() != State::TimeWait {
+            return None;
+        }
+        let summary = connection.time_wait_summary();
+        let lasts = connection.profile().time_wait;
+        Some(TimeWait {
+            local_port: connection.endpoint().local_port,
+            remote_port: connection.endpoint().remote_port,
+            snd_nxt: summary.snd_nxt,
+            rcv_nxt: summary.rcv_nxt,
+            rcv_wnd: summary.rcv_wnd,
+            window: summary.window,
+            timestamps: summary.timestamps,
+            lasts,
+            expires: now + lasts,
+            last_reply: Instant::ZERO,
+        })
+    }
+
+    /// When it ends.
+    pub fn expires(&self) -> Instant {
+        self.expires
+    }
+
+    /// The next sequence number the old incarnation would have used.
+    pub fn snd_nxt(&self) -> Seq {
+        self.snd_nxt
+    }
+
+    /// An active open may reuse the same addresses and ports once its timestamps exceed the old ones, a second later
+    /// (RFC 6191 section 2 applied to our own side).
+    pub fn may_be_reused(&self, now: Instant) -> bool {
+        let idle = (self.expires - self.lasts).since(Instant::ZERO);
+        self.timestamps.is_some() && now.since(Instant::ZERO + idle) > Duration::from_secs(1)
+    }
+
+    fn ack(&mut self, now: Instant) -> TimeWaitAction {
+        self.last_reply = now;
+        TimeWaitAction::Ack(TcpHeader {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq: self.snd_nxt,
+            ack: self.rcv_nxt,
+            flags: Flags::ACK,
+            window: self.window,
+            options: Options {
+                timestamps: self.timestamps.map(|state| state.option(now)),
+                ..Options::default()
+            },
+            ..TcpHeader::default()
+        })
+    }
+
+    /// An answer to something that may be forged: two per second at most.
+    fn limited_ack(&mut self, now: Instant) -> TimeWaitAction {
+        if self.last_reply != Instant::ZERO
+            && now.since(self.last_reply) < Duration::from_millis(500)
+        {
+            return TimeWaitAction::Ignore;
+        }
+        self.ack(now)
+    }
+
+    /// A segment arrived.
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>) -> TimeWaitAction {
+        let header = segment.header;
+        let flags = header.flags;
+        if flags.contains(Flags::RST) {
+            return TimeWaitAction::Ignore;
+        }
+        let stamps = header.options.timestamps;
+        let old = match (&self.timestamps, stamps) {
+            (Some(state), Some(stamps)) => state.is_old(stamps.value, now),
+            _ => false,
+        };
+        if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) {
+            // RFC 6191 section 2: a later timestamp tells the new incarnation, else a higher sequence number
+            // [SHLD-4] [MAY-2].
+            let later_time = match (&self.timestamps, stamps) {
+                (Some(state), Some(stamps)) => {
+                    (stamps.value.wrapping_sub(state.recent()) as i32).cmp(&0)
+                }
+                _ => core::cmp::Ordering::Equal,
+            };
+            let later_seq = header.seq.after(self.rcv_nxt);
+            return match later_time {
+                core::cmp::Ordering::Greater => TimeWaitAction::Reopen(self.snd_nxt),
+                core::cmp::Ordering::Equal if later_seq => TimeWaitAction::Reopen(self.snd_nxt),
+                _ => self.limited_ack(now),
+            };
+        }
+        if old {
+            return self.limited_ack(now);
+        }
+        let start = header.seq.distance_from(self.rcv_nxt);
+        let acceptable = start >= -1 && i64::from(start) <= i64::from(self.rcv_wnd);
+        let fin = flags.contains(Flags::FIN);
+        if fin {
+            // The peer did not get our last acknowledgement: start over [MUST-13].
+            let end = header.seq + segment.sequence_len() as u32;
+            if end == self.rcv_nxt {
+                if let (Some(state), Some(stamps)) = (&mut self.timestamps, stamps) {
+                    state.update(stamps.value, now);
+                }
+                self.expires = now + self.lasts;
+            }
+            return self.ack(now);
+        }
+        if !acceptable || !segment.payload.is_empty() {
+            return self.limited_ack(now);
+        }
+        TimeWaitAction::Ignore
+    }
+}
+
+/// What TIME-WAIT needs of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Summary {
+    pub(crate) snd_nxt: Seq,
+    pub(crate) rcv_nxt: Seq,
+    pub(crate) rcv_wnd: u32,
+    pub(crate) window: u16,
+    pub(crate) timestamps: Option<TimestampState>,
+}
