@@ -130,6 +130,8 @@ fn values_print_in_the_largest_unit_that_divides_them() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn text_and_value_are_inverse(value in 0u64.., exponent in 0u32..64) {
         let value = value >> exponent;
