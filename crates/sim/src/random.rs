@@ -5,8 +5,8 @@
 //! Seed and entity make up the cipher's key and the purpose its stream number, hence the streams are as
 //! independent as ChaCha with eight rounds makes them.
 //!
-//! Variates are computed in integers: normal ones by Marsaglia's polar method,
-//! Pareto ones by inversion, both on a binary logarithm and exponential of 48 fractional bits.
+//! Variates are computed in integers: normal ones by Marsaglia's polar method, Pareto ones by inversion,
+//! on a binary logarithm and exponential of 48 fractional bits.
 
 mod fixed;
 mod variates;

@@ -1,6 +1,6 @@
 //! The report: one HTML page that holds everything it shows.
 //!
-//! A run fills in a [`ReportData`]; [`write`] turns it into a page that needs no network, no server and no
+//! A run fills in a [`ReportData`]; [`write()`] turns it into a page that needs no network, no server and no
 //! other file. The text is HTML from the start, so a reader without scripts still gets the results; the
 //! charts are drawn by uPlot, embedded, from points embedded as JSON. Points are thinned here, before
 //! they are written ([`decimate`]), so that a long run does not make a page that a browser cannot open.

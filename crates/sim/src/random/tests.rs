@@ -51,6 +51,17 @@ fn the_derivation_is_chacha8_of_seed_and_entity() {
 }
 
 #[test]
+fn the_cipher_is_chacha8() {
+    // draft-strombergson-chacha-test-vectors, TC1 (all-zero key and nonce), 256-bit key, 8 rounds.
+    let mut rng = Rng(ChaCha8Rng::from_seed([0; 32]));
+    let mut bytes = [0; 32];
+    rng.fill(&mut bytes);
+    let expected = "3e00ef2f895f40d67f5bb8e81f09a5a12c840ec3ce9a7f3b181be188ef711a1e";
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, expected);
+}
+
+#[test]
 fn streams_of_different_entities_are_uncorrelated() {
     let (mut a, mut b) = (Streams::new(1).rng(1, 0), Streams::new(1).rng(2, 0));
     let equal_bits: u32 = (0..10_000).map(|_| (a.next_u64() ^ b.next_u64()).count_zeros()).sum();
