@@ -1,0 +1,164 @@
+//! The page as a browser would take it: what is in it, what is not, and how large it is.
+
+use serde_json::Value;
+
+use super::*;
+
+fn page(data: &ReportData) -> String {
+    page::render(data)
+}
+
+/// A report with one chart of the given curve.
+fn with_curve(name: &str, points: Vec<(f64, f64)>) -> ReportData {
+    let chart = Chart::new("Chart", "value", "KiB").series(name, Style::Line, Hue::Blue, points);
+    ReportData {
+        title: "Title".into(),
+        sections: vec![Section { title: "Section".into(), charts: vec![chart] }],
+        ..ReportData::default()
+    }
+}
+
+/// The chart data embedded in a page.
+fn embedded(page: &str) -> Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"charts\">").unwrap();
+    let (json, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(json).unwrap()
+}
+
+/// Fails unless each element that is opened is closed in its turn. Contents of `style` and `script` are
+/// text, as in HTML.
+fn assert_well_formed(page: &str) {
+    let mut open = Vec::new();
+    let mut rest = page;
+    while let Some((_, tag)) = rest.split_once('<') {
+        let (tag, after) = tag.split_once('>').expect("a tag that does not end");
+        rest = after;
+        let name = tag.split([' ', '\n']).next().unwrap();
+        if let Some(name) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "closed out of turn");
+        } else if !["!DOCTYPE", "meta"].contains(&name) {
+            open.push(name);
+            if name == "script" || name == "style" {
+                let end = rest.find(&format!("</{name}")).expect("a script that does not end");
+                rest = &rest[end..];
+            }
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new(), "never closed");
+}
+
+#[test]
+fn the_page_contains_what_it_was_given() {
+    let mut data = with_curve("cwnd", vec![(0.0, 14.0), (0.25, 28.5)]);
+    data.lead = "A lead".into();
+    data.columns = vec!["up".into(), "down".into()];
+    data.summary = vec![
+        Row::new("Rate", ["9.5 Mb/s", "9.4 Mb/s"]),
+        Row::new("Hashes equal", ["yes"]).verdict(true),
+        Row::new("In time", ["no"]).verdict(false),
+    ];
+    data.notes = vec!["Mind the gap".into()];
+    data.command = "transom demo --loss 1%".into();
+    let page = page(&data);
+    for part in [
+        "<title>Title</title>",
+        "<h1>Title</h1>",
+        "A lead",
+        "<th scope=\"col\">down</th>",
+        "<td colspan=\"1\">9.4 Mb/s</td>",
+        "<td colspan=\"2\">yes <span class=\"pass\">passed</span></td>",
+        "<span class=\"fail\">failed</span>",
+        "<h2>Section</h2>",
+        "<li>Mind the gap</li>",
+        "<code>transom demo --loss 1%</code>",
+        "Copyright (c) 2022 Leon Sorokin",
+        "var uPlot=function(",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    let chart = &embedded(&page)[0][0];
+    assert_eq!((&chart["label"], &chart["unit"]), (&"value".into(), &"KiB".into()));
+    let curve = &chart["curves"][0];
+    assert_eq!(curve["name"], "cwnd");
+    assert_eq!(curve["x"], serde_json::json!([0, 250_000]));
+    assert_eq!(curve["y"], serde_json::json!([14, 28.5]));
+    assert_well_formed(&page);
+}
+
+#[test]
+fn an_empty_report_is_a_page() {
+    let page = page(&ReportData::default());
+    assert_well_formed(&page);
+    assert!(!page.contains("<section>") && !page.contains("<table"));
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let page = page(&sample::sample());
+    for forbidden in ["http://", "https://", "src=", "href=", "@import", "url("] {
+        let found = page.find(forbidden).map(|at| page[at..].chars().take(80).collect::<String>());
+        assert_eq!(found, None, "{forbidden}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let evil = "</script><script>alert('1')</script><img onerror=\"x\"> & <!--";
+    let mut data = with_curve(evil, vec![(0.0, 1.0)]);
+    data.title = evil.into();
+    data.lead = evil.into();
+    data.columns = vec![evil.into()];
+    data.summary = vec![Row::new(evil, [evil])];
+    data.notes = vec![evil.into()];
+    data.command = evil.into();
+    data.sections[0].title = evil.into();
+    data.sections[0].charts[0].title = evil.into();
+    data.sections[0].charts[0].caption = evil.into();
+    data.sections[0].charts[0].axis.label = evil.into();
+    let page = page(&data);
+    assert_well_formed(&page);
+    assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains("<!--"));
+    // What is data comes back as it was.
+    assert_eq!(embedded(&page)[0][0]["curves"][0]["name"], evil);
+}
+
+#[test]
+fn a_long_run_makes_a_page_that_is_not_large() {
+    let points: Vec<(f64, f64)> = (0..500_000u32)
+        .map(|i| (f64::from(i) * 1.37e-4, f64::from(i * 7919 % 104_729) * 0.731))
+        .collect();
+    let chart = Chart::new("Chart", "value", "KiB")
+        .series("a", Style::Line, Hue::Blue, points.clone())
+        .series("b", Style::Step, Hue::Orange, points.clone())
+        .series("c", Style::Dots, Hue::Green, points);
+    let section = Section { title: "Section".into(), charts: vec![chart; 5] };
+    let data = ReportData { sections: vec![section; 2], ..ReportData::default() };
+    let page = page(&data);
+    // Thirty full curves: more than a demo has.
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    let curve = &embedded(&page)[0][0]["curves"][0];
+    let kept = curve["x"].as_array().unwrap().len();
+    assert!((1000..=decimate::MOST_POINTS).contains(&kept), "{kept} points");
+    assert_eq!(curve["total"], 500_000);
+}
+
+#[test]
+fn the_page_is_written_where_it_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.html");
+    write(&path, &with_curve("a", vec![])).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page(&with_curve("a", vec![])));
+    assert!(write(&directory.path().join("none/report.html"), &ReportData::default()).is_err());
+}
+
+/// Writes a page to look at: `cargo test -p transom sample_page -- --ignored`.
+#[test]
+#[ignore = "writes target/transom-report-sample.html, to look at"]
+fn sample_page() {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    std::fs::create_dir_all(&target).unwrap();
+    let path = target.join("transom-report-sample.html");
+    write(&path, &sample::sample()).unwrap();
+    eprintln!("wrote {}", path.display());
+}

@@ -1,0 +1,136 @@
+//! A link's parameters, from a configuration file or from the command line.
+
+use core::num::NonZeroU32;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use transom_tcp::time::Duration;
+
+use super::text::{SyntaxError, list};
+use super::{Corrupt, Jitter, JitterOrder, Loss, Reorder};
+use crate::units::{Probability, QueueLimit, Rate, UnitError, duration_text, parse_duration};
+
+/// The parameters of one direction of a path. The default is a perfect link: no rate limit, no delay, no
+/// damage.
+///
+/// In a configuration file each is a text, in kebab case (`rate = "10Mbit/s"`); what is left out has its
+/// default, and an unknown name is an error. On the command line it is a list: "rate=10Mbit/s,
+/// delay=20ms, queue=100 packets, loss=0.5%".
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LinkConfig {
+    /// Bits per second; without it, transmission takes no time and the queue stays empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How much may wait for the serialiser, not counting the packet being transmitted.
+    pub queue: QueueLimit,
+    /// Propagation delay, from the last bit sent to the last bit received.
+    #[serde(with = "duration_text")]
+    pub delay: Duration,
+    /// Extra delay for each packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Whether jitter may reorder.
+    pub jitter_order: JitterOrder,
+    /// Which packets are lost.
+    pub loss: Loss,
+    /// The probability that a packet is delivered twice.
+    pub duplicate: Probability,
+    /// Which packets are damaged.
+    pub corrupt: Corrupt,
+    /// Which packets are held back.
+    pub reorder: Reorder,
+    /// The largest packet in bytes; without it, any size passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<NonZeroU32>,
+}
+
+/// Why a text is not a link configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkConfigError {
+    /// An item is not of the form `name=value`.
+    #[error("`{0}` is not a link option: write NAME=VALUE, such as delay=20ms")]
+    NotAnOption(String),
+    /// There is no option of this name.
+    #[error(
+        "there is no link option `{0}`: the options are rate, queue, delay, jitter, jitter-order, loss, \
+         duplicate, corrupt, reorder, mtu"
+    )]
+    UnknownOption(String),
+    /// An option was given more than once.
+    #[error("the link option `{0}` is given twice")]
+    Twice(String),
+    /// An option's value is wrong.
+    #[error("link option `{option}`: {error}")]
+    Value {
+        /// The option.
+        option: String,
+        /// What is wrong with its value.
+        error: SyntaxError,
+    },
+}
+
+impl LinkConfig {
+    /// Sets one option by its name, as the command line and scenario sweeps do.
+    ///
+    /// # Errors
+    /// [`LinkConfigError`] if there is no such option or the value is not one of its values; the
+    /// configuration is then unchanged.
+    pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
+        let outcome = match option {
+            "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
+            "queue" => value.parse().map(|queue| self.queue = queue).map_err(from_unit),
+            "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
+            "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
+            "jitter-order" => value.parse().map(|order| self.jitter_order = order),
+            "loss" => value.parse().map(|loss| self.loss = loss),
+            "duplicate" => {
+                value.parse().map(|duplicate| self.duplicate = duplicate).map_err(from_unit)
+            }
+            "corrupt" => value.parse().map(|corrupt| self.corrupt = corrupt),
+            "reorder" => value.parse().map(|reorder| self.reorder = reorder),
+            "mtu" => parse_mtu(value).map(|mtu| self.mtu = Some(mtu)),
+            _ => return Err(LinkConfigError::UnknownOption(option.into())),
+        };
+        outcome.map_err(|error| LinkConfigError::Value { option: option.into(), error })
+    }
+}
+
+fn from_unit(error: UnitError) -> SyntaxError {
+    SyntaxError::Unit(error)
+}
+
+fn parse_mtu(text: &str) -> Result<NonZeroU32, SyntaxError> {
+    let number = text.trim();
+    let number =
+        number.strip_suffix("bytes").or_else(|| number.strip_suffix('B')).unwrap_or(number);
+    number.trim().parse().map_err(|_| SyntaxError::Form {
+        what: "MTU",
+        text: text.into(),
+        forms: "a number of bytes above zero, such as 1500",
+    })
+}
+
+impl FromStr for LinkConfig {
+    type Err = LinkConfigError;
+
+    fn from_str(text: &str) -> Result<LinkConfig, LinkConfigError> {
+        let mut config = LinkConfig::default();
+        let mut seen = Vec::new();
+        for item in list(text).into_iter().filter(|item| !item.is_empty()) {
+            let Some((option, value)) = item.split_once('=') else {
+                return Err(LinkConfigError::NotAnOption(item.into()));
+            };
+            let option = option.trim();
+            if seen.contains(&option) {
+                return Err(LinkConfigError::Twice(option.into()));
+            }
+            config.set(option, value.trim())?;
+            seen.push(option);
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests;

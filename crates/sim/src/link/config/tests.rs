@@ -1,0 +1,124 @@
+//! Options as people write them, and the errors they get.
+
+use transom_tcp::time::Duration;
+
+use super::*;
+use crate::link::GilbertElliott;
+
+fn config(text: &str) -> LinkConfig {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn error(text: &str) -> String {
+    text.parse::<LinkConfig>().map(|config| panic!("{text} is {config:?}")).unwrap_err().to_string()
+}
+
+#[test]
+fn the_empty_text_is_the_perfect_link() {
+    assert_eq!(config(""), LinkConfig::default());
+    assert_eq!(serde_json::from_str::<LinkConfig>("{}").unwrap(), LinkConfig::default());
+}
+
+#[test]
+fn a_command_line() {
+    let parsed = config(
+        "rate=10Mbit/s, delay=20ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
+         corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
+    );
+    let percent = |n| Probability::ratio(n, 100).unwrap();
+    let expected = LinkConfig {
+        rate: Rate::from_bits_per_sec(10_000_000),
+        queue: QueueLimit::Bytes(65_536),
+        delay: Duration::from_millis(20),
+        jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
+        jitter_order: JitterOrder::Free,
+        loss: Loss::GilbertElliott(GilbertElliott {
+            good_to_bad: percent(1),
+            bad_to_good: percent(25),
+            bad_loss: percent(50),
+            good_loss: Probability::ZERO,
+        }),
+        duplicate: Probability::ratio(1, 1000).unwrap(),
+        corrupt: Corrupt { probability: Probability::ratio(1, 500).unwrap(), bits: 3 },
+        reorder: Reorder { probability: percent(1), extra: Duration::from_millis(5) },
+        mtu: NonZeroU32::new(1500),
+    };
+    assert_eq!(parsed, expected);
+}
+
+#[test]
+fn a_configuration_file() {
+    let parsed: LinkConfig = serde_json::from_str(
+        r#"{"rate": "10Mbit/s", "delay": "20ms", "queue": "64KiB", "loss": "packets(3, 7, 20-29)",
+            "duplicate": 0.001, "jitter-order": "free", "mtu": 1500}"#,
+    )
+    .unwrap();
+    let expected = config(
+        "rate=10Mbit/s, delay=20ms, queue=64KiB, loss=packets(3, 7, 20-29), duplicate=0.1%, \
+         jitter-order=free, mtu=1500 bytes",
+    );
+    assert_eq!(parsed, expected);
+}
+
+#[test]
+fn a_configuration_file_with_a_mistake_says_what_to_write() {
+    let error = |json: &str| serde_json::from_str::<LinkConfig>(json).unwrap_err().to_string();
+    assert!(error(r#"{"rat": "1Mbit/s"}"#).contains("unknown field `rat`"));
+    assert!(error(r#"{"rate": 10}"#).contains("expected a rate such as \"10Mbit/s\""));
+    assert!(error(r#"{"rate": "0Mbit/s"}"#).contains("at least 1bit/s"));
+    assert!(
+        error(r#"{"delay": "20"}"#).contains("needs a unit to be a duration: one of ns, us, ms")
+    );
+    assert!(error(r#"{"loss": "101%"}"#).contains("out of range for a probability"));
+    assert!(error(r#"{"mtu": 0}"#).contains("nonzero"));
+    assert!(error(r#"{"jitter-order": "maybe"}"#).contains("expected `keep` or `free`"));
+}
+
+#[test]
+fn a_command_line_with_a_mistake_says_what_to_write() {
+    assert_eq!(
+        error("rate=0Mbit/s"),
+        "link option `rate`: `0Mbit/s` is out of range for a rate: at least 1bit/s (for a link without \
+         a rate limit, leave the rate out)"
+    );
+    assert_eq!(
+        error("rate=10Mbit/s, speed=3"),
+        "there is no link option `speed`: the options are rate, queue, delay, jitter, jitter-order, \
+         loss, duplicate, corrupt, reorder, mtu"
+    );
+    assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");
+    assert_eq!(error("delay=1ms, delay=2ms"), "the link option `delay` is given twice");
+    assert_eq!(
+        error("reorder=1%"),
+        "link option `reorder`: `1%` is not a reordering: write PROBABILITY by DURATION, such as 1% by \
+         10ms"
+    );
+    for (text, part) in [
+        ("reorder=1% by 0ms", "not reordered"),
+        ("loss=often", "gilbert("),
+        ("loss=gilbert(1%)", "gilbert("),
+        ("loss=gilbert(1%, 0%)", "never leave the bad state"),
+        ("loss=packets(9-3)", "packets(3, 7, 20-29)"),
+        ("loss=packets(some)", "packets(3, 7, 20-29)"),
+        ("loss=120%", "from 0 to 1"),
+        ("jitter=5ms", "uniform(MAX)"),
+        ("jitter=uniform(5ms, 2ms)", "exceeds"),
+        ("jitter=pareto(5ms, 0)", "from 0.001"),
+        ("jitter=pareto(5ms, 1.5, 1ms)", "exceeds"),
+        ("jitter=triangular(1ms)", "uniform(MAX)"),
+        ("jitter-order=no", "keep or free"),
+        ("corrupt=1% by 0 bits", "from 1 to 64"),
+        ("corrupt=1% by 65 bits", "from 1 to 64"),
+        ("mtu=0", "above zero"),
+        ("queue=100", "needs a unit"),
+    ] {
+        assert!(error(text).contains(part), "{text}: {}", error(text));
+    }
+}
+
+#[test]
+fn setting_fails_without_changing_anything() {
+    let mut changed = config("delay=1ms");
+    assert!(changed.set("delay", "soon").is_err());
+    assert_eq!(changed, config("delay=1ms"));
+}

@@ -1,0 +1,60 @@
+//! What a link counts.
+
+/// A number of packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Adds a packet of `len` bytes.
+    pub(super) fn count(&mut self, len: usize) {
+        self.packets += 1;
+        self.bytes = self.bytes.saturating_add(len as u64);
+    }
+
+    /// Takes a packet of `len` bytes away.
+    pub(super) fn uncount(&mut self, len: usize) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(len as u64);
+    }
+}
+
+/// The totals of a link since it was made.
+///
+/// At any time, in packets and in bytes: offered + duplicated = delivered + dropped + in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets given to the link.
+    pub offered: Traffic,
+    /// Packets that came out, copies included.
+    pub delivered: Traffic,
+    /// Dropped: larger than the MTU.
+    pub too_big: Traffic,
+    /// Dropped: no room in the queue.
+    pub queue_full: Traffic,
+    /// Dropped: lost on the wire.
+    pub lost: Traffic,
+    /// Copies the wire made.
+    pub duplicated: Traffic,
+    /// Packets (or copies) damaged on the wire.
+    pub corrupted: u64,
+    /// Packets (or copies) held back so that others may overtake them.
+    pub reordered: u64,
+    /// The most packets, and the most bytes, that ever waited for the serialiser.
+    pub queue_peak: Traffic,
+}
+
+impl Counters {
+    /// All drops, whatever the cause.
+    pub fn dropped(&self) -> Traffic {
+        let causes = [self.too_big, self.queue_full, self.lost];
+        Traffic {
+            packets: causes.iter().map(|cause| cause.packets).sum(),
+            bytes: causes.iter().fold(0, |sum, cause| sum.saturating_add(cause.bytes)),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What holds for every link and every schedule of packets.
+
+use proptest::prelude::*;
+use transom_tcp::time::Duration;
+
+use super::*;
+use crate::random::Shape;
+use crate::units::{Probability, QueueLimit, Rate};
+
+/// A configuration in which each piece is there or not.
+fn config() -> impl Strategy<Value = LinkConfig> {
+    let probability =
+        || prop_oneof![Just(0u64), 0..=1000u64].prop_map(|n| Probability::ratio(n, 2000).unwrap());
+    let micros = |most: u64| (0..=most).prop_map(Duration::from_micros);
+    let queue = prop_oneof![
+        (0..30u64).prop_map(QueueLimit::Packets),
+        (0..50_000u64).prop_map(QueueLimit::Bytes),
+        Just(QueueLimit::Unlimited),
+    ];
+    let jitter = prop_oneof![
+        (micros(500), micros(500)).prop_map(|(min, max)| Jitter::Uniform { min, max }),
+        (micros(500), micros(500)).prop_map(|(mean, deviation)| Jitter::Normal { mean, deviation }),
+        (micros(500), 1..5000u32).prop_map(|(scale, shape)| Jitter::Pareto {
+            scale,
+            shape: Shape::from_thousandths(shape).unwrap(),
+            max: Duration::from_secs(1),
+        }),
+    ];
+    let loss = prop_oneof![
+        probability().prop_map(Loss::Bernoulli),
+        (probability(), probability(), probability(), probability()).prop_map(
+            |(good_to_bad, bad_to_good, bad_loss, good_loss)| {
+                Loss::GilbertElliott(GilbertElliott {
+                    good_to_bad,
+                    bad_to_good,
+                    bad_loss,
+                    good_loss,
+                })
+            }
+        ),
+        proptest::collection::vec((0..200u64, 0..10u64), 0..5).prop_map(|ranges| Loss::Scripted(
+            ranges.into_iter().map(|(first, more)| first..=first + more).collect()
+        )),
+    ];
+    (
+        (proptest::option::of(1_000..10_000_000_000u64), queue, micros(2_000)),
+        (proptest::option::of(jitter), any::<bool>(), loss),
+        (probability(), probability(), probability(), micros(300)),
+        proptest::option::of(1..3_000u32),
+    )
+        .prop_map(|((rate, queue, delay), (jitter, free, loss), effects, mtu)| LinkConfig {
+            rate: rate.and_then(Rate::from_bits_per_sec),
+            queue,
+            delay,
+            jitter,
+            jitter_order: if free { JitterOrder::Free } else { JitterOrder::Keep },
+            loss,
+            duplicate: effects.0,
+            corrupt: Corrupt { probability: effects.1, bits: 1 },
+            reorder: Reorder { probability: effects.2, extra: effects.3 },
+            mtu: mtu.and_then(core::num::NonZeroU32::new),
+        })
+}
+
+/// Whether the configuration could have been read from text.
+fn makes_sense(config: &LinkConfig) -> bool {
+    let jitter = !matches!(config.jitter, Some(Jitter::Uniform { min, max }) if min > max);
+    let loss = !matches!(&config.loss, Loss::GilbertElliott(model) if model.bad_to_good.is_zero());
+    jitter && loss && !config.reorder.extra.is_zero()
+}
+
+/// Packets as (nanoseconds since the one before, length).
+fn packets() -> impl Strategy<Value = Vec<(u64, usize)>> {
+    proptest::collection::vec((prop_oneof![Just(0), 0..100_000u64], 0..3_000usize), 0..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_and_bytes_are_conserved(config in config(), packets in packets(), seed: u64) {
+        let mut link = LinkModel::new(&config, Streams::new(seed), 0);
+        let mut now = Instant::ZERO;
+        let (mut offered, mut refused, mut out) = (Traffic::default(), Traffic::default(), Traffic::default());
+        for (gap, len) in packets {
+            now += Duration::from_nanos(gap);
+            offered.count(len);
+            if link.send(now, len, len) != Admission::Queued {
+                refused.count(len);
+            }
+            while let Some(delivered) = link.deliver(now) {
+                prop_assert_eq!(delivered.packet, delivered.len);
+                out.count(delivered.len);
+            }
+            let counters = link.counters();
+            prop_assert_eq!(counters.offered, offered);
+            prop_assert_eq!(counters.dropped(), refused);
+            prop_assert_eq!(counters.delivered, out);
+            prop_assert_eq!(
+                offered.packets + counters.duplicated.packets,
+                out.packets + refused.packets + link.in_flight() as u64
+            );
+            prop_assert!(link.queued(now).packets <= link.in_flight() as u64 + counters.lost.packets);
+        }
+        while let Some(delivered) = link.deliver(Instant::FAR_FUTURE) {
+            out.count(delivered.len);
+        }
+        let counters = link.counters();
+        prop_assert_eq!(link.in_flight(), 0);
+        prop_assert_eq!(link.queued(Instant::FAR_FUTURE), Traffic::default());
+        prop_assert_eq!(counters.offered.packets + counters.duplicated.packets, out.packets + refused.packets);
+        prop_assert_eq!(counters.offered.bytes + counters.duplicated.bytes, out.bytes + refused.bytes);
+    }
+
+    #[test]
+    fn without_a_reordering_piece_the_link_is_first_in_first_out(
+        config in config(),
+        packets in packets(),
+        seed: u64,
+    ) {
+        let config = LinkConfig {
+            jitter_order: JitterOrder::Keep,
+            reorder: Reorder::default(),
+            ..config
+        };
+        let mut link = LinkModel::new(&config, Streams::new(seed), 0);
+        let mut now = Instant::ZERO;
+        for (gap, len) in packets {
+            now += Duration::from_nanos(gap);
+            link.send(now, (), len);
+        }
+        let mut last = (0, false, Instant::ZERO);
+        while let Some(Delivered { index, duplicate, due, .. }) = link.deliver(Instant::FAR_FUTURE) {
+            prop_assert!((index, duplicate) >= (last.0, last.1), "{index} after {}", last.0);
+            prop_assert!(due >= last.2);
+            last = (index, duplicate, due);
+        }
+    }
+
+    #[test]
+    fn nothing_arrives_before_the_serialiser_and_the_delay_allow(
+        config in config(),
+        packets in packets(),
+        seed: u64,
+    ) {
+        let mut link = LinkModel::new(&config, Streams::new(seed), 0);
+        let mut now = Instant::ZERO;
+        for (gap, len) in packets {
+            now += Duration::from_nanos(gap);
+            link.send(now, (), len);
+        }
+        while let Some(delivered) = link.deliver(Instant::FAR_FUTURE) {
+            let bits = delivered.len as u128 * 8_000_000_000;
+            let transmission = config.rate.map_or(0, |rate| bits / u128::from(rate.bits_per_sec()));
+            let least = config.delay + Duration::from_nanos(transmission as u64);
+            prop_assert!(delivered.due - delivered.sent >= least);
+        }
+    }
+
+    #[test]
+    fn a_queue_never_exceeds_its_limit(config in config(), packets in packets(), seed: u64) {
+        let mut link = LinkModel::new(&config, Streams::new(seed), 0);
+        let mut now = Instant::ZERO;
+        for (gap, len) in packets {
+            now += Duration::from_nanos(gap);
+            link.send(now, (), len);
+            let queued = link.queued(now);
+            match config.queue {
+                QueueLimit::Packets(limit) => prop_assert!(queued.packets <= limit),
+                QueueLimit::Bytes(limit) => prop_assert!(queued.bytes <= limit),
+                QueueLimit::Unlimited => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_configuration_survives_being_written(
+        config in config().prop_filter("what makes no sense is not read back", makes_sense),
+    ) {
+        let written = serde_json::to_string(&config).unwrap();
+        prop_assert_eq!(serde_json::from_str::<LinkConfig>(&written).unwrap(), config);
+    }
+}

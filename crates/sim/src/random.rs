@@ -1,0 +1,99 @@
+//! Random numbers that are the same on every machine: one ChaCha stream per entity and purpose.
+//!
+//! A run has one seed. From it [`Streams`] derives a generator for each (entity, purpose) pair, so that
+//! adding a link to a scenario, or an effect to a link, does not shift the numbers any other one sees.
+//! Seed and entity make up the cipher's key and the purpose its stream number, hence the streams are as
+//! independent as ChaCha with eight rounds makes them.
+//!
+//! Variates are computed in integers: normal ones by Marsaglia's polar method, Pareto ones by inversion,
+//! on a binary logarithm and exponential of 48 fractional bits.
+
+mod fixed;
+mod variates;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use crate::units::Probability;
+
+pub use variates::Shape;
+
+/// The source of all generators of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    seed: u64,
+}
+
+impl Streams {
+    /// The streams of the run with this seed.
+    pub const fn new(seed: u64) -> Self {
+        Streams { seed }
+    }
+
+    /// The seed, for printing with a failure.
+    pub const fn seed(self) -> u64 {
+        self.seed
+    }
+
+    /// The generator that `entity` uses for `purpose`. Calling twice gives the same numbers twice.
+    pub fn rng(self, entity: u64, purpose: u64) -> Rng {
+        // Changing this derivation changes every recorded run: the tag carries its version.
+        let mut key = *b"________________transom-sim rng1";
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..16].copy_from_slice(&entity.to_le_bytes());
+        let mut cipher = ChaCha8Rng::from_seed(key);
+        cipher.set_stream(purpose);
+        Rng(cipher)
+    }
+}
+
+/// One deterministic stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct Rng(ChaCha8Rng);
+
+impl Rng {
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Fills `bytes` with random bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        self.0.fill_bytes(bytes);
+    }
+
+    /// True with the given probability. Always consumes 64 bits, so that changing a probability does not
+    /// shift later decisions.
+    pub fn bernoulli(&mut self, probability: Probability) -> bool {
+        (self.next_u64() >> 1) < probability.parts()
+    }
+
+    /// A number below `bound`, every one equally likely; zero if `bound` is zero. (Lemire, "Fast Random
+    /// Integer Generation in an Interval", 2019.)
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 {
+            return 0;
+        }
+        loop {
+            let product = u128::from(self.next_u64()) * u128::from(bound);
+            let low = product as u64;
+            // 2^64 mod bound of the low halves would make some results likelier than others.
+            if low >= bound || low >= bound.wrapping_neg() % bound {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// A number from `first` to `last`, both included, every one equally likely. The order of the two does
+    /// not matter.
+    pub fn between(&mut self, first: u64, last: u64) -> u64 {
+        let (low, high) = (first.min(last), first.max(last));
+        match (high - low).checked_add(1) {
+            Some(count) => low + self.below(count),
+            None => self.next_u64(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
