@@ -4,6 +4,9 @@
 //! the payload is exactly the transport packet. IPv6 extension headers are walked; `protocol` and `payload`
 //! are those of the upper layer, or of the piece if the packet is a fragment.
 
+#[cfg(test)]
+mod tests;
+
 use crate::checksum::{self, Sum};
 use crate::{Error, Ipv4Packet, Ipv6Packet};
 use core::fmt;

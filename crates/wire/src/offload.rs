@@ -7,6 +7,8 @@
 //! device without the offload and for captures.
 
 mod segmenter;
+#[cfg(test)]
+mod tests;
 mod virtio;
 
 pub use segmenter::{Segment, Segmenter};
