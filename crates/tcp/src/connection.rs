@@ -26,6 +26,7 @@ pub use api::{ReadError, WriteError};
 pub use icmp::IcmpError;
 pub use info::{Counters, Info, LimitedBy};
 pub use open::{Endpoint, PathInfo};
+pub use output::Prepared;
 
 use crate::ack_policy::AckPolicy;
 use crate::congestion::{CongestionControl, Window};

@@ -109,6 +109,15 @@ impl Connection {
         self.timers.set(Timer::State, now + self.profile.time_wait);
     }
 
+    /// The owner has taken a [`crate::time_wait::TimeWait`] from this connection, which thereby ends in order. The last
+    /// acknowledgement still leaves with the next [`Connection::poll_transmit`].
+    pub fn leave_to_time_wait(&mut self, now: Instant) {
+        if self.state == State::TimeWait {
+            self.reset_due = self.rcv.ack_now.then(|| self.ack_header(now));
+            self.finish(None);
+        }
+    }
+
     /// What remains to be known in TIME-WAIT.
     pub(crate) fn time_wait_summary(&self) -> Summary {
         let next = self.rcv.ordering.next();

@@ -101,6 +101,11 @@ impl Connection {
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }
 
+    /// The path MTU in use, in bytes.
+    pub fn path_mtu(&self) -> u32 {
+        self.path.mtu
+    }
+
     /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
     /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
     pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {

@@ -11,6 +11,14 @@ use crate::time::Instant;
 use core::ops::Range;
 use transom_wire::{Flags, Options, SackBlock, SackBlocks, TcpHeader};
 
+/// A transmission that is settled but not yet given out.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    header: TcpHeader,
+    range: Range<Pos>,
+    segment_size: Option<u16>,
+}
+
 /// What leaves next.
 #[derive(Clone, Debug)]
 enum Plan {
@@ -40,15 +48,29 @@ impl Connection {
     /// The next segment (or super-segment) to send at `now`; `None` when there is nothing until the next call that
     /// changes the connection. The caller must send what it is given.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let prepared = self.prepare(now)?;
+        Some(self.transmit(&prepared))
+    }
+
+    /// Like [`Connection::poll_transmit`], in two steps: what is to be sent is settled and counts as sent, but is not
+    /// borrowed. [`Connection::transmit`] gives it out, before any other call.
+    pub fn prepare(&mut self, now: Instant) -> Option<Prepared> {
         let plan = self.plan(now)?;
         let (header, range) = self.commit(plan, now);
+        let end = range.end.min(self.snd.buffer.end());
+        let len = end.since(range.start);
         self.counters.segments_sent += 1;
-        let payload = self.snd.buffer.slices(range);
-        let len = payload[0].len() + payload[1].len();
-        self.counters.bytes_sent += len as u64;
-        let mss = self.mss() as usize;
+        self.counters.bytes_sent += len;
+        let mss = u64::from(self.mss());
         let segment_size = (len > mss).then(|| u16::try_from(mss).unwrap_or(u16::MAX));
-        Some(Transmit { header, payload, segment_size })
+        Some(Prepared { header, range, segment_size })
+    }
+
+    /// What [`Connection::prepare`] settled, with its payload.
+    pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
+        let Prepared { header, range, segment_size } = prepared;
+        let payload = self.snd.buffer.slices(range.clone());
+        Transmit { header: *header, payload, segment_size: *segment_size }
     }
 
     fn plan(&mut self, now: Instant) -> Option<Plan> {
@@ -341,7 +363,7 @@ impl Connection {
     }
 
     /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
-    fn ack_header(&mut self, now: Instant) -> TcpHeader {
+    pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
         self.rcv.ack_now = false;
         self.timers.clear(Timer::Ack);
         self.rcv.policy.on_ack_sent();

@@ -1,0 +1,164 @@
+//! What a host is configured with, and what it counts.
+
+use crate::fragments::FragmentLimits;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+use transom_tcp::profile::{Profile, ProfileError};
+
+/// What the device below takes off the stack, as far as the stack needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offload {
+    /// The device completes partial checksums.
+    pub tx_checksum: bool,
+    /// The longest super-segment it cuts, in bytes including headers; `None`: none.
+    pub segmentation: Option<usize>,
+}
+
+/// A host's configuration.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    /// Its addresses with their prefix lengths. The prefix only tells the directed broadcast address.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The longest IP packet its interface takes.
+    pub mtu: u32,
+    /// What the device does for it.
+    pub offload: Offload,
+    /// The profile of connections for which none is named.
+    pub profile: Arc<Profile>,
+    /// From this every sequence number, port and hash key is derived. Random on a real network.
+    pub secret: [u8; 16],
+    /// Ports for active opens.
+    pub ephemeral_ports: core::ops::RangeInclusive<u16>,
+    /// Half-open connections kept in all; beyond that (or beyond a listener's share) SYNs are answered by cookies.
+    pub max_half_open: usize,
+    /// Connections in TIME-WAIT kept; beyond that the oldest goes.
+    pub max_time_wait: usize,
+    /// Connections in all; beyond that opens are refused and SYNs dropped.
+    pub max_connections: usize,
+    /// Bounds on reassembly.
+    pub fragments: FragmentLimits,
+    /// ICMP errors sent per second at most.
+    pub icmp_errors_per_second: u32,
+    /// Answer echo requests.
+    pub echo: bool,
+}
+
+impl StackConfig {
+    /// A host with `addresses`, an MTU of 1500 bytes, no offloads and default limits. The secret is all zeros: set one
+    /// for use outside a simulator.
+    pub fn new(addresses: Vec<(IpAddr, u8)>) -> Self {
+        StackConfig {
+            addresses,
+            mtu: 1500,
+            offload: Offload { tx_checksum: false, segmentation: None },
+            profile: Arc::new(Profile::default()),
+            secret: [0; 16],
+            ephemeral_ports: 32_768..=65_535,
+            max_half_open: 1024,
+            max_time_wait: 65_536,
+            max_connections: 1_048_576,
+            fragments: FragmentLimits::default(),
+            icmp_errors_per_second: 100,
+            echo: true,
+        }
+    }
+
+    /// Checks that the configuration makes sense.
+    pub fn validate(&self) -> Result<(), StackConfigError> {
+        if self.addresses.is_empty() {
+            return Err(StackConfigError::NoAddress);
+        }
+        for &(address, prefix) in &self.addresses {
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            if prefix > bits {
+                return Err(StackConfigError::Prefix(address, prefix));
+            }
+            if !is_unicast(address) {
+                return Err(StackConfigError::NotUnicast(address));
+            }
+        }
+        let least = if self.addresses.iter().any(|(a, _)| a.is_ipv6()) { 1280 } else { 68 };
+        if self.mtu < least || self.mtu > 65_535 {
+            return Err(StackConfigError::Mtu(self.mtu, least));
+        }
+        if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
+            return Err(StackConfigError::Ports);
+        }
+        self.profile.validate()?;
+        Ok(())
+    }
+}
+
+/// Why a configuration was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StackConfigError {
+    /// A host without an address can talk to nobody.
+    #[error("a host needs at least one address")]
+    NoAddress,
+    /// A prefix longer than the address.
+    #[error("{0} cannot have a prefix of {1} bits")]
+    Prefix(IpAddr, u8),
+    /// A multicast, broadcast or unspecified address.
+    #[error("{0} is not a host's address")]
+    NotUnicast(IpAddr),
+    /// An impossible MTU.
+    #[error("an MTU of {0} bytes is outside {1} to 65535")]
+    Mtu(u32, u32),
+    /// No ports to choose from.
+    #[error("the range of ephemeral ports is empty or contains port 0")]
+    Ports,
+    /// The profile does not work.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// Whether an address can name one host.
+pub fn is_unicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            !(v4.is_multicast()
+                || v4.is_unspecified()
+                || v4 == Ipv4Addr::BROADCAST
+                || v4.octets()[0] >= 240)
+        }
+        IpAddr::V6(v6) => !(v6.is_multicast() || v6.is_unspecified()),
+    }
+}
+
+/// What a host has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackCounters {
+    /// Packets received (a super-segment counts once).
+    pub packets_received: u64,
+    /// Packets sent (a super-segment counts once).
+    pub packets_sent: u64,
+    /// Packets that were no valid IP.
+    pub malformed: u64,
+    /// Packets for somebody else, or from an impossible source.
+    pub misaddressed: u64,
+    /// Packets whose checksum was wrong.
+    pub bad_checksum: u64,
+    /// TCP segments with no valid header.
+    pub bad_tcp: u64,
+    /// SYNs dropped because a queue was full.
+    pub syns_dropped: u64,
+    /// SYN cookies sent.
+    pub cookies_sent: u64,
+    /// Connections that came from a SYN cookie.
+    pub cookies_accepted: u64,
+    /// Resets sent because there was no connection.
+    pub resets_sent: u64,
+    /// Connections opened actively.
+    pub active_opens: u64,
+    /// Connections accepted.
+    pub passive_opens: u64,
+    /// Answers not sent because too many were waiting.
+    pub replies_dropped: u64,
+    /// ICMP errors sent.
+    pub icmp_errors_sent: u64,
+    /// ICMP errors received that named a connection.
+    pub icmp_errors_received: u64,
+    /// Packets given up in reassembly.
+    pub fragments_dropped: u64,
+}

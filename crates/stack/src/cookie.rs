@@ -1,0 +1,122 @@
+//! SYN cookies: answering SYNs without remembering them, when there are too many to remember.
+//!
+//! The initial sequence number of the SYN-ACK is a keyed hash of the connection's name and the peer's own sequence
+//! number, with a slowly counting clock and an index of the peer's MSS folded in. Window scale and SACK, which do not
+//! fit, travel in the lowest six bits of the timestamp if the peer uses timestamps, and are given up otherwise.
+
+use crate::flow::FlowKey;
+use crate::secrets::{Purpose, Secrets};
+use transom_tcp::time::Instant;
+use transom_wire::{Options, Seq, TcpHeader, Timestamps};
+
+/// The MSS values a cookie can express (three bits).
+const MSS_TABLE: [u16; 8] = [536, 1220, 1300, 1360, 1440, 1460, 4312, 8960];
+/// The clock's period: a cookie is good for two of them.
+const PERIOD_SECS: u64 = 64;
+const OPTION_BITS: u32 = 6;
+const NO_SCALE: u32 = 15;
+
+fn count(now: Instant) -> u64 {
+    now.as_nanos() / 1_000_000_000 / PERIOD_SECS
+}
+
+fn mac(secrets: &Secrets, key: &FlowKey, irs: Seq, count: u64) -> u32 {
+    secrets.hash(Purpose::Cookie, &(key, irs.get(), count)) as u32
+}
+
+/// The initial sequence number that stands for `syn`.
+pub fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> Seq {
+    let mss = syn.options.mss.unwrap_or(536);
+    let index = MSS_TABLE.iter().rposition(|&entry| entry <= mss).unwrap_or(0) as u32;
+    let count = count(now);
+    let tag = mac(secrets, key, syn.seq, count) & 0x0fff_ffff;
+    // Four bits: which of the last two periods, and the MSS.
+    Seq::new(tag | index << 28 | ((count & 1) as u32) << 31)
+}
+
+/// Folds the options of `syn` into a timestamp value that is never ahead of the clock.
+pub fn fold_options(syn: &Options, value: u32) -> u32 {
+    let scale = syn.window_scale.map_or(NO_SCALE, |scale| u32::from(scale.min(14)));
+    let bits = scale | u32::from(syn.sack_permitted) << 4;
+    let folded = value & !((1 << OPTION_BITS) - 1) | bits;
+    if (folded.wrapping_sub(value) as i32) > 0 {
+        folded.wrapping_sub(1 << OPTION_BITS)
+    } else {
+        folded
+    }
+}
+
+/// Whether `ack` brings back a cookie of ours, and what the peer's SYN had offered, as far as that was kept.
+pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) -> Option<Options> {
+    let cookie = (ack.ack - 1).get();
+    let irs = ack.seq - 1;
+    let present = count(now);
+    let parity = u64::from(cookie >> 31);
+    let made = if present & 1 == parity { present } else { present.checked_sub(1)? };
+    if mac(secrets, key, irs, made) & 0x0fff_ffff != cookie & 0x0fff_ffff {
+        return None;
+    }
+    let mss = MSS_TABLE.get((cookie >> 28 & 7) as usize).copied();
+    let mut options = Options { mss, ..Options::default() };
+    if let Some(Timestamps { value, echo }) = ack.options.timestamps {
+        let bits = echo & ((1 << OPTION_BITS) - 1);
+        options.timestamps = Some(Timestamps { value, echo: 0 });
+        options.sack_permitted = bits & 16 != 0;
+        options.window_scale =
+            Some((bits & 15) as u8).filter(|&scale| u32::from(scale) != NO_SCALE);
+    }
+    Some(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+    use transom_tcp::time::Duration;
+
+    fn key(port: u16) -> FlowKey {
+        let local: SocketAddr = "10.0.0.1:80".parse().unwrap();
+        let remote = SocketAddr::new("10.0.0.2".parse().unwrap(), port);
+        FlowKey::new(local, remote)
+    }
+
+    #[test]
+    fn a_cookie_comes_back_with_what_it_can_carry() {
+        let secrets = Secrets::new([7; 16]);
+        let syn = TcpHeader {
+            seq: Seq::new(1000),
+            options: Options {
+                mss: Some(1400),
+                window_scale: Some(7),
+                sack_permitted: true,
+                timestamps: Some(Timestamps { value: 5, echo: 0 }),
+                ..Options::default()
+            },
+            ..TcpHeader::default()
+        };
+        let start = Instant::from_secs(6400 - 1);
+        let cookie = make(&secrets, &key(9), &syn, start);
+        let echo = fold_options(&syn.options, 0x1234_5678);
+        assert!(echo <= 0x1234_5678 && 0x1234_5678 - echo < 64);
+        let ack = TcpHeader {
+            seq: syn.seq + 1,
+            ack: cookie + 1,
+            options: Options {
+                timestamps: Some(Timestamps { value: 6, echo }),
+                ..Options::default()
+            },
+            ..TcpHeader::default()
+        };
+        let back = check(&secrets, &key(9), &ack, start + Duration::from_secs(60)).unwrap();
+        assert_eq!(back.mss, Some(1360));
+        assert_eq!((back.window_scale, back.sack_permitted), (Some(7), true));
+        // Another flow, another sequence number, a later time: no.
+        assert!(check(&secrets, &key(10), &ack, start).is_none());
+        let other = TcpHeader { seq: syn.seq + 2, ..ack };
+        assert!(check(&secrets, &key(9), &other, start).is_none());
+        assert!(check(&secrets, &key(9), &ack, start + Duration::from_secs(130)).is_none());
+        let bare = TcpHeader { options: Options::default(), ..ack };
+        let back = check(&secrets, &key(9), &bare, start).unwrap();
+        assert_eq!((back.window_scale, back.sack_permitted, back.timestamps), (None, false, None));
+    }
+}

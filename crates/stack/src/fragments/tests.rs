@@ -1,0 +1,100 @@
+//! Fragments in any order give the packet; hostile ones give nothing and cost little.
+
+use super::*;
+use proptest::prelude::*;
+use std::net::Ipv4Addr;
+use transom_wire::Protocol;
+use transom_wire::ipv4::Ipv4Header;
+
+const SRC: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+fn fragment(id: u16, offset: u16, more: bool, payload: &[u8]) -> Vec<u8> {
+    let header = Ipv4Header {
+        id,
+        dont_fragment: false,
+        more_fragments: more,
+        fragment_offset: offset,
+        ..Ipv4Header::new(SRC, DST, Protocol::UDP)
+    };
+    let mut packet = std::vec![0; 20 + payload.len()];
+    header.emit(payload.len(), &mut packet).unwrap();
+    packet[20..].copy_from_slice(payload);
+    packet
+}
+
+fn add(fragments: &mut Fragments, bytes: &[u8], now: Instant) -> Option<Vec<u8>> {
+    fragments.add(&IpPacket::parse(bytes).unwrap(), bytes, now)
+}
+
+#[test]
+fn overlapping_fragments_are_never_delivered() {
+    let mut f = Fragments::new(FragmentLimits::default());
+    assert_eq!(add(&mut f, &fragment(1, 0, true, &[1; 16]), Instant::ZERO), None);
+    assert_eq!(add(&mut f, &fragment(1, 8, true, &[2; 16]), Instant::ZERO), None);
+    assert_eq!(add(&mut f, &fragment(1, 24, false, &[3; 5]), Instant::ZERO), None);
+    assert_eq!(f.bytes(), 0, "a poisoned packet holds nothing");
+}
+
+#[test]
+fn a_flood_of_first_fragments_is_bounded_and_expires() {
+    let limits = FragmentLimits::default();
+    let mut f = Fragments::new(limits);
+    for id in 0..10_000 {
+        add(&mut f, &fragment(id, 0, true, &[0; 1400]), Instant::ZERO);
+        assert!(f.bytes() <= limits.bytes);
+        assert!(f.partial.len() <= limits.packets);
+    }
+    f.expire(Instant::ZERO + limits.lifetime);
+    assert_eq!((f.bytes(), f.partial.len()), (0, 0));
+}
+
+#[test]
+fn fragments_far_apart_cost_no_more_than_the_bound() {
+    let limits = FragmentLimits { bytes: 100_000, ..FragmentLimits::default() };
+    let mut f = Fragments::new(limits);
+    for id in 0..100 {
+        add(&mut f, &fragment(id, 65_000, true, &[0; 8]), Instant::ZERO);
+        assert!(f.bytes() <= 100_000, "{}", f.bytes());
+    }
+}
+
+#[test]
+fn the_ping_of_death_does_nothing() {
+    let mut f = Fragments::new(FragmentLimits::default());
+    assert_eq!(add(&mut f, &fragment(1, 65_528, false, &[0; 400]), Instant::ZERO), None);
+    assert_eq!(f.bytes(), 0);
+}
+
+proptest! {
+    #[test]
+    fn any_order_gives_the_packet(
+        len in 1usize..3000, size in 1usize..60, order in any::<u64>(), twice in any::<bool>(),
+    ) {
+        let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
+        let size = size * 8;
+        let mut pieces: Vec<_> = payload.chunks(size).enumerate().map(|(i, chunk)| {
+            fragment(7, (i * size) as u16, (i + 1) * size < len, chunk)
+        }).collect();
+        if pieces.len() > FragmentLimits::default().pieces { return Ok(()); }
+        let mut seed = order;
+        for i in (1..pieces.len()).rev() {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            pieces.swap(i, (seed >> 33) as usize % (i + 1));
+        }
+        let mut f = Fragments::new(FragmentLimits::default());
+        let mut whole = None;
+        for (i, piece) in pieces.iter().enumerate() {
+            prop_assert!(whole.is_none());
+            if twice && i > 0 { prop_assert_eq!(add(&mut f, &pieces[i - 1], Instant::ZERO), None); }
+            whole = add(&mut f, piece, Instant::ZERO);
+            if pieces.len() == 1 { return Ok(()); } // not a fragment at all
+        }
+        let whole = whole.unwrap();
+        let packet = IpPacket::parse(&whole).unwrap();
+        prop_assert_eq!(packet.payload(), &payload[..]);
+        prop_assert!(packet.fragment().is_none());
+        if let IpPacket::V4(v4) = packet { prop_assert!(v4.checksum_ok()); }
+        prop_assert_eq!(f.bytes(), 0);
+    }
+}

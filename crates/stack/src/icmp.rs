@@ -1,0 +1,165 @@
+//! ICMP and ICMPv6 at a host: echo, errors about our segments, and errors we send.
+
+use crate::flow::FlowKey;
+use crate::stack::Stack;
+use alloc::vec;
+use core::net::IpAddr;
+use transom_tcp::connection::IcmpError;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
+use transom_wire::icmpv6::{self, Icmpv6Message};
+use transom_wire::ip::QuotedPacket;
+use transom_wire::ipv4::Ipv4Header;
+use transom_wire::ipv6::Ipv6Header;
+use transom_wire::tcp::QuotedTcp;
+use transom_wire::{IpPacket, Protocol};
+
+/// What an ICMP message means for the connection it names. `None`: nothing (source quench is dropped without a word
+/// [MUST-55]).
+fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
+    Some(match message {
+        IcmpMessage::Unreachable { code, .. } => match code {
+            UnreachableCode::Net => IcmpError::NetworkUnreachable,
+            UnreachableCode::Protocol | UnreachableCode::Port => IcmpError::Refused,
+            UnreachableCode::FragmentationNeeded { next_hop_mtu } => {
+                IcmpError::TooBig(u32::from(*next_hop_mtu))
+            }
+            UnreachableCode::NetProhibited
+            | UnreachableCode::HostProhibited
+            | UnreachableCode::CommunicationProhibited => IcmpError::Prohibited,
+            _ => IcmpError::HostUnreachable,
+        },
+        IcmpMessage::TimeExceeded { .. } => IcmpError::TimeExceeded,
+        IcmpMessage::ParameterProblem { .. } => IcmpError::ParameterProblem,
+        _ => return None,
+    })
+}
+
+fn meaning_v6(message: &Icmpv6Message<'_>) -> Option<IcmpError> {
+    Some(match message {
+        Icmpv6Message::Unreachable { code, .. } => match code {
+            icmpv6::UnreachableCode::NoRoute => IcmpError::NetworkUnreachable,
+            icmpv6::UnreachableCode::Port => IcmpError::Refused,
+            icmpv6::UnreachableCode::Prohibited => IcmpError::Prohibited,
+            _ => IcmpError::HostUnreachable,
+        },
+        Icmpv6Message::PacketTooBig { mtu, .. } => IcmpError::TooBig(*mtu),
+        Icmpv6Message::TimeExceeded { .. } => IcmpError::TimeExceeded,
+        Icmpv6Message::ParameterProblem { .. } => IcmpError::ParameterProblem,
+        _ => return None,
+    })
+}
+
+impl Stack {
+    pub(crate) fn on_icmp(&mut self, now: Instant, ip: &IpPacket<'_>) {
+        match ip {
+            IpPacket::V4(v4) if v4.protocol() == Protocol::ICMP => {
+                let Ok(message) = IcmpMessage::parse(v4.payload()) else {
+                    self.count_bad_icmp();
+                    return;
+                };
+                if let IcmpMessage::EchoRequest { ident, seq, data } = message {
+                    let reply = IcmpMessage::EchoReply { ident, seq, data };
+                    let header = Ipv4Header::new(v4.dst(), v4.src(), Protocol::ICMP);
+                    let mut packet = vec![0; 20 + reply.encoded_len()];
+                    if self.answers_echo()
+                        && icmp::emit_packet(&header, &reply, &mut packet).is_ok()
+                    {
+                        self.packet_reply(packet);
+                    }
+                } else if let (Some(error), Some(quoted)) = (meaning(&message), message.quoted()) {
+                    self.on_icmp_error(now, error, quoted);
+                }
+            }
+            IpPacket::V6(v6) if v6.protocol() == Protocol::ICMPV6 => {
+                let Ok(message) = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()) else {
+                    self.count_bad_icmp();
+                    return;
+                };
+                if let Icmpv6Message::EchoRequest { ident, seq, data } = message {
+                    let reply = Icmpv6Message::EchoReply { ident, seq, data };
+                    let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
+                    let mut packet = vec![0; 40 + reply.encoded_len()];
+                    if self.answers_echo()
+                        && icmpv6::emit_packet(&header, &reply, &mut packet).is_ok()
+                    {
+                        self.packet_reply(packet);
+                    }
+                } else if let (Some(error), Some(quoted)) = (meaning_v6(&message), message.quoted())
+                {
+                    self.on_icmp_error(now, error, quoted);
+                }
+            }
+            _ => self.count_bad_icmp(),
+        }
+    }
+
+    /// [MUST-54] An error goes to the connection whose segment it quotes.
+    fn on_icmp_error(&mut self, now: Instant, error: IcmpError, quoted: &[u8]) {
+        let Ok(quote) = QuotedPacket::parse(quoted) else { return };
+        if quote.protocol != Protocol::TCP {
+            return;
+        }
+        let Ok(tcp) = QuotedTcp::parse(quote.transport) else { return };
+        let key = FlowKey {
+            local: quote.src,
+            remote: quote.dst,
+            local_port: tcp.src_port,
+            remote_port: tcp.dst_port,
+        };
+        self.deliver_icmp(now, &key, error, tcp.seq);
+    }
+
+    /// Answers a packet of a protocol nobody here speaks, within the budget.
+    pub(crate) fn on_unknown_protocol(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8]) {
+        // What the offending packet was is quoted from its start to its end.
+        let Some(offending) = bytes.get(..ip.total_len()) else { return };
+        let is_udp = ip.protocol() == Protocol::UDP;
+        match ip {
+            IpPacket::V4(v4) => {
+                if !icmp::may_answer_with_error(v4) || !self.may_send_icmp_error(now) {
+                    return;
+                }
+                let code = if is_udp { UnreachableCode::Port } else { UnreachableCode::Protocol };
+                let message = IcmpMessage::Unreachable { code, quoted: offending };
+                let header = Ipv4Header::new(v4.dst(), v4.src(), Protocol::ICMP);
+                let mut packet = vec![0; 576];
+                if let Ok(len) = icmp::emit_packet(&header, &message, &mut packet) {
+                    packet.truncate(len);
+                    self.packet_reply(packet);
+                }
+            }
+            IpPacket::V6(v6) => {
+                let message = if is_udp {
+                    Icmpv6Message::Unreachable {
+                        code: icmpv6::UnreachableCode::Port,
+                        quoted: offending,
+                    }
+                } else {
+                    Icmpv6Message::ParameterProblem {
+                        code: 1,
+                        pointer: v6.protocol_offset() as u32,
+                        quoted: offending,
+                    }
+                };
+                if !icmpv6::may_answer_with_error(v6, &message) || !self.may_send_icmp_error(now) {
+                    return;
+                }
+                let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
+                let mut packet = vec![0; 1280];
+                if let Ok(len) = icmpv6::emit_packet(&header, &message, &mut packet) {
+                    packet.truncate(len);
+                    self.packet_reply(packet);
+                }
+            }
+        }
+    }
+}
+
+/// The window in which ICMP errors are counted.
+pub(crate) const ICMP_WINDOW: Duration = Duration::from_secs(1);
+
+/// Whether `address` is of the version whose minimum MTU is 1280.
+pub(crate) const fn least_mtu(address: IpAddr) -> u32 {
+    if address.is_ipv6() { 1280 } else { 68 }
+}

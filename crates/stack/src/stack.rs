@@ -1,0 +1,412 @@
+//! A host: many connections over one interface, without a clock, a thread or a device.
+//!
+//! The owner gives it packets ([`Stack::on_packet`]) and time ([`Stack::on_timeout`]), makes the application's calls, and
+//! after each of these takes packets to send until there are none ([`Stack::poll_transmit`]), events
+//! ([`Stack::poll_event`]) and the next deadline ([`Stack::next_timeout`]).
+//!
+//! A connection that may have something to send stands in the ready queue; nothing is scanned. A deadline that moves
+//! later is not moved in the timing wheel: the timer fires at the old time, finds nothing due and is set again, which
+//! costs one visit per round trip instead of one per acknowledgement.
+
+mod opens;
+mod receive;
+mod sockets;
+mod timers;
+mod transmit;
+
+pub use opens::{ConnectError, ListenError};
+pub use receive::Packet;
+pub use sockets::SocketError;
+pub use transmit::Transmit;
+
+use crate::config::{StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
+use crate::fragments::Fragments;
+use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
+use crate::secrets::Secrets;
+use crate::slab::Slab;
+use crate::wheel::{TimerId, Wheel};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use hashbrown::HashMap;
+use transom_tcp::connection::{Connection, Event, IcmpError};
+use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time_wait::TimeWait;
+use transom_wire::{Seq, TcpHeader};
+
+/// A connection's name. It stays unique: a name whose connection is gone names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionId {
+    index: u32,
+    generation: u32,
+}
+
+impl ConnectionId {
+    /// A number of its own for each connection, for logs and tables.
+    pub fn as_u64(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
+/// Something the owner may want to act upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackEvent {
+    /// A connection's event.
+    Connection(ConnectionId, Event),
+    /// A listener has a connection to accept.
+    Acceptable(ListenerId),
+}
+
+/// What a timer in the wheel is for.
+#[derive(Clone, Copy, Debug)]
+enum Wake {
+    Connection(u32),
+    HalfOpen(u32),
+    TimeWait(u32),
+}
+
+/// Who holds a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Application,
+    /// It waits in a listener's accept queue.
+    Listener(ListenerId),
+    /// Nobody: it ends by itself.
+    Nobody,
+}
+
+#[derive(Debug)]
+struct Slot {
+    connection: Connection,
+    key: FlowKey,
+    owner: Owner,
+    timer: Option<(TimerId, Instant)>,
+    ready: bool,
+    /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
+    detached: bool,
+    dscp: u8,
+}
+
+#[derive(Debug)]
+struct WaitEntry {
+    wait: TimeWait,
+    key: FlowKey,
+    timer: TimerId,
+}
+
+/// Something to send that is not a connection's.
+#[derive(Debug)]
+enum Reply {
+    /// A TCP segment without payload.
+    Segment(FlowKey, TcpHeader),
+    /// A whole packet.
+    Packet(Vec<u8>),
+}
+
+/// Replies that may wait; more are dropped, for whoever causes them can cause any number.
+const MAX_REPLIES: usize = 1024;
+
+/// A host.
+#[derive(Debug)]
+pub struct Stack {
+    config: StackConfig,
+    secrets: Secrets,
+    flows: FlowTable,
+    // Boxed, so that a growing table does not move every connection.
+    slots: Slab<Box<Slot>>,
+    halves: Slab<HalfEntry>,
+    waits: Slab<WaitEntry>,
+    wait_order: VecDeque<(u32, u32)>,
+    listeners: Slab<Listener>,
+    listening: ListenTable,
+    wheel: Wheel<Wake>,
+    ready: VecDeque<u32>,
+    /// Transmissions the connection at the front of the ready queue has had in a row.
+    turn: u32,
+    replies: VecDeque<Reply>,
+    /// Packets from ourselves to ourselves.
+    loopback: VecDeque<Vec<u8>>,
+    events: VecDeque<StackEvent>,
+    fragments: Fragments,
+    path_mtus: HashMap<IpAddr, (u32, Instant), KeyedHash>,
+    next_port: u32,
+    icmp_window: (Instant, u32),
+    scratch: transmit::Scratch,
+    counters: StackCounters,
+}
+
+impl Stack {
+    /// A host as configured, starting at `now`.
+    pub fn new(config: StackConfig, now: Instant) -> Result<Self, StackConfigError> {
+        config.validate()?;
+        let secrets = Secrets::new(config.secret);
+        let hash = KeyedHash::new(secrets.table_key());
+        Ok(Stack {
+            flows: FlowTable::with_hasher(hash.clone()),
+            slots: Slab::new(),
+            halves: Slab::new(),
+            waits: Slab::new(),
+            wait_order: VecDeque::new(),
+            listeners: Slab::new(),
+            listening: ListenTable::new(hash.clone()),
+            wheel: Wheel::new(now),
+            ready: VecDeque::new(),
+            turn: 0,
+            replies: VecDeque::new(),
+            loopback: VecDeque::new(),
+            events: VecDeque::new(),
+            fragments: Fragments::new(config.fragments),
+            path_mtus: HashMap::with_hasher(hash),
+            next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
+            icmp_window: (now, 0),
+            scratch: transmit::Scratch::new(),
+            counters: StackCounters::default(),
+            secrets,
+            config,
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> StackCounters {
+        StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
+    }
+
+    /// Connections that exist, TIME-WAIT and half-open ones not included.
+    pub fn connection_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Half-open connections.
+    pub fn half_open_count(&self) -> usize {
+        self.halves.len()
+    }
+
+    /// Connections in TIME-WAIT.
+    pub fn time_wait_count(&self) -> usize {
+        self.waits.len()
+    }
+
+    /// Whether `address` is one of ours.
+    fn is_local(&self, address: IpAddr) -> bool {
+        self.config.addresses.iter().any(|&(ours, _)| ours == address)
+    }
+
+    /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
+    fn is_host(&self, address: IpAddr) -> bool {
+        is_unicast(address)
+            && !self.config.addresses.iter().any(|&(ours, prefix)| match (ours, address) {
+                (IpAddr::V4(ours), IpAddr::V4(address)) if prefix < 31 => {
+                    let host = u32::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
+                    address.to_bits() == ours.to_bits() | host
+                }
+                _ => false,
+            })
+    }
+
+    fn slot_index(&self, id: ConnectionId) -> Option<u32> {
+        (self.slots.generation(id.index)? == id.generation).then_some(id.index)
+    }
+
+    fn id_of(&self, index: u32) -> Option<ConnectionId> {
+        Some(ConnectionId { index, generation: self.slots.generation(index)? })
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<StackEvent> {
+        self.events.pop_front()
+    }
+
+    /// A connection changed: collect its events and put it into the ready queue.
+    fn touched(&mut self, index: u32, now: Instant) {
+        let Some(id) = self.id_of(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if !slot.ready {
+            slot.ready = true;
+            self.ready.push_back(index);
+        }
+        let mut time_wait = false;
+        let mut connected = false;
+        while let Some(event) = slot.connection.poll_event() {
+            time_wait |= event == Event::TimeWait;
+            connected |= event == Event::Connected;
+            if slot.owner == Owner::Application {
+                self.events.push_back(StackEvent::Connection(id, event));
+            }
+        }
+        if connected && let Owner::Listener(listener) = slot.owner {
+            self.offer(listener, id);
+        }
+        if time_wait {
+            self.enter_time_wait(index, now);
+        }
+    }
+
+    /// A connection has nothing more to send for now: set its timer, and let it go if it is over.
+    fn settle(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.ready = false;
+        if slot.connection.is_finished() {
+            self.detach(index);
+            if self.slots.get(index).is_some_and(|slot| slot.owner == Owner::Nobody) {
+                self.slots.remove(index);
+            }
+            return;
+        }
+        let wanted = slot.connection.next_timeout();
+        match (slot.timer, wanted) {
+            // The wheel will come by early enough; see the module's introduction.
+            (Some((_, at)), Some(wanted)) if at <= wanted => {}
+            (None, None) => {}
+            (old, wanted) => {
+                if let Some((timer, _)) = old {
+                    self.wheel.remove(timer);
+                }
+                slot.timer = wanted.map(|at| (self.wheel.insert(at, Wake::Connection(index)), at));
+            }
+        }
+    }
+
+    /// Takes a connection out of the flow table and the wheel.
+    fn detach(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some((timer, _)) = slot.timer.take() {
+            self.wheel.remove(timer);
+        }
+        if !slot.detached {
+            slot.detached = true;
+            let key = slot.key;
+            self.flows.remove(&key);
+        }
+    }
+
+    /// Replaces a connection in TIME-WAIT by its small remainder. What it received may still be read.
+    fn enter_time_wait(&mut self, index: u32, now: Instant) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        // The last acknowledgement leaves first.
+        let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
+        let key = slot.key;
+        while self.waits.len() >= self.config.max_time_wait.max(1) {
+            let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
+            if self.waits.generation(oldest) == Some(generation) {
+                self.end_time_wait(oldest);
+            }
+        }
+        let expires = wait.expires();
+        // The timer needs the place, and the place the timer.
+        let timer = self.wheel.insert(expires, Wake::TimeWait(0));
+        let (place, generation) = self.waits.insert(WaitEntry { wait, key, timer });
+        self.wheel.remove(timer);
+        let timer = self.wheel.insert(expires, Wake::TimeWait(place));
+        if let Some(entry) = self.waits.get_mut(place) {
+            entry.timer = timer;
+        }
+        self.wait_order.push_back((place, generation));
+        if self.wait_order.len() > 2 * self.config.max_time_wait.max(1024) {
+            let waits = &self.waits;
+            self.wait_order
+                .retain(|&(place, generation)| waits.generation(place) == Some(generation));
+        }
+        self.flows.insert(key, Handler::TimeWait(place));
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.detached = true;
+            slot.connection.leave_to_time_wait(now);
+        }
+    }
+
+    fn end_time_wait(&mut self, place: u32) {
+        if let Some(entry) = self.waits.remove(place) {
+            self.wheel.remove(entry.timer);
+            self.flows.remove(&entry.key);
+        }
+    }
+
+    /// Puts a completed connection into its listener's accept queue.
+    fn offer(&mut self, listener: ListenerId, id: ConnectionId) {
+        if self.listeners.generation(listener.index) == Some(listener.generation)
+            && let Some(entry) = self.listeners.get_mut(listener.index)
+        {
+            entry.accept.push_back(id);
+            self.counters.passive_opens += 1;
+            self.events.push_back(StackEvent::Acceptable(listener));
+        }
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(reply);
+        } else {
+            self.counters.replies_dropped += 1;
+        }
+    }
+
+    /// The path MTU towards `remote`: what was learned in the last ten minutes (RFC 1191 section 6.3), or the
+    /// interface's.
+    fn path_mtu(&self, remote: IpAddr, now: Instant) -> u32 {
+        match self.path_mtus.get(&remote) {
+            Some(&(mtu, learned)) if now.since(learned) < PATH_MTU_LIFETIME => mtu,
+            _ => self.config.mtu,
+        }
+    }
+
+    fn learn_path_mtu(&mut self, remote: IpAddr, mtu: u32, now: Instant) {
+        const MAX_PATHS: usize = 4096;
+        if self.path_mtus.len() >= MAX_PATHS {
+            self.path_mtus.retain(|_, &mut (_, learned)| now.since(learned) < PATH_MTU_LIFETIME);
+        }
+        if self.path_mtus.len() < MAX_PATHS {
+            self.path_mtus.insert(remote, (mtu, now));
+        }
+    }
+}
+
+impl Stack {
+    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it.
+    pub(crate) fn deliver_icmp(&mut self, now: Instant, key: &FlowKey, error: IcmpError, seq: Seq) {
+        let Some(id) = self.connection_for(key) else { return };
+        let Some(slot) = self.slots.get_mut(id.index) else { return };
+        let before = slot.connection.path_mtu();
+        slot.connection.on_icmp(now, error, seq);
+        let after = slot.connection.path_mtu();
+        self.counters.icmp_errors_received += 1;
+        if after < before && after >= crate::icmp::least_mtu(key.remote) {
+            self.learn_path_mtu(key.remote, after, now);
+        }
+        self.touched(id.index, now);
+    }
+
+    pub(crate) fn count_bad_icmp(&mut self) {
+        self.counters.malformed += 1;
+    }
+
+    pub(crate) fn answers_echo(&self) -> bool {
+        self.config.echo
+    }
+
+    pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {
+        self.reply(Reply::Packet(packet));
+    }
+
+    /// Whether one more ICMP error may leave; counts it if so.
+    pub(crate) fn may_send_icmp_error(&mut self, now: Instant) -> bool {
+        let (started, sent) = &mut self.icmp_window;
+        if now.since(*started) >= crate::icmp::ICMP_WINDOW {
+            *started = now;
+            *sent = 0;
+        }
+        let allowed = *sent < self.config.icmp_errors_per_second;
+        if allowed {
+            *sent += 1;
+            self.counters.icmp_errors_sent += 1;
+        }
+        allowed
+    }
+}
+
+const PATH_MTU_LIFETIME: Duration = Duration::from_secs(600);

@@ -1,0 +1,253 @@
+//! Opening: listening, and connecting with a port nobody can guess (RFC 6056).
+
+use super::{ConnectionId, Owner, Stack};
+use crate::config::is_unicast;
+use crate::flow::{FlowKey, Handler};
+use crate::listener::{ListenConfig, Listener, ListenerId};
+use crate::secrets::Purpose;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::net::{IpAddr, SocketAddr};
+use transom_tcp::connection::{Connection, Endpoint};
+use transom_tcp::profile::{Profile, ProfileError};
+use transom_tcp::time::Instant;
+
+/// Why a connection was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The remote address is not one host's [MUST-46], or the port is zero.
+    #[error("{0} is not an address one can connect to")]
+    BadRemote(SocketAddr),
+    /// There is no local address of the remote's family.
+    #[error("no local address to reach {0} from")]
+    NoRoute(IpAddr),
+    /// The local address is not ours.
+    #[error("{0} is not an address of this host")]
+    NotLocal(IpAddr),
+    /// The connection exists already (or lingers in TIME-WAIT).
+    #[error("the addresses and ports are in use")]
+    InUse,
+    /// Every ephemeral port is in use towards that remote.
+    #[error("no free port to connect from")]
+    NoPort,
+    /// There are as many connections as configured.
+    #[error("too many connections")]
+    TooMany,
+    /// The profile does not work.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+/// Why a listener was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody listens there already.
+    #[error("{0} is in use")]
+    InUse(SocketAddr),
+    /// The address is neither ours nor unspecified.
+    #[error("{0} is not an address of this host")]
+    NotLocal(IpAddr),
+    /// No port is free for port 0.
+    #[error("no free port to listen on")]
+    NoPort,
+    /// The profile does not work.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+impl Stack {
+    /// Listens at `address`; an unspecified address means all of ours, port 0 a free one. Existing connections are not
+    /// touched [MUST-41] [MUST-42].
+    pub fn listen(
+        &mut self,
+        address: SocketAddr,
+        config: ListenConfig,
+    ) -> Result<ListenerId, ListenError> {
+        let ListenConfig { backlog, syn_backlog, profile } = config;
+        let profile = profile.unwrap_or_else(|| self.config.profile.clone());
+        profile.validate()?;
+        if !address.ip().is_unspecified() && !self.is_local(address.ip()) {
+            return Err(ListenError::NotLocal(address.ip()));
+        }
+        let address = if address.port() == 0 {
+            let free = self.config.ephemeral_ports.clone().find(|&port| {
+                let candidate = SocketAddr::new(address.ip(), port);
+                self.listening.find(candidate).is_none() && !self.listening.contains(candidate)
+            });
+            SocketAddr::new(address.ip(), free.ok_or(ListenError::NoPort)?)
+        } else {
+            address
+        };
+        if self.listening.contains(address) {
+            return Err(ListenError::InUse(address));
+        }
+        let (index, generation) = self.listeners.insert(Listener {
+            address,
+            profile,
+            backlog: backlog.max(1),
+            syn_backlog: syn_backlog.max(1),
+            half_open: 0,
+            accept: VecDeque::new(),
+            cookies_until: Instant::ZERO,
+        });
+        let id = ListenerId { index, generation };
+        self.listening.insert(address, id);
+        Ok(id)
+    }
+
+    fn listener(&self, id: ListenerId) -> Option<&Listener> {
+        (self.listeners.generation(id.index)? == id.generation)
+            .then(|| self.listeners.get(id.index))
+            .flatten()
+    }
+
+    /// Where a listener listens.
+    pub fn listener_address(&self, id: ListenerId) -> Option<SocketAddr> {
+        Some(self.listener(id)?.address)
+    }
+
+    /// Connections waiting to be accepted.
+    pub fn acceptable(&self, id: ListenerId) -> usize {
+        self.listener(id).map_or(0, |listener| listener.accept.len())
+    }
+
+    /// Takes the oldest connection out of a listener's accept queue.
+    pub fn accept(&mut self, id: ListenerId) -> Option<(ConnectionId, SocketAddr)> {
+        self.listener(id)?;
+        loop {
+            let connection = self.listeners.get_mut(id.index)?.accept.pop_front()?;
+            let Some(index) = self.slot_index(connection) else { continue };
+            let slot = self.slots.get_mut(index)?;
+            slot.owner = Owner::Application;
+            // What happened while it waited.
+            slot.connection.renew_events();
+            let remote = slot.key.remote();
+            while let Some(event) = slot.connection.poll_event() {
+                self.events.push_back(super::StackEvent::Connection(connection, event));
+            }
+            return Some((connection, remote));
+        }
+    }
+
+    /// Stops listening. Connections not accepted are reset, half-open ones forgotten.
+    pub fn close_listener(&mut self, id: ListenerId, now: Instant) {
+        if self.listener(id).is_none() {
+            return;
+        }
+        let Some(listener) = self.listeners.remove(id.index) else { return };
+        self.listening.remove(listener.address);
+        for connection in listener.accept {
+            if let Some(index) = self.slot_index(connection)
+                && let Some(slot) = self.slots.get_mut(index)
+            {
+                slot.owner = Owner::Nobody;
+                slot.connection.abort(now);
+                self.touched(index, now);
+            }
+        }
+        for index in 0..self.halves.capacity() {
+            if self.halves.get(index).is_some_and(|entry| entry.listener == id) {
+                self.drop_half_open(index);
+            }
+        }
+    }
+
+    /// Connects to `remote`. Without a local address one of ours is chosen [MUST-44], without a local port a free one;
+    /// both stay the same from then on [MUST-45].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<ConnectionId, ConnectError> {
+        let profile = profile.unwrap_or_else(|| self.config.profile.clone());
+        profile.validate()?;
+        if remote.port() == 0 || !is_unicast(remote.ip()) || !self.is_host(remote.ip()) {
+            return Err(ConnectError::BadRemote(remote));
+        }
+        if self.slots.len() >= self.config.max_connections {
+            return Err(ConnectError::TooMany);
+        }
+        // [MUST-43] the caller's address, if it names one.
+        let ip = match local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified()) {
+            Some(ip) if !self.is_local(ip) => return Err(ConnectError::NotLocal(ip)),
+            Some(ip) if ip.is_ipv4() != remote.is_ipv4() => {
+                return Err(ConnectError::NoRoute(remote.ip()));
+            }
+            Some(ip) => ip,
+            None => self.source_for(remote.ip()).ok_or(ConnectError::NoRoute(remote.ip()))?,
+        };
+        let local = match local.map(|local| local.port()).filter(|&port| port != 0) {
+            Some(port) => SocketAddr::new(ip, port),
+            None => self.ephemeral(ip, remote, now).ok_or(ConnectError::NoPort)?,
+        };
+        let key = FlowKey::new(local, remote);
+        let beyond = match self.flows.get(&key).copied() {
+            None => None,
+            Some(Handler::TimeWait(place)) => {
+                let wait = self.waits.get(place).filter(|entry| entry.wait.may_be_reused(now));
+                Some(wait.ok_or(ConnectError::InUse)?.wait.snd_nxt())
+            }
+            Some(_) => return Err(ConnectError::InUse),
+        };
+        if let Some(Handler::TimeWait(place)) = self.flows.get(&key).copied() {
+            self.end_time_wait(place);
+        }
+        let mut iss = self.secrets.initial_sequence(&key, now);
+        if let Some(beyond) = beyond
+            && !iss.after(beyond)
+        {
+            iss = beyond + (iss.get() & 0x000f_ffff) + 1;
+        }
+        let path = self.path_info(&key, now);
+        let endpoint = Endpoint { local_port: local.port(), remote_port: remote.port() };
+        let offset = self.secrets.timestamp_offset(&key);
+        let dscp = profile.dscp;
+        let connection = Connection::connect(profile, endpoint, path, iss, offset, now);
+        let index = self.install(connection, key, Owner::Application, dscp);
+        self.counters.active_opens += 1;
+        self.touched(index, now);
+        self.id_of(index).ok_or(ConnectError::TooMany)
+    }
+
+    /// One of our addresses from which `remote` can be reached: the one that shares the longest prefix with it.
+    fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        let shared = |ours: IpAddr| match (ours, remote) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => Some((a.to_bits() ^ b.to_bits()).leading_zeros()),
+            (IpAddr::V6(a), IpAddr::V6(b)) => Some((a.to_bits() ^ b.to_bits()).leading_zeros()),
+            _ => None,
+        };
+        let candidates = self.config.addresses.iter().map(|&(ours, _)| ours);
+        candidates
+            .filter_map(|ours| Some((shared(ours)?, ours)))
+            .max_by_key(|&(bits, _)| bits)
+            .map(|(_, ours)| ours)
+    }
+
+    /// RFC 6056 algorithm 3: a counter, offset by a secret function of where the connection goes.
+    fn ephemeral(&mut self, ip: IpAddr, remote: SocketAddr, now: Instant) -> Option<SocketAddr> {
+        let (first, last) =
+            (*self.config.ephemeral_ports.start(), *self.config.ephemeral_ports.end());
+        let count = u32::from(last - first) + 1;
+        let towards =
+            FlowKey { local: ip, remote: remote.ip(), local_port: 0, remote_port: remote.port() };
+        let offset = self.secrets.hash(Purpose::Port, &towards) as u32;
+        for attempt in 0..count {
+            let step = offset.wrapping_add(self.next_port).wrapping_add(attempt) % count;
+            let local = SocketAddr::new(ip, first + step as u16);
+            let taken = match self.flows.get(&FlowKey::new(local, remote)).copied() {
+                None => false,
+                Some(Handler::TimeWait(place)) => {
+                    !self.waits.get(place).is_some_and(|entry| entry.wait.may_be_reused(now))
+                }
+                Some(_) => true,
+            };
+            if !taken && self.listening.find(local).is_none() {
+                self.next_port = self.next_port.wrapping_add(attempt + 1);
+                return Some(local);
+            }
+        }
+        None
+    }
+}

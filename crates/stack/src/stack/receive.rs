@@ -1,0 +1,374 @@
+//! Arrival of packets.
+
+use super::{ConnectionId, Owner, Reply, Slot, Stack};
+use crate::cookie;
+use crate::flow::{FlowKey, Handler};
+use crate::listener::{HalfEntry, ListenerId};
+use alloc::boxed::Box;
+use transom_tcp::connection::{Connection, Endpoint, PathInfo};
+use transom_tcp::packet::{PacketBuf, Payload};
+use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::segment::{Segment, reset_for};
+use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time_wait::TimeWaitAction;
+use transom_wire::offload::{RxChecksum, RxOffload};
+use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps};
+
+/// A received packet as the stack takes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    payload: Payload<'a>,
+    offload: RxOffload,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet that must be copied if any of it is to be kept.
+    pub fn borrowed(bytes: &'a [u8]) -> Self {
+        Packet { payload: Payload::borrowed(bytes), offload: RxOffload::default() }
+    }
+
+    /// A packet at `range` of a buffer that the receive queue may keep.
+    pub fn shared(buffer: &'a PacketBuf, range: core::ops::Range<usize>) -> Self {
+        Packet { payload: Payload::shared(buffer, range), offload: RxOffload::default() }
+    }
+
+    /// The same packet with what the device knows about it.
+    pub fn with_offload(self, offload: RxOffload) -> Self {
+        Packet { offload, ..self }
+    }
+}
+
+impl Stack {
+    /// A packet arrived at `now`.
+    pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
+        self.counters.packets_received += 1;
+        let bytes = packet.payload.bytes();
+        let Ok(ip) = IpPacket::parse(bytes) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        if let IpPacket::V4(v4) = &ip
+            && !v4.checksum_ok()
+        {
+            self.counters.bad_checksum += 1;
+            return;
+        }
+        // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
+        if !self.is_local(ip.dst()) || !self.is_host(ip.src()) {
+            self.counters.misaddressed += 1;
+            return;
+        }
+        if ip.fragment().is_some() {
+            if let Some(whole) = self.fragments.add(&ip, bytes, now) {
+                self.on_packet(now, Packet::borrowed(&whole));
+            }
+            return;
+        }
+        match ip.protocol() {
+            Protocol::TCP => self.on_tcp(now, &ip, &packet),
+            Protocol::ICMP | Protocol::ICMPV6 => self.on_icmp(now, &ip),
+            _ => self.on_unknown_protocol(now, &ip, bytes),
+        }
+    }
+
+    fn on_tcp(&mut self, now: Instant, ip: &IpPacket<'_>, packet: &Packet<'_>) {
+        let transport = ip.payload();
+        // [MUST-3]
+        if packet.offload.checksum == RxChecksum::Unverified && !ip.transport_checksum_ok() {
+            self.counters.bad_checksum += 1;
+            return;
+        }
+        // [MUST-7] an option whose length lies makes the whole segment untrustworthy.
+        let Ok(tcp) = TcpPacket::parse(transport) else {
+            self.counters.bad_tcp += 1;
+            return;
+        };
+        let header = tcp.header();
+        // Port 0 is nobody's, and SYN with FIN or RST means nothing.
+        let nonsense =
+            header.flags.contains(Flags::SYN) && header.flags.intersects(Flags::FIN | Flags::RST);
+        if header.src_port == 0 || header.dst_port == 0 || nonsense {
+            self.counters.bad_tcp += 1;
+            return;
+        }
+        let start = ip.header_len() + tcp.header_len();
+        let segment = Segment {
+            header,
+            payload: packet.payload.slice(start..start + tcp.payload().len()),
+            segment_size: packet.offload.segmentation.map(|seg| seg.segment_size),
+        };
+        let key = FlowKey {
+            local: ip.dst(),
+            remote: ip.src(),
+            local_port: header.dst_port,
+            remote_port: header.src_port,
+        };
+        match self.flows.get(&key).copied() {
+            Some(Handler::Connection(index)) => self.on_connection(now, index, &segment),
+            Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, &segment),
+            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, &segment),
+            None => self.on_unknown_flow(now, key, &segment, None),
+        }
+    }
+
+    fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.connection.on_segment(now, segment);
+            self.touched(index, now);
+        }
+    }
+
+    fn on_half_open(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
+        let Some(entry) = self.halves.get_mut(index) else { return };
+        let key = entry.key;
+        let may_reply = now.since(entry.last_reply) >= Duration::from_millis(500);
+        match entry.half.on_segment(now, segment) {
+            HalfOpenAction::Ignore => {}
+            HalfOpenAction::RepeatSynAck => {
+                if may_reply {
+                    entry.last_reply = now;
+                    let Some(listener) = self.listeners.get(entry.listener.index) else { return };
+                    let header = entry.half.syn_ack_header(&listener.profile, now);
+                    self.reply(Reply::Segment(key, header));
+                }
+            }
+            HalfOpenAction::Challenge(header) => {
+                if may_reply {
+                    entry.last_reply = now;
+                    self.reply(Reply::Segment(key, header));
+                }
+            }
+            HalfOpenAction::Reset(header) => {
+                self.counters.resets_sent += 1;
+                self.reply(Reply::Segment(key, header));
+            }
+            HalfOpenAction::Drop => self.drop_half_open(index),
+            HalfOpenAction::Complete => {
+                let listener = entry.listener;
+                // A full accept queue is told by silence: the peer's acknowledgement is as good as lost.
+                if self.listeners.get(listener.index).is_none_or(|entry| entry.is_full())
+                    || self.slots.len() >= self.config.max_connections
+                {
+                    return;
+                }
+                let half = entry.half.clone();
+                self.drop_half_open(index);
+                self.complete(now, key, listener, &half, segment);
+            }
+        }
+    }
+
+    /// Makes a connection of a half-open one.
+    fn complete(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        listener: ListenerId,
+        half: &HalfOpen,
+        segment: &Segment<'_>,
+    ) {
+        let Some(entry) = self.listeners.get(listener.index) else { return };
+        let profile = entry.profile.clone();
+        let dscp = profile.dscp;
+        let connection = Connection::from_half_open(profile, half, now);
+        let index = self.install(connection, key, Owner::Listener(listener), dscp);
+        self.on_connection(now, index, segment);
+    }
+
+    pub(super) fn install(
+        &mut self,
+        connection: Connection,
+        key: FlowKey,
+        owner: Owner,
+        dscp: u8,
+    ) -> u32 {
+        let slot =
+            Slot { connection, key, owner, timer: None, ready: false, detached: false, dscp };
+        let (index, _) = self.slots.insert(Box::new(slot));
+        self.flows.insert(key, Handler::Connection(index));
+        index
+    }
+
+    pub(super) fn drop_half_open(&mut self, index: u32) {
+        let Some(entry) = self.halves.remove(index) else { return };
+        self.wheel.remove(entry.timer);
+        self.flows.remove(&entry.key);
+        if self.listeners.generation(entry.listener.index) == Some(entry.listener.generation)
+            && let Some(listener) = self.listeners.get_mut(entry.listener.index)
+        {
+            listener.half_open = listener.half_open.saturating_sub(1);
+        }
+    }
+
+    fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
+        let Some(entry) = self.waits.get_mut(place) else { return };
+        let expires = entry.wait.expires();
+        let action = entry.wait.on_segment(now, segment);
+        if entry.wait.expires() != expires {
+            let at = entry.wait.expires();
+            self.wheel.remove(entry.timer);
+            entry.timer = self.wheel.insert(at, super::Wake::TimeWait(place));
+        }
+        match action {
+            TimeWaitAction::Ignore => {}
+            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, header)),
+            TimeWaitAction::Reopen(beyond) => {
+                // Only if somebody listens; otherwise the old incarnation stays protected.
+                if self.listening.find(key.local()).is_some() {
+                    self.end_time_wait(place);
+                    self.on_unknown_flow(now, key, segment, Some(beyond));
+                }
+            }
+        }
+    }
+
+    /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
+    /// sequence number chosen now must lie after this one.
+    fn on_unknown_flow(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        segment: &Segment<'_>,
+        beyond: Option<Seq>,
+    ) {
+        let flags = segment.header.flags;
+        if flags.contains(Flags::RST) {
+            return;
+        }
+        if let Some(listener) = self.listening.find(key.local()) {
+            if flags.contains(Flags::ACK) {
+                if !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment) {
+                    return;
+                }
+            } else {
+                if flags.contains(Flags::SYN) {
+                    self.on_syn(now, key, listener, segment, beyond);
+                }
+                return;
+            }
+        }
+        if let Some(header) = reset_for(segment) {
+            self.counters.resets_sent += 1;
+            self.reply(Reply::Segment(key, header));
+        }
+    }
+
+    pub(super) fn path_info(&self, key: &FlowKey, now: Instant) -> PathInfo {
+        let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
+        PathInfo {
+            mtu: self.path_mtu(key.remote, now),
+            interface_mtu: self.config.mtu,
+            ip_header,
+            // The IP length field has 16 bits, and the headers take their part.
+            max_super_segment: self.config.offload.segmentation.map(|max| {
+                u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
+            }),
+        }
+    }
+
+    fn endpoint(key: &FlowKey) -> Endpoint {
+        Endpoint { local_port: key.local_port, remote_port: key.remote_port }
+    }
+
+    fn on_syn(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        listener: ListenerId,
+        segment: &Segment<'_>,
+        beyond: Option<Seq>,
+    ) {
+        let syn = segment.header;
+        let path = self.path_info(&key, now);
+        let Some(entry) = self.listeners.get_mut(listener.index) else { return };
+        if entry.is_full() {
+            // No hurry to answer: the peer repeats its SYN.
+            self.counters.syns_dropped += 1;
+            return;
+        }
+        let profile = entry.profile.clone();
+        let offset = self.secrets.timestamp_offset(&key);
+        let crowded =
+            entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
+        if crowded {
+            // Cookies are honoured for as long as they are good.
+            entry.cookies_until = now + Duration::from_secs(128);
+            self.counters.cookies_sent += 1;
+            let iss = cookie::make(&self.secrets, &key, syn, now);
+            let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+            let mut header = half.syn_ack_header(&profile, now);
+            if let Some(stamps) = &mut header.options.timestamps {
+                stamps.value = cookie::fold_options(&syn.options, stamps.value);
+            } else {
+                // Without timestamps there is no place to keep these.
+                header.options.window_scale = None;
+                header.options.sack_permitted = false;
+            }
+            self.reply(Reply::Segment(key, header));
+            return;
+        }
+        let mut iss = self.secrets.initial_sequence(&key, now);
+        if let Some(beyond) = beyond
+            && !iss.after(beyond)
+        {
+            // [MAY-2] beyond everything the old incarnation used
+            iss = beyond + (iss.get() & 0x000f_ffff) + 1;
+        }
+        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+        let header = half.syn_ack(&profile, now);
+        entry.half_open += 1;
+        let deadline = half.deadline();
+        let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
+        let (index, _) =
+            self.halves.insert(HalfEntry { half, key, listener, timer, last_reply: now });
+        self.wheel.remove(timer);
+        let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(index));
+        if let Some(entry) = self.halves.get_mut(index) {
+            entry.timer = timer;
+        }
+        self.flows.insert(key, Handler::HalfOpen(index));
+        self.reply(Reply::Segment(key, header));
+    }
+
+    /// An acknowledgement without a connection: does it bring back a cookie?
+    fn on_cookie(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        listener: ListenerId,
+        segment: &Segment<'_>,
+    ) -> bool {
+        let Some(entry) = self.listeners.get(listener.index) else { return false };
+        if entry.cookies_until <= now {
+            return false;
+        }
+        let ack = segment.header;
+        let Some(theirs) = cookie::check(&self.secrets, &key, ack, now) else { return false };
+        if entry.is_full() || self.slots.len() >= self.config.max_connections {
+            return true; // as good as lost
+        }
+        let profile = entry.profile.clone();
+        let offset = self.secrets.timestamp_offset(&key);
+        let path = self.path_info(&key, now);
+        let theirs = Options {
+            timestamps: theirs.timestamps.map(|stamps| Timestamps { echo: 0, ..stamps }),
+            ..theirs
+        };
+        let endpoint = Self::endpoint(&key);
+        let half = HalfOpen::from_cookie(&profile, endpoint, path, offset, ack, &theirs, now);
+        self.counters.cookies_accepted += 1;
+        self.complete(now, key, listener, &half, segment);
+        true
+    }
+
+    pub(super) fn connection_for(&self, key: &FlowKey) -> Option<ConnectionId> {
+        match self.flows.get(key) {
+            Some(&Handler::Connection(index)) => self.id_of(index),
+            _ => None,
+        }
+    }
+
+    pub(super) fn segment_reply(&mut self, key: FlowKey, header: TcpHeader) {
+        self.reply(Reply::Segment(key, header));
+    }
+}

@@ -1,0 +1,115 @@
+//! The application's calls on connections, by name.
+
+use super::{ConnectionId, Owner, Stack};
+use core::net::SocketAddr;
+use transom_tcp::connection::{Connection, ReadError, WriteError};
+use transom_tcp::time::Instant;
+
+/// A call on a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SocketError {
+    /// There is no connection by that name (any more).
+    #[error("no such connection")]
+    NotFound,
+    /// Reading failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Writing failed.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl Stack {
+    /// A connection, to look at.
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        Some(&self.slots.get(self.slot_index(id)?)?.connection)
+    }
+
+    /// Calls `change` on a connection and sees to the consequences.
+    pub fn with_connection<T>(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        change: impl FnOnce(&mut Connection) -> T,
+    ) -> Result<T, SocketError> {
+        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
+        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
+        let result = change(&mut slot.connection);
+        self.touched(index, now);
+        Ok(result)
+    }
+
+    /// Our address and port.
+    pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        Some(self.slots.get(self.slot_index(id)?)?.key.local())
+    }
+
+    /// The peer's address and port.
+    pub fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        Some(self.slots.get(self.slot_index(id)?)?.key.remote())
+    }
+
+    /// Reads; see [`Connection::read`].
+    pub fn read(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<usize, SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.read(now, out))??)
+    }
+
+    /// Writes; see [`Connection::write`].
+    pub fn write(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        bytes: &[u8],
+    ) -> Result<usize, SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.write(now, bytes))??)
+    }
+
+    /// Ends the writing side; see [`Connection::shutdown_write`].
+    pub fn shutdown_write(&mut self, id: ConnectionId, now: Instant) -> Result<(), SocketError> {
+        self.with_connection(id, now, |connection| connection.shutdown_write(now))
+    }
+
+    /// Lets go of a connection; it ends in order by itself, and its name is no longer valid.
+    pub fn close(&mut self, id: ConnectionId, now: Instant) {
+        self.release(id, now, |connection| connection.close(now));
+    }
+
+    /// Resets a connection; its name is no longer valid.
+    pub fn abort(&mut self, id: ConnectionId, now: Instant) {
+        self.release(id, now, |connection| connection.abort(now));
+    }
+
+    fn release(&mut self, id: ConnectionId, now: Instant, end: impl FnOnce(&mut Connection)) {
+        let Some(index) = self.slot_index(id) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.owner == Owner::Nobody {
+            return;
+        }
+        slot.owner = Owner::Nobody;
+        end(&mut slot.connection);
+        self.touched(index, now);
+    }
+
+    /// Sets the differentiated services code point of a connection's packets, 0 to 63 [MUST-48] [SHLD-21]. Larger values are
+    /// cut to six bits.
+    pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
+        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
+        self.slots.get_mut(index).ok_or(SocketError::NotFound)?.dscp = dscp & 63;
+        Ok(())
+    }
+
+    /// Checks every connection's invariants, for tests.
+    pub fn check(&self) -> Result<(), &'static str> {
+        for index in 0..self.slots.capacity() {
+            if let Some(slot) = self.slots.get(index) {
+                slot.connection.check()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! Deadlines of all the host's parts.
+
+use super::{Stack, Wake};
+use transom_tcp::time::Instant;
+
+impl Stack {
+    /// When [`Stack::on_timeout`] has to be called at the latest. It may name a time at which nothing turns out to be due;
+    /// packets that wait to be sent count as due at once.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if !self.ready.is_empty() || !self.replies.is_empty() || !self.loopback.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        match (self.wheel.next(), self.fragments.next_timeout()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Acts on every deadline that has passed by `now`. Calling early does nothing.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.fragments.next_timeout().is_some_and(|at| at <= now) {
+            self.fragments.expire(now);
+        }
+        while let Some((_, wake)) = self.wheel.pop(now) {
+            match wake {
+                Wake::Connection(index) => self.on_connection_timer(index, now),
+                Wake::HalfOpen(index) => self.on_half_open_timer(index, now),
+                Wake::TimeWait(place) => self.end_time_wait_now(place),
+            }
+        }
+    }
+
+    fn on_connection_timer(&mut self, index: u32, now: Instant) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.timer = None;
+        match slot.connection.next_timeout() {
+            Some(at) if at <= now => {
+                slot.connection.on_timeout(now);
+                self.touched(index, now);
+            }
+            // The deadline has moved since the timer was set.
+            Some(at) => slot.timer = Some((self.wheel.insert(at, Wake::Connection(index)), at)),
+            None => {}
+        }
+    }
+
+    fn on_half_open_timer(&mut self, index: u32, now: Instant) {
+        let Some(entry) = self.halves.get_mut(index) else { return };
+        let Some(listener) = self.listeners.get(entry.listener.index) else {
+            return;
+        };
+        // [MUST-23] as for an active open's SYN; a host under attack gives up sooner, by its queue's bound.
+        if entry.half.gives_up(listener.profile.syn_r2) {
+            self.flows.remove(&entry.key);
+            let owner = entry.listener;
+            self.halves.remove(index);
+            if let Some(listener) = self.listeners.get_mut(owner.index) {
+                listener.half_open = listener.half_open.saturating_sub(1);
+            }
+            return;
+        }
+        let header = entry.half.syn_ack(&listener.profile, now);
+        let key = entry.key;
+        entry.timer = self.wheel.insert(entry.half.deadline(), Wake::HalfOpen(index));
+        self.segment_reply(key, header);
+    }
+
+    fn end_time_wait_now(&mut self, place: u32) {
+        // Its timer has fired and is gone.
+        if let Some(entry) = self.waits.remove(place) {
+            self.flows.remove(&entry.key);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Departure of packets: whose turn it is, and the headers in front of the payload.
+
+use super::{Reply, Stack};
+use crate::flow::FlowKey;
+use crate::stack::receive::Packet;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use transom_tcp::connection::Prepared;
+use transom_tcp::time::Instant;
+use transom_wire::checksum::{Sum, pseudo_header};
+use transom_wire::ipv4::Ipv4Header;
+use transom_wire::ipv6::Ipv6Header;
+use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
+use transom_wire::{Protocol, TcpHeader};
+
+/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and what is left to the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit<'a> {
+    /// IP and transport header, or a whole packet.
+    pub headers: &'a [u8],
+    /// The payload behind them.
+    pub payload: [&'a [u8]; 2],
+    /// What the device has to do.
+    pub offload: TxOffload,
+}
+
+impl Transmit<'_> {
+    /// The packet's length in bytes.
+    pub fn len(&self) -> usize {
+        self.headers.len() + self.payload[0].len() + self.payload[1].len()
+    }
+
+    /// Whether there are no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The packet in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        [self.headers, self.payload[0], self.payload[1]].concat()
+    }
+}
+
+/// Room for the headers of one packet, reused.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    bytes: [u8; 128],
+    /// A whole packet that is not a connection's.
+    packet: Vec<u8>,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Self {
+        Scratch { bytes: [0; 128], packet: Vec::new() }
+    }
+}
+
+/// How many transmissions a connection has before the next one's turn.
+const BURST: u32 = 16;
+
+/// How an IP header is to be filled.
+struct Carrier {
+    hop_limit: u8,
+    dscp: u8,
+}
+
+/// Writes IP and TCP headers in front of `payload`. Returns their length and what is left to the device.
+fn write_headers(
+    out: &mut [u8; 128],
+    key: &FlowKey,
+    carrier: &Carrier,
+    header: &TcpHeader,
+    payload: [&[u8]; 2],
+    segment_size: Option<u16>,
+    device_completes: bool,
+) -> Option<(usize, TxOffload)> {
+    let payload_len = payload[0].len() + payload[1].len();
+    let tcp_len = header.header_len();
+    let traffic_class = carrier.dscp << 2;
+    let ip_len = match (key.local, key.remote) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => Ipv4Header {
+            traffic_class,
+            ttl: carrier.hop_limit,
+            ..Ipv4Header::new(src, dst, Protocol::TCP)
+        }
+        .emit(tcp_len + payload_len, out)
+        .ok()?,
+        (IpAddr::V6(src), IpAddr::V6(dst)) => Ipv6Header {
+            traffic_class,
+            hop_limit: carrier.hop_limit,
+            ..Ipv6Header::new(src, dst, Protocol::TCP)
+        }
+        .emit(tcp_len + payload_len, out)
+        .ok()?,
+        _ => return None,
+    };
+    let headers = ip_len + tcp_len;
+    let tcp = out.get_mut(ip_len..headers)?;
+    header.emit(tcp).ok()?;
+    let pseudo =
+        pseudo_header(key.local, key.remote, Protocol::TCP, (tcp_len + payload_len) as u32);
+    // [MUST-2]
+    let (field, checksum) = if device_completes {
+        (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
+    } else {
+        let sum = Sum::of_slices(&[tcp, payload[0], payload[1]]);
+        ((pseudo + sum).checksum(), TxChecksum::Complete)
+    };
+    tcp.get_mut(16..18)?.copy_from_slice(&field.to_be_bytes());
+    let kind = if key.local.is_ipv4() { SegmentKind::Tcp4 } else { SegmentKind::Tcp6 };
+    let segmentation = segment_size.map(|segment_size| Segmentation {
+        kind,
+        segment_size,
+        header_len: headers as u16,
+    });
+    Some((headers, TxOffload { checksum, segmentation }))
+}
+
+/// What was settled to leave next.
+enum Settled {
+    /// The reused packet.
+    Packet,
+    /// Headers of this length, and nothing else.
+    Headers(usize, TxOffload),
+    /// Headers of this length in front of a connection's payload.
+    Segment(usize, TxOffload, u32, Prepared),
+}
+
+impl Stack {
+    /// The next packet to send at `now`; `None` when there is none until the next call that changes the stack. The caller
+    /// must send what it is given, or drop it as a network would.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let settled = self.settle_next(now)?;
+        self.counters.packets_sent += 1;
+        match settled {
+            Settled::Packet => Some(Transmit {
+                headers: &self.scratch.packet,
+                payload: [&[]; 2],
+                offload: TxOffload::default(),
+            }),
+            Settled::Headers(len, offload) => Some(Transmit {
+                headers: self.scratch.bytes.get(..len)?,
+                payload: [&[]; 2],
+                offload,
+            }),
+            Settled::Segment(len, offload, index, prepared) => {
+                let payload = self.slots.get(index)?.connection.transmit(&prepared).payload;
+                Some(Transmit { headers: self.scratch.bytes.get(..len)?, payload, offload })
+            }
+        }
+    }
+
+    fn settle_next(&mut self, now: Instant) -> Option<Settled> {
+        loop {
+            if let Some(packet) = self.loopback.pop_front() {
+                self.on_packet(now, Packet::borrowed(&packet));
+            } else if let Some(reply) = self.replies.pop_front() {
+                if let Some(settled) = self.settle_reply(reply) {
+                    return Some(settled);
+                }
+            } else {
+                let index = *self.ready.front()?;
+                if self.turn >= BURST && self.ready.len() > 1 {
+                    self.ready.rotate_left(1);
+                    self.turn = 0;
+                } else if let Some(settled) = self.settle_segment(now, index) {
+                    self.turn += 1;
+                    return Some(settled);
+                } else {
+                    self.ready.pop_front();
+                    self.turn = 0;
+                    self.touched_quietly(index, now);
+                    self.settle(index);
+                }
+            }
+        }
+    }
+
+    fn settle_reply(&mut self, reply: Reply) -> Option<Settled> {
+        match reply {
+            Reply::Packet(packet) => {
+                if is_to_local(&self.config.addresses, &packet) {
+                    self.loopback.push_back(packet);
+                    return None;
+                }
+                self.scratch.packet = packet;
+                Some(Settled::Packet)
+            }
+            Reply::Segment(key, header) => {
+                let profile = &self.config.profile;
+                let carrier = Carrier { hop_limit: profile.hop_limit, dscp: profile.dscp };
+                let to_self = self.is_local(key.remote);
+                let completes = self.config.offload.tx_checksum && !to_self;
+                let out = &mut self.scratch.bytes;
+                let (len, offload) =
+                    write_headers(out, &key, &carrier, &header, [&[]; 2], None, completes)?;
+                if to_self {
+                    self.loopback.push_back(self.scratch.bytes.get(..len)?.to_vec());
+                    return None;
+                }
+                Some(Settled::Headers(len, offload))
+            }
+        }
+    }
+
+    fn settle_segment(&mut self, now: Instant, index: u32) -> Option<Settled> {
+        loop {
+            let slot = self.slots.get_mut(index)?;
+            let prepared = slot.connection.prepare(now)?;
+            let transmit = slot.connection.transmit(&prepared);
+            let to_self = self.config.addresses.iter().any(|&(ours, _)| ours == slot.key.remote);
+            let carrier =
+                Carrier { hop_limit: slot.connection.profile().hop_limit, dscp: slot.dscp };
+            let (len, offload) = write_headers(
+                &mut self.scratch.bytes,
+                &slot.key,
+                &carrier,
+                &transmit.header,
+                transmit.payload,
+                // On the way to ourselves nothing has to be cut.
+                transmit.segment_size.filter(|_| !to_self),
+                self.config.offload.tx_checksum && !to_self,
+            )?;
+            if !to_self {
+                return Some(Settled::Segment(len, offload, index, prepared));
+            }
+            let headers = self.scratch.bytes.get(..len)?;
+            let packet = [headers, transmit.payload[0], transmit.payload[1]].concat();
+            self.loopback.push_back(packet);
+        }
+    }
+
+    /// Collects events that sending may have caused, without another turn in the ready queue.
+    fn touched_quietly(&mut self, index: u32, now: Instant) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.ready = true;
+            self.touched(index, now);
+        }
+    }
+}
+
+/// Whether a packet we built is for ourselves.
+fn is_to_local(addresses: &[(IpAddr, u8)], packet: &[u8]) -> bool {
+    transom_wire::IpPacket::parse(packet)
+        .is_ok_and(|ip| addresses.iter().any(|&(address, _)| address == ip.dst()))
+}
