@@ -6,6 +6,7 @@
 //! emulated bottleneck of `transom demo`), and the same seed gives the same schedule in both.
 //!
 //! - [`link`]: the model, each effect in a file of its own.
+//! - [`pair`]: two hosts joined by two links, in virtual time.
 //! - [`random`]: one ChaCha stream per entity and purpose; normal and Pareto variates in integers.
 //! - [`units`]: rates, durations, queue limits and probabilities as people write them.
 //!
@@ -39,5 +40,6 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod pair;
 pub mod random;
 pub mod units;

@@ -12,9 +12,8 @@ impl Connection {
     pub fn shutdown_write(&mut self, now: Instant) {
         match self.state {
             State::Closed | State::TimeWait => {}
-            // RFC 9293 section 3.10.4: nothing was sent that would need a FIN.
-            State::SynSent => self.finish(None),
-            State::SynReceived => self.snd.fin_queued = true,
+            // What was written is still delivered once the handshake is complete, then the FIN.
+            State::SynSent | State::SynReceived => self.snd.fin_queued = true,
             State::Established => {
                 self.snd.fin_queued = true;
                 self.state = State::FinWait1;
@@ -45,6 +44,11 @@ impl Connection {
         self.orphaned = true;
         if self.rcv.ordering.readable() > 0 && !self.rcv.shut && self.state.is_synchronized() {
             self.abort(now);
+            return;
+        }
+        if self.state == State::SynSent {
+            // RFC 9293 section 3.10.4: the attempt is given up.
+            self.finish(None);
             return;
         }
         self.shutdown_write(now);

@@ -24,8 +24,8 @@ pub struct Prepared {
 enum Plan {
     Reset(TcpHeader),
     Syn,
-    /// Bytes of this range again.
-    Retransmit(Range<Pos>, u64),
+    /// So many bytes of this range again; whether the congestion window does not apply.
+    Retransmit(Range<Pos>, u64, bool),
     /// These bytes for the first time, with the FIN behind them or not.
     Data(Range<Pos>, bool),
     /// One unit beyond a closed window.
@@ -127,7 +127,8 @@ impl Connection {
             let wanted = again.range.end.since(again.range.start);
             if again.exempt || cwnd_room >= mss.min(wanted) || self.in_flight() == 0 {
                 let len = cwnd_room.max(mss).min(most);
-                return Some(Plan::Retransmit(again.range, if again.exempt { mss } else { len }));
+                let len = if again.exempt { mss } else { len };
+                return Some(Plan::Retransmit(again.range, len, again.exempt));
             }
             self.note_hold(now, Hold::CongestionWindow);
             return None;
@@ -259,13 +260,14 @@ impl Connection {
         match plan {
             Plan::Reset(header) => (header, nothing),
             Plan::Syn => (self.syn(now), nothing),
-            Plan::Retransmit(range, len) => {
+            Plan::Retransmit(range, len, exempt) => {
                 let segment = u64::from(self.mss());
                 let range = self.snd.sent.retransmit(range.start, len, segment, now);
                 self.snd.recovery.on_retransmitted(range.clone());
                 self.counters.retransmitted_segments += 1;
                 self.counters.retransmitted_bytes += range.end.since(range.start);
                 self.after_data(now, range.end.since(range.start));
+                debug_assert!(exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
                 (self.data_header(now, &range), range)
             }
             Plan::Data(range, fin) => {
@@ -284,6 +286,8 @@ impl Connection {
                     self.snd.small_upto = range.end;
                 }
                 self.after_data(now, len);
+                debug_assert!(self.keeps_to_cwnd(), "sent beyond cwnd");
+                debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
                 (self.data_header(now, &range), range)
             }
             Plan::Probe => {
@@ -299,6 +303,12 @@ impl Connection {
             }
             Plan::Ack => (self.pure_ack_header(now), nothing),
         }
+    }
+
+    /// Whether the flight is within cwnd, with the exemptions the RFCs name: with nothing else in flight one segment may
+    /// always go, and the FIN takes no room. (Fast retransmission is exempt altogether: RFC 5681 section 3.2 step 3.)
+    fn keeps_to_cwnd(&self) -> bool {
+        self.in_flight() <= self.snd.window.cwnd.max(u64::from(self.mss())) + 1
     }
 
     /// What follows from data having left.
