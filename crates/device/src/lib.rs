@@ -38,5 +38,7 @@ pub mod interface;
 pub mod memory;
 pub mod namespace;
 mod netlink;
+pub mod tun;
+mod virtio;
 
 pub use device::{Capabilities, Device, RxPacket, SendError, TxPacket};
