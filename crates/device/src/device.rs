@@ -201,3 +201,36 @@ pub trait Device: Send {
     /// reason until the next [`Device::recv`] has found nothing. `None` if there is nothing to wait on.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
 }
+
+/// Passes everything on, the batch as well: the inner device may have a better way than the default.
+macro_rules! forward_device {
+    ($($pointer:ty),*) => {$(
+        impl<D: Device + ?Sized> Device for $pointer {
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
+
+            fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+                (**self).send(packet)
+            }
+
+            fn recv(&mut self) -> io::Result<RxPacket> {
+                (**self).recv()
+            }
+
+            fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
+                (**self).recv_batch(max, out)
+            }
+
+            fn recycle(&mut self, buffer: PacketBuf) {
+                (**self).recycle(buffer);
+            }
+
+            fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+                (**self).poll_fd()
+            }
+        }
+    )*};
+}
+
+forward_device!(&mut D, Box<D>);

@@ -33,6 +33,7 @@
 //! # }
 //! ```
 
+pub mod capture;
 mod device;
 pub mod interface;
 pub mod memory;
