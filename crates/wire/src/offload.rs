@@ -2,8 +2,19 @@
 //!
 //! A stack that hands 64 KB at a time to a device, with one header in front and the checksum left open, spends
 //! its time once per 64 KB instead of once per segment. What is left open must travel beside the packet:
-//! [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain data, and both have a meaning in
-//! software, so that a device without the offload, or a capture, can do the work itself.
+//! [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain data. [`VirtioNetHdr`] is how
+//! they cross the border to a kernel; [`Segmenter`] and [`complete_checksum`] do the same work in software, for a
+//! device without the offload and for captures.
+
+mod segmenter;
+mod virtio;
+
+pub use segmenter::{Segment, Segmenter};
+pub use virtio::VirtioNetHdr;
+
+use crate::checksum::{self, Sum};
+use crate::ip::{IpPacket, Protocol};
+use crate::{Error, icmpv6, tcp, udp};
 
 /// The state of the transport checksum in a packet to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -69,4 +80,49 @@ pub struct RxOffload {
     pub checksum: RxChecksum,
     /// How the packet was put together, if it is a super-segment.
     pub segmentation: Option<Segmentation>,
+}
+
+/// Completes a partial checksum in place, as the device would have done.
+///
+/// # Errors
+/// [`Error::BadOffload`] if the field is not inside the packet.
+pub fn complete_checksum(packet: &mut [u8], checksum: TxChecksum) -> Result<(), Error> {
+    let TxChecksum::Partial { start, offset } = checksum else { return Ok(()) };
+    let summed = packet.get_mut(usize::from(start)..).ok_or(Error::BadOffload)?;
+    let sum = Sum::of(summed);
+    checksum::store(summed, usize::from(offset), transmitted(sum, usize::from(offset)))
+        .map_err(|_| Error::BadOffload)
+}
+
+/// Computes a packet's transport checksum anew, whatever its field holds: for packets whose checksum is known to
+/// be [`Valid`](RxChecksum::Valid) and need not be in the field.
+///
+/// TCP, UDP and ICMPv6 have one with a pseudo-header; fragments and any other protocol are left alone.
+///
+/// # Errors
+/// Those of [`IpPacket::parse`], and [`Error::Truncated`] if the transport header is incomplete.
+pub fn recompute_checksum(packet: &mut [u8]) -> Result<(), Error> {
+    let view = IpPacket::parse(packet)?;
+    let (src, dst, protocol) = (view.src(), view.dst(), view.protocol());
+    let range = view.header_len()..view.total_len();
+    let offset = match protocol {
+        _ if view.fragment().is_some() => return Ok(()),
+        Protocol::TCP => tcp::CHECKSUM_OFFSET,
+        Protocol::UDP => udp::CHECKSUM_OFFSET,
+        Protocol::ICMPV6 => icmpv6::CHECKSUM_OFFSET,
+        _ => return Ok(()),
+    };
+    let transport = packet.get_mut(range).ok_or(Error::Truncated)?;
+    checksum::fill(src, dst, protocol, transport, offset)
+}
+
+/// What a field holds whose data (with the pseudo-header) sum to `sum`.
+///
+/// A UDP checksum is recognized by its place, as the kernel does not name the protocol either: a zero would mean
+/// that there is none.
+fn transmitted(sum: Sum, field_offset: usize) -> u16 {
+    match sum.checksum() {
+        0 if field_offset == udp::CHECKSUM_OFFSET => 0xffff,
+        checksum => checksum,
+    }
 }

@@ -1,0 +1,237 @@
+//! The Internet checksum (RFC 1071): sums, their combination, and their update in place (RFC 1624).
+//!
+//! A [`Sum`] is the ones-complement sum of 16-bit big-endian words. Addition of such words is associative and
+//! does not care about byte order or word size: the sum of 64-bit words in the machine's order, folded to 16
+//! bits at the end, is the same after one swap of bytes (RFC 1071 2 (B), (C)). A slice that begins at an odd
+//! offset only swaps its sum's bytes. So headers, pseudo-header and payload are summed where they lie, and the
+//! results put together afterwards.
+//!
+//! The inner loop adds 8-byte words to four independent 128-bit accumulators. That compiles to add and
+//! add-with-carry, two words a cycle, whatever the target's vector extensions: compilers that see narrower
+//! accumulators widen every word in vector registers, which was several times slower with some of them.
+
+#[cfg(test)]
+mod tests;
+
+use crate::{Error, ip::Protocol};
+use core::net::IpAddr;
+use core::ops::{Add, AddAssign};
+
+/// A ones-complement sum of 16-bit words, folded and not complemented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Sum(u16);
+
+impl Sum {
+    /// The sum of nothing.
+    pub const ZERO: Sum = Sum(0);
+
+    /// The sum of `bytes`, padded with a zero byte if there is an odd number of them.
+    #[inline]
+    pub fn of(bytes: &[u8]) -> Sum {
+        let (chunks, tail) = bytes.as_chunks::<32>();
+        let mut lanes = [0u128; 4];
+        for chunk in chunks {
+            add_lanes(&mut lanes, chunk);
+        }
+        // No overflow: a lane gains less than 2^64 per 32 bytes, and no slice is longer than 2^63 bytes.
+        let mut total = lanes.iter().sum::<u128>();
+        let (words, last) = tail.as_chunks::<8>();
+        for word in words {
+            total += u128::from(u64::from_ne_bytes(*word));
+        }
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(last) {
+            *to = *from;
+        }
+        fold(total + u128::from(u64::from_ne_bytes(word)))
+    }
+
+    /// The sum of a single word, such as a field's value.
+    #[inline]
+    pub const fn of_word(word: u16) -> Sum {
+        Sum(word)
+    }
+
+    /// The folded sum. In a checksum field that the device is to complete this is what the pseudo-header's
+    /// sum is left as; see [`TxChecksum::Partial`](crate::offload::TxChecksum::Partial).
+    #[inline]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The complement: what a checksum field holds.
+    #[inline]
+    pub const fn checksum(self) -> u16 {
+        !self.0
+    }
+
+    /// Whether data that included its checksum field is intact.
+    #[inline]
+    pub const fn is_valid(self) -> bool {
+        self.0 == 0xffff
+    }
+
+    /// The sum of some `len` bytes summing to `self` followed by bytes summing to `next`.
+    #[inline]
+    pub fn followed_by(self, len: usize, next: Sum) -> Sum {
+        // After an odd number of bytes the rest is summed with high and low byte swapped (RFC 1071 2 (B)).
+        self + if len % 2 == 1 { Sum(next.0.swap_bytes()) } else { next }
+    }
+
+    /// The sum of slices that follow one another, of any lengths.
+    #[inline]
+    pub fn of_slices(slices: &[&[u8]]) -> Sum {
+        let mut sum = Sum::ZERO;
+        let mut len = 0usize;
+        for slice in slices {
+            sum = sum.followed_by(len, Sum::of(slice));
+            len = len.wrapping_add(slice.len());
+        }
+        sum
+    }
+}
+
+impl Add for Sum {
+    type Output = Sum;
+
+    /// Ones-complement addition: the sum of two pieces that both begin at even offsets.
+    #[inline]
+    fn add(self, other: Sum) -> Sum {
+        let (sum, carry) = self.0.overflowing_add(other.0);
+        Sum(sum + u16::from(carry))
+    }
+}
+
+impl AddAssign for Sum {
+    #[inline]
+    fn add_assign(&mut self, other: Sum) {
+        *self = *self + other;
+    }
+}
+
+/// Adds 32 bytes, eight to each lane.
+#[inline(always)]
+fn add_lanes(lanes: &mut [u128; 4], chunk: &[u8; 32]) {
+    let (words, _) = chunk.as_chunks::<8>();
+    for (lane, word) in lanes.iter_mut().zip(words) {
+        *lane += u128::from(u64::from_ne_bytes(*word));
+    }
+}
+
+/// Folds a sum of native-endian words to 16 bits and puts it into big-endian order.
+#[inline]
+fn fold(sum: u128) -> Sum {
+    // Each step adds the upper part to the lower; the second fold of a size takes up the first one's carry.
+    let low_64 = u128::from(u64::MAX);
+    let sum = (sum & low_64) + (sum >> 64);
+    let sum = ((sum & low_64) + (sum >> 64)) as u64;
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    Sum(u16::from_be(sum as u16))
+}
+
+/// Copies `src` to the start of `dst` and returns the sum of what was copied.
+///
+/// # Errors
+/// [`Error::BufferTooSmall`] if `dst` is shorter than `src`; nothing is copied.
+pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
+    // Copying with vector moves and summing what is then in the first-level cache is faster than one loop that
+    // stores eight bytes at a time.
+    const BLOCK: usize = 2048;
+    let dst = dst.get_mut(..src.len()).ok_or(Error::BufferTooSmall)?;
+    let mut sum = Sum::ZERO;
+    for (to, from) in dst.chunks_mut(BLOCK).zip(src.chunks(BLOCK)) {
+        to.copy_from_slice(from);
+        sum += Sum::of(to);
+    }
+    Ok(sum)
+}
+
+/// The sum of the pseudo-header of a transport packet of `len` bytes, header included.
+///
+/// RFC 9293 3.1 for IPv4 and RFC 8200 8.1 for IPv6: addresses, protocol and length. The fields are the same,
+/// only their widths differ, and that does not show in the sum.
+#[inline]
+pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: Protocol, len: u32) -> Sum {
+    let [l0, l1, l2, l3] = len.to_be_bytes();
+    address(src)
+        + address(dst)
+        + Sum(u16::from(protocol.0))
+        + Sum(u16::from_be_bytes([l0, l1]))
+        + Sum(u16::from_be_bytes([l2, l3]))
+}
+
+#[inline]
+fn address(address: IpAddr) -> Sum {
+    match address {
+        IpAddr::V4(v4) => fold(u128::from(u32::from_ne_bytes(v4.octets()))),
+        IpAddr::V6(v6) => {
+            let native = u128::from_ne_bytes(v6.octets());
+            fold((native & u128::from(u64::MAX)) + (native >> 64))
+        }
+    }
+}
+
+/// Whether a whole transport packet, checksum field included, is intact.
+///
+/// A UDP checksum of zero, which means none, is not treated apart here; see
+/// [`UdpPacket::checksum_ok`](crate::udp::UdpPacket::checksum_ok).
+#[inline]
+pub fn verify(src: IpAddr, dst: IpAddr, protocol: Protocol, packet: &[u8]) -> bool {
+    let Ok(len) = u32::try_from(packet.len()) else { return false };
+    (pseudo_header(src, dst, protocol, len) + Sum::of(packet)).is_valid()
+}
+
+/// Computes the checksum of a whole transport packet and stores it at `offset`, whatever that field held before.
+///
+/// # Errors
+/// [`Error::Truncated`] if the field is not inside `packet`, [`Error::TooLong`] above 4 GiB.
+pub fn fill(
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: Protocol,
+    packet: &mut [u8],
+    offset: usize,
+) -> Result<(), Error> {
+    let len = u32::try_from(packet.len()).map_err(|_| Error::TooLong)?;
+    store(packet, offset, 0)?;
+    let sum = pseudo_header(src, dst, protocol, len) + Sum::of(packet);
+    // A computed UDP checksum of zero travels as 0xffff, since zero means none (RFC 768).
+    let checksum = match sum.checksum() {
+        0 if protocol == Protocol::UDP => 0xffff,
+        checksum => checksum,
+    };
+    store(packet, offset, checksum)
+}
+
+/// Stores a 16-bit field.
+pub(crate) fn store(packet: &mut [u8], offset: usize, value: u16) -> Result<(), Error> {
+    let field = packet.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<2>());
+    *field.ok_or(Error::Truncated)? = value.to_be_bytes();
+    Ok(())
+}
+
+/// The checksum after a 16-bit field at an even offset changed from `old` to `new` (RFC 1624 3, equation 3).
+#[inline]
+pub fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
+    (Sum(!checksum) + Sum(!old) + Sum(new)).checksum()
+}
+
+/// The checksum after a 32-bit field at an even offset changed from `old` to `new`.
+#[inline]
+pub fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
+    let words = |value: u32| ((value >> 16) as u16, value as u16);
+    let ((old_high, old_low), (new_high, new_low)) = (words(old), words(new));
+    update_u16(update_u16(checksum, old_high, new_high), old_low, new_low)
+}
+
+/// The checksum after the bytes at `offset` from the start of the summed data changed from `old` to `new`, which
+/// are of the same length.
+pub fn update_slice(checksum: u16, offset: usize, old: &[u8], new: &[u8]) -> u16 {
+    debug_assert_eq!(old.len(), new.len(), "the data behind the change must not move");
+    let shift = |sum: Sum| Sum::ZERO.followed_by(offset, sum);
+    let (old, new) = (shift(Sum::of(old)), shift(Sum::of(new)));
+    update_u16(checksum, old.get(), new.get())
+}

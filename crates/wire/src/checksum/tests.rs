@@ -1,0 +1,169 @@
+//! Checksums against the RFCs' worked examples and against a sum of byte pairs.
+
+use super::*;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use proptest::prelude::*;
+use std::vec;
+use std::vec::Vec;
+
+/// RFC 1071 1: the definition, word by word.
+fn naive(bytes: &[u8]) -> u16 {
+    let mut sum = 0u64;
+    for pair in bytes.chunks(2) {
+        sum += u64::from(pair[0]) << 8;
+        sum += u64::from(*pair.get(1).unwrap_or(&0));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[test]
+fn rfc_1071_section_3_example() {
+    let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+    assert_eq!(Sum::of(&bytes).get(), 0xddf2);
+    assert_eq!(Sum::of(&bytes).checksum(), 0x220d);
+    // The same broken after three bytes: 0x00 0x01 0xf2 | 0x03 …
+    let sum = Sum::of(&bytes[..3]).followed_by(3, Sum::of(&bytes[3..]));
+    assert_eq!(sum.get(), 0xddf2);
+}
+
+#[test]
+fn rfc_1624_section_4_example() {
+    // HC = 0xDD2F, m = 0x5555, m' = 0x3285; the older equation gave 0xFFFF where 0x0000 is right.
+    assert_eq!(update_u16(0xdd2f, 0x5555, 0x3285), 0x0000);
+}
+
+#[test]
+fn sums_of_nothing_and_of_all_ones() {
+    assert_eq!(Sum::of(&[]), Sum::ZERO);
+    assert_eq!(Sum::of(&[0; 1000]), Sum::ZERO);
+    assert_eq!(Sum::of(&[0xff; 1000]).get(), 0xffff);
+    assert_eq!(Sum::of(&[0xab]).get(), 0xab00);
+    assert_eq!(Sum::of(&[0xff; 70_000]).get(), 0xffff);
+}
+
+#[test]
+fn an_ipv4_header_by_hand() {
+    // 4500 + 0073 + 0000 + 4000 + 4011 + c0a8 + 0001 + c0a8 + 00c7 = 2479c; 2 + 479c = 479e; ~479e = b861
+    let header = [
+        0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8, 0x00,
+        0x01, 0xc0, 0xa8, 0x00, 0xc7,
+    ];
+    assert_eq!(Sum::of(&header).checksum(), 0xb861);
+}
+
+#[test]
+fn pseudo_headers_by_hand() {
+    // c000 + 0201 + c633 + 6402 + 0006 + 0014 = 1ec50; folded ec51
+    let src = Ipv4Addr::new(192, 0, 2, 1).into();
+    let dst = Ipv4Addr::new(198, 51, 100, 2).into();
+    assert_eq!(pseudo_header(src, dst, Protocol::TCP, 20).get(), 0xec51);
+    // 2001 + 0db8 + 1 + 2001 + 0db8 + 2 + 0001 (the length's upper half) + 0000 + 003a = 5bb0
+    let src = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into();
+    let dst = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2).into();
+    assert_eq!(pseudo_header(src, dst, Protocol::ICMPV6, 0x1_0000).get(), 0x5bb0);
+}
+
+#[test]
+fn a_pseudo_header_is_the_sum_of_its_picture() {
+    let src: Ipv6Addr = "fe80::1234:5678:9abc:def0".parse().unwrap();
+    let dst: Ipv6Addr = "ff02::1:ff00:42".parse().unwrap();
+    let mut picture = Vec::new();
+    picture.extend(src.octets());
+    picture.extend(dst.octets());
+    picture.extend(0x0001_2345u32.to_be_bytes());
+    picture.extend([0, 0, 0, 6]);
+    let sum = pseudo_header(src.into(), dst.into(), Protocol::TCP, 0x0001_2345);
+    assert_eq!(sum.get(), naive(&picture));
+}
+
+#[test]
+fn a_udp_checksum_of_zero_travels_as_all_ones() {
+    let [src, dst] = [IpAddr::from([0, 0, 0, 0]); 2];
+    // Protocol 17 and length 8 make 25; a source port of 0xffff − 25 − 8 (the length field) brings the sum to 0xffff.
+    let mut packet = [0xff, 0xff - 33, 0, 0, 0, 8, 0, 0];
+    fill(src, dst, Protocol::UDP, &mut packet, 6).unwrap();
+    assert_eq!(packet[6..], [0xff, 0xff]);
+    assert!(verify(src, dst, Protocol::UDP, &packet));
+}
+
+#[test]
+fn fields_outside_the_packet_are_errors() {
+    let address = IpAddr::from([0, 0, 0, 0]);
+    for offset in [9, 10, 100, usize::MAX] {
+        let result = fill(address, address, Protocol::TCP, &mut [0; 10], offset);
+        assert_eq!(result, Err(Error::Truncated));
+    }
+    assert_eq!(copy_and_sum(&mut [0; 3], &[1; 4]), Err(Error::BufferTooSmall));
+}
+
+proptest! {
+    #[test]
+    fn the_sum_is_the_naive_one(
+        bytes in prop::collection::vec(any::<u8>(), 0..5000),
+        start in 0usize..64,
+    ) {
+        let bytes = bytes.get(start..).unwrap_or_default();
+        prop_assert_eq!(Sum::of(bytes).get(), naive(bytes));
+    }
+
+    #[test]
+    fn pieces_of_any_length_combine(pieces: Vec<Vec<u8>>) {
+        let slices: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+        prop_assert_eq!(Sum::of_slices(&slices).get(), naive(&pieces.concat()));
+    }
+
+    #[test]
+    fn copying_sums(src in prop::collection::vec(any::<u8>(), 0..5000), more in 0usize..3) {
+        let mut dst = vec![0xee; src.len() + more];
+        let sum = copy_and_sum(&mut dst, &src).unwrap();
+        prop_assert_eq!(sum.get(), naive(&src));
+        prop_assert_eq!(&dst[..src.len()], &src[..]);
+        prop_assert!(dst[src.len()..].iter().all(|&byte| byte == 0xee));
+    }
+
+    #[test]
+    fn updates_give_what_a_new_sum_gives(
+        mut bytes in prop::collection::vec(any::<u8>(), 8..200),
+        at in 0usize..96,
+        word: u16,
+        long: u32,
+        change in prop::collection::vec(any::<u8>(), 1..64),
+    ) {
+        bytes[0] |= 1; // never all zeros, whose sum has two representations
+        let at = 2 + 2 * (at % ((bytes.len() - 6) / 2 + 1));
+
+        let checksum = !naive(&bytes);
+        let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
+        prop_assert_eq!(update_u16(checksum, old, word), !naive(&bytes));
+
+        let checksum = !naive(&bytes);
+        let old = u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        bytes[at..at + 4].copy_from_slice(&long.to_be_bytes());
+        prop_assert_eq!(update_u32(checksum, old, long), !naive(&bytes));
+
+        let checksum = !naive(&bytes);
+        let offset = at + usize::from(word % 2);
+        let end = (offset + change.len()).min(bytes.len());
+        let old = bytes[offset..end].to_vec();
+        let new = &change[..old.len()];
+        bytes[offset..end].copy_from_slice(new);
+        prop_assert_eq!(update_slice(checksum, offset, &old, new), !naive(&bytes));
+    }
+
+    #[test]
+    fn a_filled_checksum_verifies_and_a_flipped_bit_does_not(
+        mut packet in prop::collection::vec(any::<u8>(), 20..200),
+        src: u128, dst: u128, bit: usize,
+    ) {
+        let (src, dst) = (Ipv6Addr::from(src).into(), Ipv6Addr::from(dst).into());
+        fill(src, dst, Protocol::TCP, &mut packet, 16).unwrap();
+        prop_assert!(verify(src, dst, Protocol::TCP, &packet));
+        let bit = bit % (packet.len() * 8);
+        packet[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(!verify(src, dst, Protocol::TCP, &packet));
+    }
+}

@@ -1,0 +1,290 @@
+//! ICMPv6 (RFC 4443).
+//!
+//! Laid out as ICMP for IPv4 is, but the checksum covers the pseudo-header, so reading and writing take the
+//! addresses. Types below 128 are errors. Neighbour discovery and multicast listener messages are kept as
+//! [`Icmpv6Message::Unknown`].
+
+#[cfg(test)]
+mod tests;
+
+use crate::checksum;
+use crate::icmp::write_message;
+use crate::ip::Protocol;
+use crate::ipv6::{self, Ipv6Header};
+use crate::{Error, Ipv6Packet};
+use core::net::Ipv6Addr;
+
+/// The length of the header of every message with a type known here, in bytes.
+pub const HEADER_LEN: usize = 8;
+/// Where the checksum field begins, in bytes from the start of the message.
+pub const CHECKSUM_OFFSET: usize = 2;
+/// The longest error packet, IPv6 header included: the minimum MTU (RFC 4443 2.4 (c)).
+pub const MAX_ERROR_LEN: usize = 1280;
+
+const UNREACHABLE: u8 = 1;
+const PACKET_TOO_BIG: u8 = 2;
+const TIME_EXCEEDED: u8 = 3;
+const PARAMETER_PROBLEM: u8 = 4;
+const ECHO_REQUEST: u8 = 128;
+const ECHO_REPLY: u8 = 129;
+const REDIRECT: u8 = 137;
+
+/// An ICMPv6 message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Icmpv6Message<'a> {
+    /// Destination unreachable (type 1).
+    Unreachable {
+        /// Why.
+        code: UnreachableCode,
+        /// The packet this is about, as much of it as fits 1280 bytes.
+        quoted: &'a [u8],
+    },
+    /// Packet too big (type 2).
+    PacketTooBig {
+        /// The next link's MTU in bytes.
+        mtu: u32,
+        /// The packet this is about.
+        quoted: &'a [u8],
+    },
+    /// Time exceeded (type 3).
+    TimeExceeded {
+        /// 0: the hop limit ran out in transit. 1: reassembly took too long.
+        code: u8,
+        /// The packet this is about.
+        quoted: &'a [u8],
+    },
+    /// Parameter problem (type 4).
+    ParameterProblem {
+        /// 0: erroneous field. 1: unrecognized next header. 2: unrecognized option.
+        code: u8,
+        /// The offset of the offending byte in the quoted packet.
+        pointer: u32,
+        /// The packet this is about.
+        quoted: &'a [u8],
+    },
+    /// Echo request (type 128).
+    EchoRequest {
+        /// Identifies the sender's echo session.
+        ident: u16,
+        /// Counts the requests of a session.
+        seq: u16,
+        /// Arbitrary data to be sent back.
+        data: &'a [u8],
+    },
+    /// Echo reply (type 129), with the request's fields.
+    EchoReply {
+        /// The request's identifier.
+        ident: u16,
+        /// The request's sequence number.
+        seq: u16,
+        /// The request's data.
+        data: &'a [u8],
+    },
+    /// Any other type.
+    Unknown {
+        /// The message's type.
+        kind: u8,
+        /// The message's code.
+        code: u8,
+        /// Everything behind the checksum.
+        body: &'a [u8],
+    },
+}
+
+/// Why a destination is unreachable (RFC 4443 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnreachableCode {
+    /// Code 0: no route to the destination.
+    NoRoute,
+    /// Code 1: administratively prohibited.
+    Prohibited,
+    /// Code 2: beyond the scope of the source address.
+    BeyondScope,
+    /// Code 3: the address is unreachable.
+    Address,
+    /// Code 4: nobody listens at the port.
+    Port,
+    /// Any other code.
+    Other(u8),
+}
+
+impl UnreachableCode {
+    fn from_wire(code: u8) -> Self {
+        match code {
+            0 => UnreachableCode::NoRoute,
+            1 => UnreachableCode::Prohibited,
+            2 => UnreachableCode::BeyondScope,
+            3 => UnreachableCode::Address,
+            4 => UnreachableCode::Port,
+            other => UnreachableCode::Other(other),
+        }
+    }
+
+    fn to_wire(self) -> u8 {
+        match self {
+            UnreachableCode::NoRoute => 0,
+            UnreachableCode::Prohibited => 1,
+            UnreachableCode::BeyondScope => 2,
+            UnreachableCode::Address => 3,
+            UnreachableCode::Port => 4,
+            UnreachableCode::Other(code) => code,
+        }
+    }
+}
+
+impl<'a> Icmpv6Message<'a> {
+    /// Reads a message: all of `bytes`, the payload of an IPv6 packet from `src` to `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the header is incomplete, [`Error::BadChecksum`].
+    pub fn parse(src: Ipv6Addr, dst: Ipv6Addr, bytes: &'a [u8]) -> Result<Self, Error> {
+        let (&[kind, code, _, _], body) = bytes.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        if !checksum::verify(src.into(), dst.into(), Protocol::ICMPV6, bytes) {
+            return Err(Error::BadChecksum);
+        }
+        if !matches!(kind, UNREACHABLE..=PARAMETER_PROBLEM | ECHO_REQUEST | ECHO_REPLY) {
+            return Ok(Icmpv6Message::Unknown { kind, code, body });
+        }
+        let (&[a, b, c, d], rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        let (ident, seq) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let word = u32::from_be_bytes([a, b, c, d]);
+        Ok(match kind {
+            UNREACHABLE => {
+                Icmpv6Message::Unreachable { code: UnreachableCode::from_wire(code), quoted: rest }
+            }
+            // RFC 4443 3.2: the code is ignored by the receiver.
+            PACKET_TOO_BIG => Icmpv6Message::PacketTooBig { mtu: word, quoted: rest },
+            TIME_EXCEEDED => Icmpv6Message::TimeExceeded { code, quoted: rest },
+            PARAMETER_PROBLEM => {
+                Icmpv6Message::ParameterProblem { code, pointer: word, quoted: rest }
+            }
+            ECHO_REQUEST if code == 0 => Icmpv6Message::EchoRequest { ident, seq, data: rest },
+            ECHO_REPLY if code == 0 => Icmpv6Message::EchoReply { ident, seq, data: rest },
+            _ => Icmpv6Message::Unknown { kind, code, body },
+        })
+    }
+
+    /// Type, code, the four bytes behind the checksum if the type has them, and the rest.
+    fn to_wire(self) -> (u8, u8, Option<[u8; 4]>, &'a [u8]) {
+        let halves = |high: u16, low: u16| {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Some([a, b, c, d])
+        };
+        match self {
+            Icmpv6Message::Unreachable { code, quoted } => {
+                (UNREACHABLE, code.to_wire(), Some([0; 4]), quoted)
+            }
+            Icmpv6Message::PacketTooBig { mtu, quoted } => {
+                (PACKET_TOO_BIG, 0, Some(mtu.to_be_bytes()), quoted)
+            }
+            Icmpv6Message::TimeExceeded { code, quoted } => {
+                (TIME_EXCEEDED, code, Some([0; 4]), quoted)
+            }
+            Icmpv6Message::ParameterProblem { code, pointer, quoted } => {
+                (PARAMETER_PROBLEM, code, Some(pointer.to_be_bytes()), quoted)
+            }
+            Icmpv6Message::EchoRequest { ident, seq, data } => {
+                (ECHO_REQUEST, 0, halves(ident, seq), data)
+            }
+            Icmpv6Message::EchoReply { ident, seq, data } => {
+                (ECHO_REPLY, 0, halves(ident, seq), data)
+            }
+            Icmpv6Message::Unknown { kind, code, body } => (kind, code, None, body),
+        }
+    }
+
+    /// Whether the message is an error (RFC 4443 2.1): one that must never be answered with another.
+    pub fn is_error(&self) -> bool {
+        match self {
+            Icmpv6Message::Unreachable { .. }
+            | Icmpv6Message::PacketTooBig { .. }
+            | Icmpv6Message::TimeExceeded { .. }
+            | Icmpv6Message::ParameterProblem { .. } => true,
+            Icmpv6Message::Unknown { kind, .. } => *kind < 128,
+            Icmpv6Message::EchoRequest { .. } | Icmpv6Message::EchoReply { .. } => false,
+        }
+    }
+
+    /// The packet an error is about, as quoted.
+    pub fn quoted(&self) -> Option<&'a [u8]> {
+        match *self {
+            Icmpv6Message::Unreachable { quoted, .. }
+            | Icmpv6Message::PacketTooBig { quoted, .. }
+            | Icmpv6Message::TimeExceeded { quoted, .. }
+            | Icmpv6Message::ParameterProblem { quoted, .. } => Some(quoted),
+            _ => None,
+        }
+    }
+
+    /// The length of the message that [`emit`](Self::emit) writes, in bytes.
+    pub fn encoded_len(&self) -> usize {
+        let (_, _, word, rest) = self.to_wire();
+        4 + word.map_or(0, |word| word.len()) + rest.len()
+    }
+
+    /// Writes the message, with the checksum for a packet from `src` to `dst`, and returns its length.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`].
+    pub fn emit(&self, src: Ipv6Addr, dst: Ipv6Addr, out: &mut [u8]) -> Result<usize, Error> {
+        let len = self.encoded_len();
+        let (kind, code, word, rest) = self.to_wire();
+        let out = out.get_mut(..len).ok_or(Error::BufferTooSmall)?;
+        write_message(out, kind, code, word, rest)?;
+        checksum::fill(src.into(), dst.into(), Protocol::ICMPV6, out, CHECKSUM_OFFSET)?;
+        Ok(len)
+    }
+}
+
+/// As much of `offending` as an error may quote ([`MAX_ERROR_LEN`]), without anything behind the packet's end.
+pub fn quote(offending: &[u8]) -> &[u8] {
+    let packet_len = Ipv6Packet::parse(offending)
+        .map_or(offending.len(), |packet| packet.header_len() + packet.payload().len());
+    let room = MAX_ERROR_LEN - ipv6::HEADER_LEN - HEADER_LEN;
+    offending.get(..packet_len.min(room)).unwrap_or(offending)
+}
+
+/// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns its length.
+///
+/// The message's quote is best given as the whole offending packet. The header's next header is set to ICMPv6.
+///
+/// # Errors
+/// [`Error::BufferTooSmall`], and those of [`Ipv6Header::emit`].
+pub fn emit_packet(
+    header: &Ipv6Header,
+    message: &Icmpv6Message<'_>,
+    out: &mut [u8],
+) -> Result<usize, Error> {
+    let mut message = *message;
+    match &mut message {
+        Icmpv6Message::Unreachable { quoted, .. }
+        | Icmpv6Message::PacketTooBig { quoted, .. }
+        | Icmpv6Message::TimeExceeded { quoted, .. }
+        | Icmpv6Message::ParameterProblem { quoted, .. } => *quoted = quote(quoted),
+        Icmpv6Message::EchoRequest { .. }
+        | Icmpv6Message::EchoReply { .. }
+        | Icmpv6Message::Unknown { .. } => {}
+    }
+    let header = Ipv6Header { next_header: Protocol::ICMPV6, ..*header };
+    let header_len = header.emit(message.encoded_len(), out)?;
+    let body = out.get_mut(header_len..).ok_or(Error::BufferTooSmall)?;
+    Ok(header_len + message.emit(header.src, header.dst, body)?)
+}
+
+/// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)): not if it is itself an ICMPv6 error or a redirect,
+/// or its source is not a single node's address; and if it was sent to a multicast address, only with *packet too
+/// big* or *unrecognized option*. A fragment other than the first is not answered either, since what it carries is not known.
+pub fn may_answer_with_error(packet: &Ipv6Packet<'_>, error: &Icmpv6Message<'_>) -> bool {
+    const UNRECOGNIZED_OPTION: u8 = 2;
+    let also_about_multicast = matches!(
+        error,
+        Icmpv6Message::PacketTooBig { .. }
+            | Icmpv6Message::ParameterProblem { code: UNRECOGNIZED_OPTION, .. }
+    );
+    let source_is_one_node = !(packet.src().is_unspecified() || packet.src().is_multicast());
+    let destination_allows = also_about_multicast || !packet.dst().is_multicast();
+    let is_first_piece = packet.fragment().is_none_or(|header| header.fragment.offset == 0);
+    let carries_no_error = packet.protocol() != Protocol::ICMPV6
+        || packet.payload().first().is_some_and(|kind| *kind >= 128 && *kind != REDIRECT);
+    source_is_one_node && destination_allows && is_first_piece && carries_no_error
+}

@@ -1,0 +1,353 @@
+//! The IPv4 header (RFC 791 3.1).
+//!
+//! ```text
+//! +-------+-------+---------------+-------------------------------+
+//! |   4   |  IHL  |  DSCP   | ECN |         total length          |
+//! +-------+-------+---------------+-----+-------------------------+
+//! |        identification         |0 D M|     fragment offset     |
+//! +---------------+---------------+-----+-------------------------+
+//! | time to live  |   protocol    |        header checksum        |
+//! +---------------+---------------+-------------------------------+
+//! |            source address, destination address                |
+//! +---------------------------------------------------------------+
+//! |                     options (0–40 bytes)                      |
+//! ```
+//!
+//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from. Neither gives
+//! options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who cares (a source route, say).
+
+#[cfg(test)]
+mod tests;
+
+use crate::Error;
+use crate::checksum::{self, Sum};
+use crate::ip::{Ecn, Fragment, Protocol, QuotedPacket};
+
+use core::net::Ipv4Addr;
+
+/// The header's length without options, in bytes.
+pub const MIN_HEADER_LEN: usize = 20;
+/// The longest header, in bytes.
+pub const MAX_HEADER_LEN: usize = 60;
+
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE_FRAGMENTS: u16 = 0x2000;
+const OFFSET_MASK: u16 = 0x1fff;
+const CHECKSUM_OFFSET: usize = 10;
+
+/// A received IPv4 packet whose lengths have been checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ipv4Packet<'a> {
+    fixed: &'a [u8; MIN_HEADER_LEN],
+    options: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Ipv4Packet<'a> {
+    /// Reads the packet at the start of `bytes`, which may be longer than the packet.
+    ///
+    /// The header checksum is not verified.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`, [`Error::BadVersion`],
+    /// [`Error::BadHeaderLength`] for an IHL below five words, [`Error::BadLength`] for a total length below the header's.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+        let packet = Self::parse_header(bytes)?;
+        let total_len = usize::from(u16::from_be_bytes([packet.fixed[2], packet.fixed[3]]));
+        let payload_len = total_len.checked_sub(packet.header_len()).ok_or(Error::BadLength)?;
+        let payload = packet.payload.get(..payload_len).ok_or(Error::Truncated)?;
+        Ok(Ipv4Packet { payload, ..packet })
+    }
+
+    /// Reads the header, and takes all bytes behind it for the payload.
+    #[inline]
+    fn parse_header(bytes: &'a [u8]) -> Result<Self, Error> {
+        let (fixed, rest) = bytes.split_first_chunk::<MIN_HEADER_LEN>().ok_or(Error::Truncated)?;
+        if fixed[0] >> 4 != 4 {
+            return Err(Error::BadVersion);
+        }
+        let header_len = usize::from(fixed[0] & 15) * 4;
+        let options_len = header_len.checked_sub(MIN_HEADER_LEN).ok_or(Error::BadHeaderLength)?;
+        let (options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
+        Ok(Ipv4Packet { fixed, options, payload })
+    }
+
+    pub(crate) fn parse_quoted(bytes: &'a [u8]) -> Result<QuotedPacket<'a>, Error> {
+        let packet = Self::parse_header(bytes)?;
+        let later_piece = packet.fragment().is_some_and(|fragment| fragment.offset != 0);
+        Ok(QuotedPacket {
+            src: packet.src().into(),
+            dst: packet.dst().into(),
+            protocol: packet.protocol(),
+            transport: if later_piece { &[] } else { packet.payload },
+        })
+    }
+
+    /// Source address.
+    #[inline]
+    pub fn src(&self) -> Ipv4Addr {
+        let &[.., a, b, c, d, _, _, _, _] = self.fixed;
+        Ipv4Addr::new(a, b, c, d)
+    }
+
+    /// Destination address.
+    #[inline]
+    pub fn dst(&self) -> Ipv4Addr {
+        let &[.., a, b, c, d] = self.fixed;
+        Ipv4Addr::new(a, b, c, d)
+    }
+
+    /// What the payload is.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        Protocol(self.fixed[9])
+    }
+
+    /// The bytes behind the header, up to the packet's end.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The header's length in bytes, options included.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        MIN_HEADER_LEN + self.options.len()
+    }
+
+    /// Time to live.
+    #[inline]
+    pub fn ttl(&self) -> u8 {
+        self.fixed[8]
+    }
+
+    /// DSCP (upper six bits) and ECN (lower two).
+    #[inline]
+    pub fn traffic_class(&self) -> u8 {
+        self.fixed[1]
+    }
+
+    /// The ECN codepoint.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        Ecn::from_traffic_class(self.traffic_class())
+    }
+
+    /// The identification field.
+    #[inline]
+    pub fn id(&self) -> u16 {
+        u16::from_be_bytes([self.fixed[4], self.fixed[5]])
+    }
+
+    /// Whether routers may not fragment the packet.
+    #[inline]
+    pub fn dont_fragment(&self) -> bool {
+        self.flags_and_offset() & DONT_FRAGMENT != 0
+    }
+
+    /// Which fragment the packet is, if it is one.
+    #[inline]
+    pub fn fragment(&self) -> Option<Fragment> {
+        let field = self.flags_and_offset();
+        let offset = (field & OFFSET_MASK) * 8;
+        let more = field & MORE_FRAGMENTS != 0;
+        (more || offset != 0).then(|| Fragment { id: self.id().into(), offset, more })
+    }
+
+    /// The options' bytes as received, padding included.
+    #[inline]
+    pub fn raw_options(&self) -> &'a [u8] {
+        self.options
+    }
+
+    /// The options in the order received, up to the end of the list or the first one of illegal length.
+    #[inline]
+    pub fn options(&self) -> Ipv4OptionIter<'a> {
+        Ipv4OptionIter { rest: self.options }
+    }
+
+    /// The header checksum as received.
+    #[inline]
+    pub fn checksum(&self) -> u16 {
+        u16::from_be_bytes([self.fixed[10], self.fixed[11]])
+    }
+
+    /// Whether the header checksum is right. A host must silently discard the packet if not (RFC 1122 3.2.1.2).
+    #[inline]
+    pub fn checksum_ok(&self) -> bool {
+        (Sum::of(self.fixed) + Sum::of(self.options)).is_valid()
+    }
+
+    /// The header as a value.
+    pub fn header(&self) -> Ipv4Header {
+        let field = self.flags_and_offset();
+        Ipv4Header {
+            src: self.src(),
+            dst: self.dst(),
+            traffic_class: self.traffic_class(),
+            id: self.id(),
+            dont_fragment: field & DONT_FRAGMENT != 0,
+            more_fragments: field & MORE_FRAGMENTS != 0,
+            fragment_offset: (field & OFFSET_MASK) * 8,
+            ttl: self.ttl(),
+            protocol: self.protocol(),
+            options: Ipv4Options::new(self.options).unwrap_or(Ipv4Options::NONE),
+        }
+    }
+
+    #[inline]
+    fn flags_and_offset(&self) -> u16 {
+        u16::from_be_bytes([self.fixed[6], self.fixed[7]])
+    }
+}
+
+/// An IPv4 header as a value: every field except those that follow from the rest (lengths and checksum).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4Header {
+    /// Source address.
+    pub src: Ipv4Addr,
+    /// Destination address.
+    pub dst: Ipv4Addr,
+    /// DSCP (upper six bits) and ECN (lower two).
+    pub traffic_class: u8,
+    /// Identification; only significant for packets that are or may be fragmented (RFC 6864).
+    pub id: u16,
+    /// Routers may not fragment the packet.
+    pub dont_fragment: bool,
+    /// The packet is a fragment and not the last.
+    pub more_fragments: bool,
+    /// Where the payload belongs in the original packet, in bytes: a multiple of eight.
+    pub fragment_offset: u16,
+    /// Time to live.
+    pub ttl: u8,
+    /// What the payload is.
+    pub protocol: Protocol,
+    /// The options.
+    pub options: Ipv4Options,
+}
+
+impl Ipv4Header {
+    /// A header for a packet that is not to be fragmented, with a time to live of 64 and no options.
+    pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol) -> Self {
+        Ipv4Header {
+            src,
+            dst,
+            traffic_class: 0,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol,
+            options: Ipv4Options::NONE,
+        }
+    }
+
+    /// The header's length in bytes, options included.
+    #[inline]
+    pub fn header_len(&self) -> usize {
+        MIN_HEADER_LEN + self.options.as_slice().len()
+    }
+
+    /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and returns its length.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] if the packet exceeds 65,535 bytes, [`Error::BadLength`] for a fragment offset that
+    /// is no multiple of eight, [`Error::BufferTooSmall`].
+    #[inline]
+    pub fn emit(&self, payload_len: usize, out: &mut [u8]) -> Result<usize, Error> {
+        let options = self.options.as_slice();
+        let header_len = MIN_HEADER_LEN + options.len();
+        let total_len = header_len.checked_add(payload_len).ok_or(Error::TooLong)?;
+        let total_len = u16::try_from(total_len).map_err(|_| Error::TooLong)?;
+        if !self.fragment_offset.is_multiple_of(8) {
+            return Err(Error::BadLength);
+        }
+        let out = out.get_mut(..header_len).ok_or(Error::BufferTooSmall)?;
+        let (fixed, rest) =
+            out.split_first_chunk_mut::<MIN_HEADER_LEN>().ok_or(Error::BufferTooSmall)?;
+        let flags_and_offset = (if self.dont_fragment { DONT_FRAGMENT } else { 0 })
+            | (if self.more_fragments { MORE_FRAGMENTS } else { 0 })
+            | (self.fragment_offset / 8);
+        fixed[0] = 0x40 | (header_len / 4) as u8;
+        fixed[1] = self.traffic_class;
+        fixed[2..4].copy_from_slice(&total_len.to_be_bytes());
+        fixed[4..6].copy_from_slice(&self.id.to_be_bytes());
+        fixed[6..8].copy_from_slice(&flags_and_offset.to_be_bytes());
+        fixed[8] = self.ttl;
+        fixed[9] = self.protocol.0;
+        fixed[10..12].copy_from_slice(&[0, 0]);
+        fixed[12..16].copy_from_slice(&self.src.octets());
+        fixed[16..20].copy_from_slice(&self.dst.octets());
+        rest.copy_from_slice(options);
+        let checksum = (Sum::of(fixed) + Sum::of(rest)).checksum();
+        checksum::store(fixed, CHECKSUM_OFFSET, checksum)?;
+        Ok(header_len)
+    }
+}
+
+/// Up to 40 bytes of IPv4 options, padded with zeros to a multiple of four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ipv4Options {
+    // Bytes beyond `len` stay zero, so that the derived comparison is right.
+    bytes: [u8; MAX_HEADER_LEN - MIN_HEADER_LEN],
+    len: u8,
+}
+
+impl Ipv4Options {
+    /// No options.
+    pub const NONE: Ipv4Options =
+        Ipv4Options { bytes: [0; MAX_HEADER_LEN - MIN_HEADER_LEN], len: 0 };
+
+    /// Options in wire format, which are not checked; `None` above 40 bytes.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut options = Self::NONE;
+        options.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        options.len = u8::try_from(bytes.len().next_multiple_of(4)).ok()?;
+        Some(options)
+    }
+
+    /// The options' bytes, padding included.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+/// An IPv4 option (RFC 791 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4Option<'a> {
+    /// The option's type byte: copied flag, class and number.
+    pub kind: u8,
+    /// What follows type and length.
+    pub data: &'a [u8],
+}
+
+/// The options of an IPv4 header; padding is left out.
+#[derive(Clone, Debug)]
+pub struct Ipv4OptionIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Ipv4OptionIter<'a> {
+    type Item = Ipv4Option<'a>;
+
+    fn next(&mut self) -> Option<Ipv4Option<'a>> {
+        const END_OF_LIST: u8 = 0;
+        const NOP: u8 = 1;
+        loop {
+            let bytes = core::mem::take(&mut self.rest);
+            match *bytes {
+                [NOP, ref rest @ ..] => self.rest = rest,
+                [] | [END_OF_LIST, ..] | [_] => return None,
+                [kind, len, ref rest @ ..] => {
+                    let data_len = usize::from(len).checked_sub(2)?;
+                    let (data, rest) = rest.split_at_checked(data_len)?;
+                    self.rest = rest;
+                    return Some(Ipv4Option { kind, data });
+                }
+            }
+        }
+    }
+}

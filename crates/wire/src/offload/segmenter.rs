@@ -1,0 +1,348 @@
+//! Segmentation and checksum completion in software.
+//!
+//! A super-segment is one set of headers with more payload than a segment may carry. Every segment cut from it
+//! has those headers, except (as network cards and Linux do it):
+//!
+//! - the sequence number advances by the payload before it;
+//! - FIN and PSH are on the last segment only, CWR on the first only;
+//! - the urgent pointer keeps pointing at the same octet, and URG ends behind it;
+//! - the IPv4 identification counts up; lengths and checksums are each segment's own.
+//!
+//! The payload is not copied: headers are written to the caller's buffer, payload is handed out in slices of the
+//! original.
+
+use super::{RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload};
+use crate::checksum::{self, Sum};
+use crate::ip::{IpPacket, Protocol};
+use crate::tcp::Flags;
+use crate::{Error, Seq, icmpv6, ipv6, tcp, udp};
+
+/// Offsets in the TCP header.
+const SEQ: usize = 4;
+const DATA_OFFSET: usize = 12;
+const FLAGS: usize = 13;
+const URGENT: usize = 18;
+
+/// One packet as it goes on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// How many bytes were written to the caller's buffer; the packet begins with them.
+    pub header_len: usize,
+    /// What follows them.
+    pub payload: [&'a [u8]; 3],
+}
+
+impl Segment<'_> {
+    /// The packet's length in bytes.
+    pub fn len(&self) -> usize {
+        self.payload.iter().fold(self.header_len, |len, slice| len + slice.len())
+    }
+
+    /// Whether the packet has no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Turns a packet with work left open into the packets that go on the wire.
+#[derive(Clone, Debug)]
+pub struct Segmenter<'a> {
+    headers: &'a [u8],
+    payload: [&'a [u8]; 3],
+    work: Work,
+}
+
+/// What is still to be done.
+#[derive(Clone, Debug)]
+enum Work {
+    /// One packet, with its checksum to be stored.
+    Whole(Option<Checksum>),
+    /// Segments.
+    Cut(Cut),
+    Done,
+}
+
+/// Where a checksum goes, and what to add to the sum of the bytes.
+#[derive(Clone, Debug)]
+struct Checksum {
+    start: usize,
+    offset: usize,
+    initial: Sum,
+}
+
+#[derive(Clone, Debug)]
+struct Cut {
+    kind: SegmentKind,
+    segment_size: usize,
+    /// Where the TCP header begins.
+    tcp_at: usize,
+    /// The part of the pseudo-header that all segments share: addresses and protocol.
+    pseudo_header: Sum,
+    /// Segments handed out so far, and their payload in bytes.
+    segments: u16,
+    payload_done: u32,
+}
+
+impl<'a> Segmenter<'a> {
+    /// Starts on a packet to be sent: `headers` and, behind them, `payload`.
+    ///
+    /// `headers` may be the whole packet. For a super-segment it reaches at least to the end of the TCP header.
+    ///
+    /// # Errors
+    /// [`Error::BadOffload`] if the request is impossible for the packet: see
+    /// [`VirtioNetHdr::for_packet`](super::VirtioNetHdr::for_packet); also for a super-segment with SYN or RST, and
+    /// [`Error::TooLong`] if its segments would exceed 65,535 bytes.
+    pub fn new(
+        headers: &'a [u8],
+        payload: [&'a [u8]; 2],
+        offload: &TxOffload,
+    ) -> Result<Self, Error> {
+        let TxOffload { checksum, segmentation } = *offload;
+        let checksum = match checksum {
+            TxChecksum::Complete => None,
+            TxChecksum::Partial { start, offset } => {
+                Some((usize::from(start), usize::from(offset)))
+            }
+        };
+        match (segmentation, checksum) {
+            (Some(segmentation), Some((start, offset))) if offset == tcp::CHECKSUM_OFFSET => {
+                Self::cut(headers, payload, segmentation, start)
+            }
+            (Some(_), _) => Err(Error::BadOffload),
+            (None, None) => Ok(Self::whole(headers, payload, None)),
+            (None, Some((start, offset))) => {
+                let field = headers.get(start + offset..).and_then(|rest| rest.first_chunk::<2>());
+                let partial = u16::from_be_bytes(*field.ok_or(Error::BadOffload)?);
+                let checksum = Checksum { start, offset, initial: Sum::of_word(partial) };
+                Ok(Self::whole(headers, payload, Some(checksum)))
+            }
+        }
+    }
+
+    /// Starts on a received packet, to see it as it might have looked on the wire: segments of a super-segment
+    /// apart, and checksums that are known to be valid in their field.
+    ///
+    /// A packet that is not what `offload` says comes out as it is.
+    pub fn for_received(packet: &'a [u8], offload: &RxOffload) -> Self {
+        Self::received(packet, offload).unwrap_or_else(|_| Self::whole(&[], [packet, &[]], None))
+    }
+
+    fn received(packet: &'a [u8], offload: &RxOffload) -> Result<Self, Error> {
+        let as_is = Self::whole(&[], [packet, &[]], None);
+        let RxOffload { checksum, segmentation } = *offload;
+        if segmentation.is_none() && checksum == RxChecksum::Unverified {
+            return Ok(as_is);
+        }
+        let ip = IpPacket::parse(packet)?;
+        let start = ip.header_len();
+        // Bytes behind the packet are not part of it, and not of its checksum.
+        let packet = packet.get(..ip.total_len()).ok_or(Error::Truncated)?;
+        if let Some(segmentation) = segmentation {
+            return Self::cut(packet, [&[], &[]], segmentation, start);
+        }
+        let offset = match ip.protocol() {
+            _ if ip.fragment().is_some() => return Ok(as_is),
+            Protocol::TCP => tcp::CHECKSUM_OFFSET,
+            Protocol::UDP => udp::CHECKSUM_OFFSET,
+            Protocol::ICMPV6 => icmpv6::CHECKSUM_OFFSET,
+            _ => return Ok(as_is),
+        };
+        let transport_len = u32::try_from(ip.payload().len()).map_err(|_| Error::TooLong)?;
+        let initial = ip.pseudo_header(transport_len);
+        let (headers, payload) =
+            packet.split_at_checked(start + offset + 2).ok_or(Error::Truncated)?;
+        let checksum = Checksum { start, offset, initial };
+        Ok(Self::whole(headers, [payload, &[]], Some(checksum)))
+    }
+
+    fn whole(headers: &'a [u8], payload: [&'a [u8]; 2], checksum: Option<Checksum>) -> Self {
+        let [first, second] = payload;
+        Segmenter { headers, payload: [first, second, &[]], work: Work::Whole(checksum) }
+    }
+
+    fn cut(
+        bytes: &'a [u8],
+        payload: [&'a [u8]; 2],
+        segmentation: Segmentation,
+        tcp_at: usize,
+    ) -> Result<Self, Error> {
+        let Segmentation { kind, segment_size, header_len } = segmentation;
+        let (headers, rest) = bytes.split_at_checked(header_len.into()).ok_or(Error::BadOffload)?;
+        let tcp = headers.get(tcp_at..).ok_or(Error::BadOffload)?;
+        let tcp = tcp.first_chunk::<{ tcp::MIN_HEADER_LEN }>().ok_or(Error::BadOffload)?;
+        let tcp_len = usize::from(tcp[DATA_OFFSET] >> 4) * 4;
+        let flags = Flags::from_bits_truncate(tcp[FLAGS].into());
+        let segment_size = usize::from(segment_size);
+        if tcp_len < tcp::MIN_HEADER_LEN
+            || tcp_at + tcp_len != headers.len()
+            || flags.intersects(Flags::SYN | Flags::RST)
+            || segment_size == 0
+        {
+            return Err(Error::BadOffload);
+        }
+        let [first, second] = payload;
+        let payload = [rest, first, second];
+        let payload_len = payload.iter().fold(0usize, |len, slice| len.saturating_add(slice.len()));
+        if headers.len() + segment_size.min(payload_len) > usize::from(u16::MAX) {
+            return Err(Error::TooLong);
+        }
+        let addresses = addresses(kind, headers, tcp_at)?;
+        let pseudo_header = Sum::of(addresses) + Sum::of_word(Protocol::TCP.0.into());
+        let cut = Cut { kind, segment_size, tcp_at, pseudo_header, segments: 0, payload_done: 0 };
+        Ok(Segmenter { headers, payload, work: Work::Cut(cut) })
+    }
+
+    /// How many bytes of buffer [`next_segment`](Self::next_segment) needs.
+    pub fn headers_len(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// The next packet: its first bytes are written to `out`, the others are in the result. `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`] if `out` is shorter than [`headers_len`](Self::headers_len); nothing is lost then.
+    pub fn next_segment(&mut self, out: &mut [u8]) -> Result<Option<Segment<'a>>, Error> {
+        if matches!(self.work, Work::Done) {
+            return Ok(None);
+        }
+        let header_len = self.headers.len();
+        let out = out.get_mut(..header_len).ok_or(Error::BufferTooSmall)?;
+        out.copy_from_slice(self.headers);
+        let payload = match &mut self.work {
+            Work::Done => return Ok(None),
+            Work::Whole(checksum) => {
+                if let Some(checksum) = checksum {
+                    checksum.store(out, &self.payload)?;
+                }
+                self.work = Work::Done;
+                self.payload
+            }
+            Work::Cut(cut) => {
+                let payload = take(&mut self.payload, cut.segment_size);
+                let is_last = self.payload.iter().all(|slice| slice.is_empty());
+                cut.write_headers(out, &payload, is_last)?;
+                if is_last {
+                    self.work = Work::Done;
+                }
+                payload
+            }
+        };
+        Ok(Some(Segment { header_len, payload }))
+    }
+}
+
+/// The bytes of source and destination address, in a header of the version that `kind` says.
+fn addresses(kind: SegmentKind, headers: &[u8], transport_at: usize) -> Result<&[u8], Error> {
+    let first = *headers.first().ok_or(Error::BadOffload)?;
+    let (range, fits) = match kind {
+        SegmentKind::Tcp4 => {
+            let header_len = usize::from(first & 15) * 4;
+            (12..20, first >> 4 == 4 && header_len == transport_at)
+        }
+        SegmentKind::Tcp6 => (8..40, first >> 4 == 6),
+    };
+    if !fits || transport_at < range.end {
+        return Err(Error::BadOffload);
+    }
+    headers.get(range).ok_or(Error::BadOffload)
+}
+
+/// Takes up to `len` bytes off the front of `slices`.
+fn take<'a>(slices: &mut [&'a [u8]; 3], mut len: usize) -> [&'a [u8]; 3] {
+    slices.each_mut().map(|slice| {
+        let (taken, rest) = slice.split_at(len.min(slice.len()));
+        len -= taken.len();
+        *slice = rest;
+        taken
+    })
+}
+
+impl Checksum {
+    /// Stores the checksum of everything from `start` on.
+    fn store(&self, headers: &mut [u8], payload: &[&[u8]; 3]) -> Result<(), Error> {
+        let summed = headers.get_mut(self.start..).ok_or(Error::BadOffload)?;
+        checksum::store(summed, self.offset, 0)?;
+        let sum = Sum::of(summed).followed_by(summed.len(), Sum::of_slices(payload));
+        checksum::store(summed, self.offset, super::transmitted(self.initial + sum, self.offset))
+    }
+}
+
+impl Cut {
+    /// Turns the super-segment's headers into those of the next segment.
+    fn write_headers(
+        &mut self,
+        headers: &mut [u8],
+        payload: &[&[u8]; 3],
+        is_last: bool,
+    ) -> Result<(), Error> {
+        let payload_len = payload.iter().map(|slice| slice.len()).sum::<usize>();
+        let total_len = u16::try_from(headers.len() + payload_len).map_err(|_| Error::TooLong)?;
+        let (ip, tcp) = headers.split_at_mut_checked(self.tcp_at).ok_or(Error::BadOffload)?;
+        match self.kind {
+            SegmentKind::Tcp4 => self.finish_ipv4(ip, total_len)?,
+            SegmentKind::Tcp6 => {
+                checksum::store(ip, 4, total_len.saturating_sub(ipv6::HEADER_LEN as u16))?;
+            }
+        }
+        self.finish_tcp(tcp, payload, payload_len, is_last)?;
+        self.segments = self.segments.wrapping_add(1);
+        self.payload_done = self.payload_done.wrapping_add(payload_len as u32);
+        Ok(())
+    }
+
+    fn finish_ipv4(&self, ip: &mut [u8], total_len: u16) -> Result<(), Error> {
+        const TOTAL_LEN: usize = 2;
+        const ID: usize = 4;
+        const CHECKSUM: usize = 10;
+        let id = load(ip, ID)?.wrapping_add(self.segments);
+        checksum::store(ip, TOTAL_LEN, total_len)?;
+        checksum::store(ip, ID, id)?;
+        checksum::store(ip, CHECKSUM, 0)?;
+        let checksum = Sum::of(ip).checksum();
+        checksum::store(ip, CHECKSUM, checksum)
+    }
+
+    fn finish_tcp(
+        &self,
+        tcp: &mut [u8],
+        payload: &[&[u8]; 3],
+        payload_len: usize,
+        is_last: bool,
+    ) -> Result<(), Error> {
+        let segment_len = u32::try_from(tcp.len() + payload_len).map_err(|_| Error::TooLong)?;
+        let fixed = tcp.first_chunk_mut::<{ tcp::MIN_HEADER_LEN }>().ok_or(Error::BadOffload)?;
+
+        let seq = [fixed[SEQ], fixed[SEQ + 1], fixed[SEQ + 2], fixed[SEQ + 3]];
+        let seq = Seq::new(u32::from_be_bytes(seq)) + self.payload_done;
+        fixed[SEQ..SEQ + 4].copy_from_slice(&seq.get().to_be_bytes());
+
+        let mut flags = Flags::from_bits_truncate(fixed[FLAGS].into());
+        if !is_last {
+            flags.remove(Flags::FIN | Flags::PSH);
+        }
+        if self.segments != 0 {
+            flags.remove(Flags::CWR);
+        }
+        if flags.contains(Flags::URG) {
+            let urgent = u32::from(u16::from_be_bytes([fixed[URGENT], fixed[URGENT + 1]]));
+            // The pointer is an offset from the segment's own sequence number (RFC 9293 3.1).
+            let urgent = urgent.saturating_sub(self.payload_done);
+            if urgent == 0 && self.payload_done != 0 {
+                flags.remove(Flags::URG);
+            }
+            fixed[URGENT..URGENT + 2].copy_from_slice(&(urgent as u16).to_be_bytes());
+        }
+        fixed[FLAGS] = flags.bits() as u8;
+
+        checksum::store(tcp, tcp::CHECKSUM_OFFSET, 0)?;
+        let length = Sum::of_word((segment_len >> 16) as u16) + Sum::of_word(segment_len as u16);
+        let sum = self.pseudo_header + length + Sum::of(tcp) + Sum::of_slices(payload);
+        checksum::store(tcp, tcp::CHECKSUM_OFFSET, sum.checksum())
+    }
+}
+
+/// Reads a 16-bit field.
+fn load(bytes: &[u8], offset: usize) -> Result<u16, Error> {
+    let field = bytes.get(offset..).and_then(|rest| rest.first_chunk::<2>());
+    field.map(|field| u16::from_be_bytes(*field)).ok_or(Error::Truncated)
+}
