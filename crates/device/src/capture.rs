@@ -5,11 +5,15 @@
 //! Timestamps have nanosecond resolution and packets begin with their IP header (`LINKTYPE_RAW`). Whether a
 //! packet came in or went out is told by its flags, and a packet may carry a comment that Wireshark shows with it.
 //!
-//! [`Capture`] writes the blocks.
+//! [`Capture`] writes the blocks; [`Tapped`] is a device that writes down all that passes through another one.
 
 use std::io::{self, Write};
 
 use transom_tcp::time::Instant;
+
+mod tap;
+
+pub use tap::{TapStatus, Tapped};
 
 /// `LINKTYPE_RAW`: packets begin with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use transom_tcp::packet::PacketBuf;
-use transom_wire::offload::{RxOffload, Segmentation, TxChecksum, TxOffload};
+use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 
 /// What a device can carry and what work it takes off the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,8 @@ impl From<SendError> for io::Error {
 }
 
 impl Capabilities {
-    /// Checks that `packet` asks for no more than these capabilities offer, and for nothing impossible.
+    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload request makes sense
+    /// is for [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
     ///
     /// # Errors
     /// The first [`SendError`] that applies.
@@ -134,23 +135,10 @@ impl Capabilities {
             Some(_) => self.segmentation.ok_or(SendError::Segmentation)?,
             None => self.mtu,
         };
+        if matches!(packet.offload.checksum, TxChecksum::Partial { .. }) && !self.tx_checksum {
+            return Err(SendError::Checksum);
+        }
         let length = packet.len();
-        if let TxChecksum::Partial { start, offset } = packet.offload.checksum {
-            if !self.tx_checksum {
-                return Err(SendError::Checksum);
-            }
-            if usize::from(start) + usize::from(offset) + 2 > length {
-                return Err(SendError::Offload(transom_wire::Error::BadOffload));
-            }
-        }
-        if let Some(Segmentation { kind: _, segment_size, header_len }) =
-            packet.offload.segmentation
-        {
-            // The headers are what every segment begins with, so they lie in one piece.
-            if segment_size == 0 || usize::from(header_len) > packet.headers.len() {
-                return Err(SendError::Offload(transom_wire::Error::BadOffload));
-            }
-        }
         if length > limit {
             return Err(SendError::TooLong { length, limit });
         }

@@ -40,6 +40,5 @@ pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod tun;
-mod virtio;
 
 pub use device::{Capabilities, Device, RxPacket, SendError, TxPacket};

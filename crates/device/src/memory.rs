@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_wire::offload::{RxChecksum, RxOffload, TxChecksum};
+use transom_wire::offload::{RxChecksum, RxOffload, TxChecksum, VirtioNetHdr};
 
-use crate::{Capabilities, Device, RxPacket, TxPacket};
+use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 /// How a memory device behaves; both ends and both directions are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,14 @@ impl Lane {
             self.super_segments.put(buffer);
         }
     }
+}
+
+/// Refuses what a real device could not send either.
+fn check(capabilities: &Capabilities, packet: &TxPacket<'_>) -> Result<(), SendError> {
+    capabilities.admit(packet)?;
+    VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+        .map_err(SendError::Offload)?;
+    Ok(())
 }
 
 /// Copies an admitted packet into a buffer of sufficient size: the way it will be received.
@@ -231,7 +239,7 @@ impl Device for MemoryDevice {
     }
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
-        self.capabilities.admit(packet)?;
+        check(&self.capabilities, packet)?;
         // This end alone adds to the queue, so the place that is free now is free after copying.
         let buffer = self.outgoing.lock().lane.reserve(packet.len())?;
         self.outgoing.push(fill(buffer, packet)?)
@@ -288,7 +296,7 @@ impl Device for MemoryLink {
     }
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
-        self.capabilities.admit(packet)?;
+        check(&self.capabilities, packet)?;
         let buffer = self.lane.reserve(packet.len())?;
         self.lane.push(fill(buffer, packet)?);
         Ok(())

@@ -21,10 +21,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_wire::offload::RxOffload;
+use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
-use crate::virtio::VirtioNetHdr;
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod ioctl;
@@ -320,10 +319,9 @@ fn parse_header(header_len: usize, read: &[u8]) -> Option<RxOffload> {
     if header_len == 0 {
         return (!read.is_empty()).then(RxOffload::default);
     }
-    if read.len() <= header_len {
-        return None;
-    }
-    VirtioNetHdr::decode(read)
+    let packet = read.get(header_len..)?;
+    let offload = VirtioNetHdr::decode(read).and_then(|header| header.rx_offload(packet));
+    offload.ok().filter(|_| !packet.is_empty())
 }
 
 impl Device for Tun {
@@ -335,7 +333,7 @@ impl Device for Tun {
         self.capabilities.admit(packet)?;
         let header = match self.header_len {
             0 => [0; VirtioNetHdr::LEN],
-            _ => VirtioNetHdr::from_tx(&packet.offload, packet.len())
+            _ => VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
                 .map_err(SendError::Offload)?
                 .encode(),
         };
