@@ -13,6 +13,21 @@
 //!
 //! The kernel keeps the packets we have not read yet in a queue of fixed length and drops what does not fit, so the
 //! queue must hold what a peer may have in flight: see [`TunBuilder::queue_len`].
+//!
+//! ```no_run
+//! use transom_device::namespace::{Namespace, enter_user_namespace};
+//! use transom_device::tun::Tun;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! enter_user_namespace()?; // for an ordinary user, and before any thread is started
+//! let namespace = Namespace::new()?;
+//! // The kernel is 192.0.2.1; every other address of the network leads here.
+//! let builder = Tun::builder().address("192.0.2.1/24".parse()?);
+//! let mut device = namespace.run(|| builder.open())??;
+//! # let _: &mut dyn transom_device::Device = &mut device;
+//! # Ok(())
+//! # }
+//! ```
 
 use std::ffi::{c_int, c_uint};
 use std::io::{self, IoSlice};

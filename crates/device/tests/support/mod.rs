@@ -2,6 +2,9 @@
 //! with a checksum of their own.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod by_hand;
+pub mod pcapng;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
