@@ -106,6 +106,15 @@ fn a_veth_pair_carries_kernel_tcp_between_two_namespaces() {
 }
 
 #[test]
+fn addresses_of_both_families_are_usable_at_once() {
+    let Some((left, _right)) = joined() else { return };
+    // An address still subject to duplicate address detection could not be bound.
+    for address in ["192.0.2.1:0", "[2001:db8::1]:0"] {
+        left.run(|| UdpSocket::bind(address)).unwrap().unwrap();
+    }
+}
+
+#[test]
 fn interfaces_are_set_as_asked() {
     let Some((left, right)) = joined() else { return };
     {

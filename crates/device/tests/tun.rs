@@ -237,6 +237,23 @@ fn the_interface_is_as_asked_for_and_ends_with_the_device() {
 }
 
 #[test]
+fn packets_beyond_the_mtu_of_old_are_discarded_whole_and_counted() {
+    let Some((namespace, mut tun)) = setup(TunOffload::None) else { return };
+    let (kernel, ours) = addresses(false);
+    namespace.interfaces().set_mtu(tun.name(), 3000).unwrap();
+    let socket = namespace.run(|| UdpSocket::bind((kernel, 0))).unwrap().unwrap();
+    for length in [1472, 1473, 2000, 10] {
+        socket.send_to(&vec![7; length], (ours, 9)).unwrap();
+    }
+    for length in [1500, 38] {
+        let packet = receive(&mut tun, is_protocol(17));
+        assert_eq!(packet.bytes().len(), length);
+        tun.recycle(packet.buffer);
+    }
+    assert_eq!(tun.discarded(), 2);
+}
+
+#[test]
 fn impossible_settings_are_errors() {
     let Some(namespace) = namespace() else { return };
     let open = |builder: transom_device::tun::TunBuilder| namespace.run(|| builder.open()).unwrap();

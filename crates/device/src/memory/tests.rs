@@ -179,6 +179,7 @@ fn two_threads_exchange_everything_while_waiting_on_the_descriptor() {
     for number in 0..PACKETS {
         while let Err(error) = near.send(&TxPacket::whole(&number.to_be_bytes())) {
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            assert!(!receiver.is_finished(), "the receiver has given up");
             thread::yield_now();
         }
     }
