@@ -1,0 +1,180 @@
+//! A device wrapper that writes down what passes, in the form it has on a wire.
+//!
+//! Between a stack and a device with offloads, packets are unfinished: checksums are open, and one packet of 64 KB
+//! stands for dozens. A capture of that would be full of complaints about checksums and lengths. So the tap
+//! finishes a copy of each packet in software, as the device (or for received packets, the sender's) would
+//! have done. Checksums nobody vouches for stay as they are: a damaged packet is to be seen as such.
+//!
+//! Watching must not disturb. When the writer fails, the capture ends there, the error can be asked for, and the
+//! packets go on.
+
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use transom_tcp::packet::PacketBuf;
+use transom_tcp::time::Instant;
+use transom_wire::offload::Segmenter;
+
+use super::{Capture, Direction, InterfaceId};
+use crate::{Capabilities, Device, RxPacket, TxPacket};
+
+/// How a capture is doing; a clone can be kept when the [`Tapped`] device is handed away.
+#[derive(Clone, Debug, Default)]
+pub struct TapStatus(Arc<Status>);
+
+#[derive(Debug, Default)]
+struct Status {
+    packets: AtomicU64,
+    error: OnceLock<io::Error>,
+}
+
+impl TapStatus {
+    /// How many packets have been written, each segment of a super-segment counted.
+    pub fn packets(&self) -> u64 {
+        self.0.packets.load(Ordering::Relaxed)
+    }
+
+    /// What ended the capture early, if anything did.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.0.error.get()
+    }
+}
+
+/// Where the timestamps come from.
+type Clock = Box<dyn FnMut() -> Instant + Send>;
+
+/// A device whose packets are captured, sent ones as outbound and received ones as inbound.
+pub struct Tapped<D, W: Write> {
+    device: D,
+    recorder: Recorder<W>,
+}
+
+impl<D: Device, W: Write + Send> Tapped<D, W> {
+    /// Captures what passes through `device` as an interface called `name`, by the system's real-time clock.
+    ///
+    /// # Errors
+    /// What the writer answers to the interface's description.
+    pub fn new(device: D, mut capture: Capture<W>, name: &str) -> io::Result<Self> {
+        let interface = capture.add_interface(name)?;
+        let recorder = Recorder {
+            capture: Some(capture),
+            interface,
+            clock: Box::new(real_time),
+            headers: Vec::new(),
+            status: TapStatus::default(),
+        };
+        Ok(Tapped { device, recorder })
+    }
+
+    /// Takes timestamps from another clock; see [`Capture::write`] for their meaning.
+    pub fn with_clock(mut self, clock: impl FnMut() -> Instant + Send + 'static) -> Self {
+        self.recorder.clock = Box::new(clock);
+        self
+    }
+
+    /// How the capture is doing, now and later.
+    pub fn status(&self) -> TapStatus {
+        self.recorder.status.clone()
+    }
+
+    /// Gives the device back, and the capture unless it has failed.
+    pub fn into_parts(self) -> (D, Option<Capture<W>>) {
+        (self.device, self.recorder.capture)
+    }
+}
+
+/// Nanoseconds since 1970, until the year 2554.
+fn real_time() -> Instant {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Instant::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        // Before sending: the answer may be captured elsewhere and should not seem to come first.
+        let at = self.recorder.now();
+        self.device.send(packet)?;
+        self.recorder.sent(at, packet);
+        Ok(())
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        let packet = self.device.recv()?;
+        let at = self.recorder.now();
+        self.recorder.received(at, &packet);
+        Ok(packet)
+    }
+
+    fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
+        let before = out.len();
+        let received = self.device.recv_batch(max, out)?;
+        let at = self.recorder.now();
+        for packet in out.iter().skip(before) {
+            self.recorder.received(at, packet);
+        }
+        Ok(received)
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.device.recycle(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.device.poll_fd()
+    }
+}
+
+/// The part of a tap that writes.
+struct Recorder<W: Write> {
+    /// Absent once the writer has failed.
+    capture: Option<Capture<W>>,
+    interface: InterfaceId,
+    clock: Clock,
+    /// Where the headers of a finished packet are put together; kept to be used again.
+    headers: Vec<u8>,
+    status: TapStatus,
+}
+
+impl<W: Write> Recorder<W> {
+    fn now(&mut self) -> Instant {
+        if self.capture.is_some() { (self.clock)() } else { Instant::ZERO }
+    }
+
+    fn sent(&mut self, at: Instant, packet: &TxPacket<'_>) {
+        let TxPacket { headers, payload, offload } = packet;
+        // What the device took although it makes no sense is shown as it was handed over.
+        let as_is = || Segmenter::new(headers, *payload, &Default::default());
+        if let Ok(packets) = Segmenter::new(headers, *payload, offload).or_else(|_| as_is()) {
+            self.write(at, Direction::Outbound, packets);
+        }
+    }
+
+    fn received(&mut self, at: Instant, packet: &RxPacket) {
+        let packets = Segmenter::for_received(packet.bytes(), &packet.offload);
+        self.write(at, Direction::Inbound, packets);
+    }
+
+    fn write(&mut self, at: Instant, direction: Direction, mut packets: Segmenter<'_>) {
+        let Some(capture) = &mut self.capture else { return };
+        self.headers.resize(packets.headers_len(), 0);
+        while let Ok(Some(segment)) = packets.next_segment(&mut self.headers) {
+            let headers = self.headers.get(..segment.header_len).unwrap_or_default();
+            let [first, second, third] = segment.payload;
+            let parts = [headers, first, second, third];
+            if let Err(error) = capture.write(self.interface, at, direction, &parts, None) {
+                // The first error is the one that tells; there is no second, as the capture ends here.
+                let _ = self.status.0.error.set(error);
+                self.capture = None;
+                return;
+            }
+            self.status.0.packets.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

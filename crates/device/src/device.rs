@@ -1,0 +1,224 @@
+//! The interface between a stack and what carries its packets.
+//!
+//! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring buffer's two
+//! halves), so that nothing is copied to put them in a row. Receiving hands out pooled, reference-counted
+//! buffers: the receive queue may keep one for as long as the application has not read it, and the device
+//! gets its share back through [`Device::recycle`] right away.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+use transom_tcp::packet::PacketBuf;
+use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
+
+/// What a device can carry and what work it takes off the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The longest IP packet, in bytes including its headers, that may be sent unsegmented.
+    pub mtu: usize,
+    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it completes the sum.
+    pub tx_checksum: bool,
+    /// The longest super-segment, in bytes including its headers, that may be sent with a segmentation request;
+    /// `None` when the device cannot segment.
+    pub segmentation: Option<usize>,
+    /// Whether [`Device::recv`] may deliver super-segments longer than the MTU.
+    pub rx_coalesce: bool,
+}
+
+/// A packet to be sent, borrowed from wherever its parts lie.
+#[derive(Clone, Copy, Debug)]
+pub struct TxPacket<'a> {
+    /// The IP and transport headers, or a whole packet.
+    pub headers: &'a [u8],
+    /// The payload that follows the headers, in order; either slice may be empty.
+    pub payload: [&'a [u8]; 2],
+    /// What is left to the device: completing the checksum, cutting a super-segment.
+    pub offload: TxOffload,
+}
+
+impl<'a> TxPacket<'a> {
+    /// A complete packet in one piece that leaves nothing to the device.
+    pub fn whole(packet: &'a [u8]) -> Self {
+        TxPacket { headers: packet, payload: [&[]; 2], offload: TxOffload::default() }
+    }
+
+    /// The packet's length in bytes, headers included.
+    pub fn len(&self) -> usize {
+        self.headers.len() + self.payload[0].len() + self.payload[1].len()
+    }
+
+    /// Whether there are no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the packet's parts one after the other into `out`, which must hold at least [`TxPacket::len`]
+    /// bytes; returns the number written, or `None` if they do not fit.
+    pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
+        let mut at = 0;
+        for part in [self.headers, self.payload[0], self.payload[1]] {
+            out.get_mut(at..at + part.len())?.copy_from_slice(part);
+            at += part.len();
+        }
+        Some(at)
+    }
+}
+
+/// A received packet: a place in a pooled buffer.
+///
+/// When nobody needs it any more, or once everyone who does holds a clone of the buffer, the buffer goes back
+/// to the device with [`Device::recycle`]. Dropping it instead is safe and costs an allocation later.
+#[derive(Clone, Debug)]
+pub struct RxPacket {
+    /// The buffer that holds the packet.
+    pub buffer: PacketBuf,
+    /// Where in the buffer the IP packet lies.
+    pub range: Range<usize>,
+    /// What has been checked already, and whether this is a super-segment.
+    pub offload: RxOffload,
+}
+
+impl RxPacket {
+    /// The IP packet's bytes; empty if the range does not lie within the buffer.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.bytes().get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same way.
+///
+/// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see [`SendError::of`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The packet is longer than the device carries.
+    #[error("packet of {length} bytes exceeds the device's limit of {limit} bytes")]
+    TooLong {
+        /// The packet's length in bytes.
+        length: usize,
+        /// The MTU, or for a super-segment the longest one the device cuts.
+        limit: usize,
+    },
+    /// The packet asks for segmentation, which this device does not do.
+    #[error("the device does not segment packets")]
+    Segmentation,
+    /// The packet leaves its checksum to a device that does not complete it.
+    #[error("the device does not complete checksums")]
+    Checksum,
+    /// The offload request contradicts the packet it comes with.
+    #[error("the offload request does not fit the packet: {0}")]
+    Offload(transom_wire::Error),
+}
+
+impl SendError {
+    /// The reason behind an error that [`Device::send`] returned, if it was a refusal.
+    pub fn of(error: &io::Error) -> Option<SendError> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<SendError> for io::Error {
+    fn from(error: SendError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
+impl Capabilities {
+    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload request makes sense
+    /// is for [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
+    ///
+    /// # Errors
+    /// The first [`SendError`] that applies.
+    pub fn admit(&self, packet: &TxPacket<'_>) -> Result<(), SendError> {
+        let limit = match packet.offload.segmentation {
+            Some(_) => self.segmentation.ok_or(SendError::Segmentation)?,
+            None => self.mtu,
+        };
+        if matches!(packet.offload.checksum, TxChecksum::Partial { .. }) && !self.tx_checksum {
+            return Err(SendError::Checksum);
+        }
+        let length = packet.len();
+        if length > limit {
+            return Err(SendError::TooLong { length, limit });
+        }
+        Ok(())
+    }
+}
+
+/// Something that carries IP packets, used by one thread at a time and never blocking.
+pub trait Device: Send {
+    /// What this device can do. Fixed for the device's lifetime.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Sends one packet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when the device is full: nothing was sent, and the same packet may be sent
+    /// later. [`io::ErrorKind::InvalidInput`] with a [`SendError`] inside when the packet is refused. Anything
+    /// else is the operating system's answer.
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()>;
+
+    /// Receives one packet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when there is none. Anything else is the operating system's answer.
+    fn recv(&mut self) -> io::Result<RxPacket>;
+
+    /// Receives up to `max` packets, appends them to `out` and returns how many there were.
+    ///
+    /// # Errors
+    /// As [`Device::recv`], but only when nothing was received before the error; so
+    /// [`io::ErrorKind::WouldBlock`] means that there was no packet at all.
+    fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
+        for received in 0..max {
+            match self.recv() {
+                Ok(packet) => out.push(packet),
+                Err(error) if received == 0 => return Err(error),
+                // An error that lasts is met again by the next call; one that does not is none.
+                Err(_) => return Ok(received),
+            }
+        }
+        Ok(max)
+    }
+
+    /// Gives a received packet's buffer, or the caller's share of it, back for reuse.
+    fn recycle(&mut self, buffer: PacketBuf);
+
+    /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be readable without
+    /// reason until the next [`Device::recv`] has found nothing. `None` if there is nothing to wait on.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Passes everything on, the batch as well: the inner device may have a better way than the default.
+macro_rules! forward_device {
+    ($($pointer:ty),*) => {$(
+        impl<D: Device + ?Sized> Device for $pointer {
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
+
+            fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+                (**self).send(packet)
+            }
+
+            fn recv(&mut self) -> io::Result<RxPacket> {
+                (**self).recv()
+            }
+
+            fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
+                (**self).recv_batch(max, out)
+            }
+
+            fn recycle(&mut self, buffer: PacketBuf) {
+                (**self).recycle(buffer);
+            }
+
+            fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+                (**self).poll_fd()
+            }
+        }
+    )*};
+}
+
+forward_device!(&mut D, Box<D>);

@@ -1,0 +1,373 @@
+//! Settings of network interfaces: up, MTU, queue length, addresses, routes, veth pairs.
+//!
+//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened, so it can be
+//! opened in a thread that is inside a namespace and used from any other. Nothing here runs a program.
+
+use std::fmt;
+use std::io;
+use std::net::{AddrParseError, IpAddr};
+use std::num::ParseIntError;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::str::FromStr;
+
+use crate::netlink::{Netlink, Request, find_attribute};
+
+/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632, section 3.1;
+/// RFC 4291, section 2.3). For an interface address the host bits say which host; for a route they are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IpPrefix {
+    address: IpAddr,
+    length: u8,
+}
+
+impl IpPrefix {
+    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than that.
+    pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
+        let bits = match address {
+            IpAddr::V4(_) => 32,
+            IpAddr::V6(_) => 128,
+        };
+        if length > bits { None } else { Some(IpPrefix { address, length }) }
+    }
+
+    /// The address, host bits included.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// The number of leading bits that name the network.
+    pub const fn prefix_len(&self) -> u8 {
+        self.length
+    }
+}
+
+impl fmt::Display for IpPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// Why a text is not an address with a prefix length.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParsePrefixError {
+    /// There is no `/`.
+    #[error("an address needs a prefix length, as in 192.0.2.1/24")]
+    NoLength,
+    /// What stands before the `/` is not an IP address.
+    #[error(transparent)]
+    Address(#[from] AddrParseError),
+    /// What stands behind the `/` is not a number.
+    #[error("the prefix length is not a number: {0}")]
+    Length(#[from] ParseIntError),
+    /// The prefix is longer than the address.
+    #[error("the prefix length {0} is more than the address has bits")]
+    TooLong(u8),
+}
+
+impl FromStr for IpPrefix {
+    type Err = ParsePrefixError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePrefixError> {
+        let (address, length) = text.split_once('/').ok_or(ParsePrefixError::NoLength)?;
+        let length = length.parse()?;
+        IpPrefix::new(address.parse()?, length).ok_or(ParsePrefixError::TooLong(length))
+    }
+}
+
+/// A setting that the kernel refused.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {interface}: {source}")]
+pub struct InterfaceError {
+    action: &'static str,
+    interface: String,
+    source: io::Error,
+}
+
+impl InterfaceError {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+}
+
+impl From<InterfaceError> for io::Error {
+    fn from(error: InterfaceError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+/// What the kernel says of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceState {
+    /// The interface's number in its namespace.
+    pub index: u32,
+    /// The longest IP packet in bytes.
+    pub mtu: u32,
+    /// How many packets its transmit queue holds.
+    pub queue_len: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+}
+
+/// The interfaces of one network namespace.
+#[derive(Debug)]
+pub struct Interfaces {
+    netlink: Netlink,
+}
+
+impl Interfaces {
+    /// The interfaces of the network namespace the calling thread is in.
+    ///
+    /// # Errors
+    /// When the kernel gives no netlink socket.
+    pub fn open() -> io::Result<Self> {
+        Ok(Interfaces { netlink: Netlink::open()? })
+    }
+
+    /// Looks an interface up by its name.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] (or the system's "no such device") when there is none.
+    pub fn state(&mut self, name: &str) -> Result<InterfaceState, InterfaceError> {
+        let attempt = |netlink: &mut Netlink| {
+            let request = link_request(libc::RTM_GETLINK, 0, 0, 0).name(name)?;
+            let answer = netlink.execute(request)?;
+            parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        };
+        attempt(&mut self.netlink).map_err(failed("look up", name))
+    }
+
+    /// Brings an interface up or takes it down.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), InterfaceError> {
+        let flag = libc::IFF_UP as u32;
+        let action = if up { "bring up" } else { "take down" };
+        self.change(action, name, if up { flag } else { 0 }, flag, |request| request)
+    }
+
+    /// Sets an interface's MTU, in bytes of IP packet.
+    ///
+    /// # Errors
+    /// The kernel's refusal; for one, IPv6 needs 1280 bytes.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), InterfaceError> {
+        self.change("set the MTU of", name, 0, 0, |request| {
+            request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes())
+        })
+    }
+
+    /// Sets how many packets an interface's transmit queue holds.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn set_queue_len(&mut self, name: &str, packets: u32) -> Result<(), InterfaceError> {
+        self.change("set the queue length of", name, 0, 0, |request| {
+            request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes())
+        })
+    }
+
+    /// Gives an interface an address and, with it, a route to the address' network.
+    ///
+    /// An IPv6 address is usable at once: duplicate address detection (RFC 4862, section 5.4) is skipped, as
+    /// nobody else configures addresses on an interface of our own making.
+    ///
+    /// # Errors
+    /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
+    pub fn add_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
+        let index = self.state(name)?.index;
+        let bytes = octets(address.address());
+        let mut body = [0; 8]; // struct ifaddrmsg
+        body[0] = family(address.address());
+        body[1] = address.prefix_len();
+        body[2] = libc::IFA_F_NODAD as u8;
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request = Request::new(libc::RTM_NEWADDR, flags, &body)
+            .attribute(libc::IFA_LOCAL, &bytes)
+            .attribute(libc::IFA_ADDRESS, &bytes);
+        self.netlink.execute(request).map_err(failed("add an address to", name))?;
+        Ok(())
+    }
+
+    /// Routes `destination` out of an interface, through `gateway` if there is one.
+    ///
+    /// # Errors
+    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route exists.
+    pub fn add_route(
+        &mut self,
+        name: &str,
+        destination: IpPrefix,
+        gateway: Option<IpAddr>,
+    ) -> Result<(), InterfaceError> {
+        let index = self.state(name)?.index;
+        let mut body = [0; 12]; // struct rtmsg
+        body[0] = family(destination.address());
+        body[1] = destination.prefix_len();
+        body[4] = libc::RT_TABLE_MAIN;
+        body[5] = libc::RTPROT_STATIC;
+        body[6] = match (gateway, destination.address()) {
+            (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
+            _ => libc::RT_SCOPE_UNIVERSE,
+        };
+        body[7] = libc::RTN_UNICAST;
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut request = Request::new(libc::RTM_NEWROUTE, flags, &body)
+            .attribute(libc::RTA_DST, &octets(destination.address()))
+            .attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        if let Some(gateway) = gateway {
+            request = request.attribute(libc::RTA_GATEWAY, &octets(gateway));
+        }
+        self.netlink.execute(request).map_err(failed("add a route through", name))?;
+        Ok(())
+    }
+
+    /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace `peer` refers to.
+    /// Both are down and without addresses.
+    ///
+    /// # Errors
+    /// The kernel's refusal: a name is taken, or it knows no veth.
+    pub fn add_veth(
+        &mut self,
+        name: &str,
+        peer_name: &str,
+        peer: BorrowedFd<'_>,
+    ) -> Result<(), InterfaceError> {
+        let attempt = |netlink: &mut Netlink| {
+            checked_name(peer_name)?;
+            let request =
+                link_request(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0, 0)
+                    .name(name)?;
+            let request = request.nested(libc::IFLA_LINKINFO, &[], |info| {
+                info.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, &[], |data| {
+                    data.nested(VETH_INFO_PEER, &[0; LINK_BODY_LEN], |link| {
+                        link.text(libc::IFLA_IFNAME, peer_name)
+                            .attribute(libc::IFLA_NET_NS_FD, &peer.as_raw_fd().to_ne_bytes())
+                    })
+                })
+            });
+            netlink.execute(request)
+        };
+        attempt(&mut self.netlink).map_err(failed("create the veth pair of", name))?;
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        action: &'static str,
+        name: &str,
+        flags: u32,
+        mask: u32,
+        add: impl FnOnce(Request) -> Request,
+    ) -> Result<(), InterfaceError> {
+        let attempt = |netlink: &mut Netlink| {
+            let request = link_request(libc::RTM_NEWLINK, 0, flags, mask).name(name)?;
+            netlink.execute(add(request))
+        };
+        attempt(&mut self.netlink).map_err(failed(action, name))?;
+        Ok(())
+    }
+}
+
+/// `VETH_INFO_PEER` of `linux/veth.h`.
+const VETH_INFO_PEER: u16 = 1;
+/// Bytes of `struct ifinfomsg`.
+const LINK_BODY_LEN: usize = 16;
+
+/// A request about the interface that an `IFLA_IFNAME` attribute will name.
+fn link_request(kind: u16, request_flags: i32, flags: u32, mask: u32) -> LinkRequest {
+    let mut body = [0; LINK_BODY_LEN];
+    body[8..12].copy_from_slice(&flags.to_ne_bytes());
+    body[12..16].copy_from_slice(&mask.to_ne_bytes());
+    LinkRequest(Request::new(kind, request_flags, &body))
+}
+
+struct LinkRequest(Request);
+
+impl LinkRequest {
+    fn name(self, name: &str) -> io::Result<Request> {
+        Ok(self.0.text(libc::IFLA_IFNAME, checked_name(name)?))
+    }
+}
+
+/// An interface name the kernel can hold: 1 to 15 bytes, no slash, no white space, no zero byte.
+pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
+    let fits = (1..libc::IFNAMSIZ).contains(&name.len());
+    let clean = !name.bytes().any(|b| b == 0 || b == b'/' || b.is_ascii_whitespace());
+    if fits && clean && name != "." && name != ".." {
+        Ok(name)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a valid interface name"))
+    }
+}
+
+fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
+    let number = |bytes: &[u8]| Some(u32::from_ne_bytes(*bytes.first_chunk()?));
+    let attributes = answer.get(LINK_BODY_LEN..)?;
+    Some(InterfaceState {
+        index: number(answer.get(4..)?)?,
+        mtu: number(find_attribute(attributes, libc::IFLA_MTU)?)?,
+        queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
+        up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
+    })
+}
+
+fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> InterfaceError {
+    let interface = name.to_owned();
+    move |source| InterfaceError { action, interface, source }
+}
+
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => libc::AF_INET as u8,
+        IpAddr::V6(_) => libc::AF_INET6 as u8,
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_parsed_and_shown() {
+        let prefix: IpPrefix = "192.0.2.1/24".parse().unwrap();
+        assert_eq!(prefix.address(), IpAddr::from([192, 0, 2, 1]));
+        assert_eq!(prefix.prefix_len(), 24);
+        assert_eq!(prefix.to_string(), "192.0.2.1/24");
+        assert_eq!("2001:db8::1/64".parse::<IpPrefix>().unwrap().to_string(), "2001:db8::1/64");
+    }
+
+    #[test]
+    fn wrong_prefixes_say_why() {
+        let parse = |text: &str| text.parse::<IpPrefix>().unwrap_err();
+        assert_eq!(parse("192.0.2.1"), ParsePrefixError::NoLength);
+        assert_eq!(parse("192.0.2.1/33"), ParsePrefixError::TooLong(33));
+        assert_eq!(parse("2001:db8::1/129"), ParsePrefixError::TooLong(129));
+        assert!(matches!(parse("192.0.2/24"), ParsePrefixError::Address(_)));
+        assert!(matches!(parse("192.0.2.1/x"), ParsePrefixError::Length(_)));
+    }
+
+    #[test]
+    fn names_the_kernel_cannot_hold_are_refused() {
+        assert!(checked_name("transom0").is_ok());
+        assert!(checked_name("fifteen-letters").is_ok());
+        for bad in ["", "sixteen-letters-", "a b", "a/b", "a\0b", ".", ".."] {
+            assert!(checked_name(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_is_found() {
+        let mut interfaces = Interfaces::open().unwrap();
+        assert_eq!(interfaces.state("lo").unwrap().index, 1);
+        let error = interfaces.state("no-such-iface").unwrap_err();
+        assert!(error.to_string().starts_with("cannot look up no-such-iface: "), "{error}");
+    }
+}
