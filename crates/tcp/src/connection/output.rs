@@ -125,9 +125,9 @@ impl Connection {
         if let Some(again) = lost {
             // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight.
             let wanted = again.range.end.since(again.range.start);
-            if again.exempt || cwnd_room >= mss.min(wanted) || self.in_flight() == 0 {
-                let len = cwnd_room.max(mss).min(most);
-                let len = if again.exempt { mss } else { len };
+            let alone = again.exempt || self.in_flight() == 0;
+            if alone || cwnd_room >= mss.min(wanted) {
+                let len = if alone { mss } else { cwnd_room.min(most) };
                 return Some(Plan::Retransmit(again.range, len, again.exempt));
             }
             self.note_hold(now, Hold::CongestionWindow);
