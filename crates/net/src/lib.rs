@@ -1,1 +1,49 @@
-//! Placeholder.
+//! User-level TCP sockets: a stack, a device and a clock, put together and running.
+//!
+//! [`Stack`] is a host inside this process; [`TcpStream`] and [`TcpListener`] behave like their namesakes in [`std::net`].
+//! There is no thread per connection and no thread that every packet must pass: whichever thread waits does the work (see
+//! `runtime.rs`).
+//!
+//! # Example
+//!
+//! Two hosts over an in-memory network:
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use transom_device::memory::{MemoryConfig, pair};
+//! use transom_net::Stack;
+//!
+//! let (left, right) = pair(&MemoryConfig::default())?;
+//! let alice = Stack::builder().address("10.0.0.1".parse().unwrap(), 24).start(left)?;
+//! let bob = Stack::builder().address("10.0.0.2".parse().unwrap(), 24).start(right)?;
+//!
+//! let listener = bob.listen("10.0.0.2:7")?;
+//! let server = std::thread::spawn(move || {
+//!     let (mut stream, _) = listener.accept()?;
+//!     std::io::copy(&mut stream.try_clone()?, &mut stream)
+//! });
+//!
+//! let mut stream = alice.connect("10.0.0.2:7")?;
+//! stream.write_all(b"hello")?;
+//! stream.shutdown(std::net::Shutdown::Write)?;
+//! let mut echo = String::new();
+//! stream.read_to_string(&mut echo)?;
+//! assert_eq!(echo, "hello");
+//! assert_eq!(server.join().unwrap()?, 5);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod clock;
+mod error;
+mod listener;
+mod readiness;
+mod runtime;
+mod stack;
+mod stream;
+
+pub use listener::{Incoming, TcpListener};
+pub use stack::{Limits, Stack, StackBuilder};
+pub use stream::TcpStream;
+pub use transom_tcp::connection::Info;
+pub use transom_tcp::profile::{KeepAlive, Profile};

@@ -1,0 +1,220 @@
+//! The running host and how it is built.
+
+use crate::clock::Clock;
+use crate::listener::TcpListener;
+use crate::runtime::Runtime;
+use crate::stream::TcpStream;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use transom_device::Device;
+use transom_stack::config::{Offload, StackConfig, StackCounters};
+use transom_stack::stack::Stack as Host;
+use transom_tcp::profile::Profile;
+use transom_tcp::time::Duration;
+
+/// How long dropping the last handle waits for written data to be acknowledged.
+const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A user-level TCP host that runs in this process.
+///
+/// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
+/// waits up to two seconds for data that was written and not yet acknowledged, and stops.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all handles share; its end is the host's end.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) runtime: Arc<Runtime>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drain(&self.runtime, DRAIN_ON_DROP);
+        self.runtime.stop();
+    }
+}
+
+/// Waits until no connection is left, TIME-WAIT aside, or until `timeout`. Returns whether none is.
+fn drain(runtime: &Runtime, timeout: std::time::Duration) -> bool {
+    let deadline = std::time::Instant::now() + timeout;
+    loop {
+        let done = runtime
+            .with(|inner, _| inner.host.connection_count() == 0 || inner.failure().is_some());
+        if done || std::time::Instant::now() >= deadline {
+            return done;
+        }
+        // The background thread does the work; this one only looks.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Builds a [`Stack`].
+#[derive(Clone, Debug)]
+pub struct StackBuilder {
+    addresses: Vec<(IpAddr, u8)>,
+    profile: Profile,
+    secret: Option<[u8; 16]>,
+    busy_poll: Duration,
+    limits: Limits,
+}
+
+/// Bounds on what a host keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all.
+    pub connections: usize,
+    /// Half-open connections; beyond that SYN cookies are used.
+    pub half_open: usize,
+    /// Connections in TIME-WAIT.
+    pub time_wait: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { connections: 1 << 20, half_open: 1024, time_wait: 65_536 }
+    }
+}
+
+impl Stack {
+    /// Starts building a host.
+    pub fn builder() -> StackBuilder {
+        StackBuilder {
+            addresses: Vec::new(),
+            profile: Profile::default(),
+            secret: None,
+            busy_poll: Duration::ZERO,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Connects to the first of `addr`'s addresses that answers, as [`std::net::TcpStream::connect`] does.
+    ///
+    /// # Errors
+    /// Those of the last address tried; [`io::ErrorKind::InvalidInput`] if there is none.
+    pub fn connect(&self, addr: impl ToSocketAddrs) -> io::Result<TcpStream> {
+        TcpStream::connect(self, addr)
+    }
+
+    /// Listens at the first of `addr`'s addresses that can be listened at.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`].
+    pub fn listen(&self, addr: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        TcpListener::bind(self, addr)
+    }
+
+    /// What the host has counted.
+    pub fn counters(&self) -> StackCounters {
+        self.shared.runtime.lock().host.counters()
+    }
+
+    /// Packets that the device refused.
+    pub fn dropped_by_device(&self) -> u64 {
+        self.shared.runtime.dropped()
+    }
+
+    /// Connections that exist, TIME-WAIT and half-open ones not included.
+    pub fn connection_count(&self) -> usize {
+        self.shared.runtime.lock().host.connection_count()
+    }
+
+    /// Waits until every connection has ended in order, or until `timeout`. Returns whether they have.
+    pub fn drain(&self, timeout: std::time::Duration) -> bool {
+        drain(&self.shared.runtime, timeout)
+    }
+}
+
+impl StackBuilder {
+    /// Adds an address of the host with its prefix length.
+    pub fn address(mut self, address: IpAddr, prefix: u8) -> Self {
+        self.addresses.push((address, prefix));
+        self
+    }
+
+    /// The profile of connections that do not name their own.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the secret from which sequence numbers, ports and hash keys are derived. By default it is random.
+    pub fn secret(mut self, secret: [u8; 16]) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// A thread that waits looks at the device without sleeping for so long before it sleeps. It trades CPU time for
+    /// latency.
+    pub fn busy_poll(mut self, span: std::time::Duration) -> Self {
+        self.busy_poll = span.into();
+        self
+    }
+
+    /// Bounds on what the host keeps.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Starts the host on `device`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] with the reason if the configuration does not make sense, and the operating system's
+    /// errors for descriptors, threads and randomness.
+    pub fn start(self, device: impl Device + 'static) -> io::Result<Stack> {
+        let capabilities = device.capabilities();
+        let secret = match self.secret {
+            Some(secret) => secret,
+            None => random_secret()?,
+        };
+        let config = StackConfig {
+            mtu: u32::try_from(capabilities.mtu).unwrap_or(65_535).min(65_535),
+            offload: Offload {
+                tx_checksum: capabilities.tx_checksum,
+                segmentation: capabilities.segmentation,
+            },
+            profile: Arc::new(self.profile),
+            secret,
+            max_connections: self.limits.connections,
+            max_half_open: self.limits.half_open,
+            max_time_wait: self.limits.time_wait,
+            ..StackConfig::new(self.addresses)
+        };
+        let clock = Clock::start();
+        let host = Host::new(config, clock.now())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let runtime = Runtime::start(host, Box::new(device), clock, self.busy_poll)?;
+        Ok(Stack { shared: Arc::new(Shared { runtime }) })
+    }
+}
+
+fn random_secret() -> io::Result<[u8; 16]> {
+    let mut secret = [0; 16];
+    let mut filled = 0;
+    while filled < secret.len() {
+        filled +=
+            rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(secret)
+}
+
+/// Tries each address in turn and returns the first success or the last failure.
+pub(crate) fn each_address<T>(
+    addr: impl ToSocketAddrs,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last = None;
+    for addr in addr.to_socket_addrs()? {
+        match attempt(addr) {
+            Ok(value) => return Ok(value),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "could not resolve to any addresses")
+    }))
+}
