@@ -86,6 +86,48 @@ impl RxPacket {
     }
 }
 
+/// The longest head of a packet received in two parts, in bytes.
+pub const MAX_HEAD: usize = 120;
+
+/// The first bytes of a packet received in two parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    bytes: [u8; MAX_HEAD],
+    len: usize,
+}
+
+impl Head {
+    /// A head of `bytes`, of which there may be at most [`MAX_HEAD`]; more are cut off.
+    pub fn new(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(MAX_HEAD);
+        let mut head = Head { bytes: [0; MAX_HEAD], len };
+        head.bytes[..len].copy_from_slice(&bytes[..len]);
+        head
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// What [`Device::recv_scattered`] received.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// A packet in one piece.
+    Whole(RxPacket),
+    /// A packet in two parts.
+    Split {
+        /// Its first bytes.
+        head: Head,
+        /// How many of the bytes of `body` follow.
+        body_len: usize,
+        /// As in [`RxPacket::offload`], but taken on trust: it holds if the packet's headers are what the caller
+        /// expected.
+        offload: RxOffload,
+    },
+}
+
 /// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same way.
 ///
 /// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see [`SendError::of`].
@@ -182,6 +224,27 @@ pub trait Device: Send {
         Ok(max)
     }
 
+    /// Receives one packet in two parts: its first `head_len` bytes (at most [`MAX_HEAD`]) by themselves, and the rest in `body`.
+    /// Never blocks.
+    ///
+    /// This is for a caller that expects a packet with so long a header and wants the payload where it is to be
+    /// used. A device that cannot scatter gives a whole packet, as [`Device::recv`] does; so does one that finds
+    /// that the packet does not fit, or is shorter than its head.
+    ///
+    /// # Errors
+    /// As [`Device::recv`], and [`io::ErrorKind::Interrupted`] after a packet that made no sense: there may be more.
+    fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+        let _ = (head_len, body);
+        self.recv().map(Received::Whole)
+    }
+
+    /// Puts the packet received last, in two parts, together after all. `None`: it makes no sense, and is dropped.
+    fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+        let bytes = [head.bytes(), body].concat();
+        let offload = RxOffload::default();
+        Some(RxPacket { range: 0..bytes.len(), buffer: PacketBuf::copy_of(&bytes), offload })
+    }
+
     /// Gives a received packet's buffer, or the caller's share of it, back for reuse.
     fn recycle(&mut self, buffer: PacketBuf);
 
@@ -208,6 +271,14 @@ macro_rules! forward_device {
 
             fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
                 (**self).recv_batch(max, out)
+            }
+
+            fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+                (**self).recv_scattered(head_len, body)
+            }
+
+            fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+                (**self).gather(head, body)
             }
 
             fn recycle(&mut self, buffer: PacketBuf) {

@@ -41,4 +41,4 @@ pub mod namespace;
 mod netlink;
 pub mod tun;
 
-pub use device::{Capabilities, Device, RxPacket, SendError, TxPacket};
+pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

@@ -30,7 +30,7 @@
 //! ```
 
 use std::ffi::{c_int, c_uint};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -38,6 +38,7 @@ use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
+use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
@@ -226,6 +227,7 @@ impl TunBuilder {
             header_len,
             pool,
             spare: None,
+            last_header: VirtioNetHdr::default(),
             discarded: 0,
         })
     }
@@ -295,6 +297,8 @@ pub struct Tun {
     pool: BufferPool,
     /// A buffer that a fruitless read has left.
     spare: Option<PacketBuf>,
+    /// The virtio-net header of the packet received last in two parts.
+    last_header: VirtioNetHdr,
     discarded: u64,
 }
 
@@ -396,6 +400,72 @@ impl Device for Tun {
                     self.discarded += 1;
                     self.spare = Some(buffer);
                 }
+            }
+        }
+    }
+
+    fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+        let longest = self.capabilities.segmentation.unwrap_or(self.capabilities.mtu);
+        if head_len > MAX_HEAD || head_len + body.len() < longest {
+            return self.recv().map(Received::Whole);
+        }
+        let mut head = [0; VirtioNetHdr::LEN + MAX_HEAD];
+        let front = self.header_len + head_len;
+        // One byte more than fits tells a packet that is too long from one that just fits.
+        let mut beyond = [0];
+        let length = loop {
+            let mut parts = [
+                IoSliceMut::new(&mut head[..front]),
+                IoSliceMut::new(body),
+                IoSliceMut::new(&mut beyond),
+            ];
+            match rustix::io::readv(&self.descriptor, &mut parts) {
+                Ok(length) => break length,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        };
+        let body_len = length.saturating_sub(front);
+        let head_bytes = &head[self.header_len.min(length)..front.min(length)];
+        if body_len > body.len() || head_bytes.is_empty() {
+            self.discarded += 1;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let header = match self.header_len {
+            0 => VirtioNetHdr::default(),
+            _ => VirtioNetHdr::decode(&head).unwrap_or_default(),
+        };
+        self.last_header = header;
+        let head = Head::new(head_bytes);
+        match header.claimed_offload(u16::try_from(head_len).unwrap_or(u16::MAX)) {
+            Ok(offload) if body_len > 0 => Ok(Received::Split { head, body_len, offload }),
+            _ => match self.gather(&head, body.get(..body_len).unwrap_or_default()) {
+                Some(packet) => Ok(Received::Whole(packet)),
+                None => Err(io::ErrorKind::Interrupted.into()),
+            },
+        }
+    }
+
+    fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+        let head = head.bytes();
+        let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+        let length = head.len() + body.len();
+        if buffer.capacity() < length || buffer.get_mut().is_none() {
+            buffer = PacketBuf::with_capacity(length);
+        }
+        let bytes = buffer.get_mut()?;
+        bytes[..head.len()].copy_from_slice(head);
+        bytes[head.len()..length].copy_from_slice(body);
+        let offload = match self.header_len {
+            0 => Ok(RxOffload::default()),
+            _ => self.last_header.rx_offload(&bytes[..length]),
+        };
+        match offload {
+            Ok(offload) => Some(RxPacket { buffer, range: 0..length, offload }),
+            Err(_) => {
+                self.discarded += 1;
+                self.spare = Some(buffer);
+                None
             }
         }
     }

@@ -9,6 +9,7 @@
 //! costs one visit per round trip instead of one per acknowledgement.
 
 mod opens;
+mod predict;
 mod receive;
 mod sockets;
 mod timers;

@@ -7,6 +7,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::ops::Range;
 
 /// A reference-counted packet buffer: written while it has one owner, read-only once shared.
@@ -59,11 +60,18 @@ impl BufferPool {
 
     /// A buffer nobody else holds. Give it back with [`BufferPool::put`] after sharing clones of it.
     pub fn take(&mut self) -> PacketBuf {
-        // Buffers come back in roughly the order in which they were given out, so the oldest is looked at
-        // first; a few attempts bound the work when one reader holds on to its buffer for long.
-        let attempts = self.buffers.len().min(4);
-        for _ in 0..attempts {
-            let index = self.next % self.buffers.len();
+        // The buffer that came back last is the one most likely still in the processor's cache, unless its reader
+        // has not finished; a few attempts from there, and a few among the older ones, bound the work.
+        const RECENT: usize = 24;
+        const OLDER: usize = 4;
+        let len = self.buffers.len();
+        for index in (len.saturating_sub(RECENT)..len).rev() {
+            if self.buffers[index].get_mut().is_some() {
+                return self.buffers.swap_remove(index);
+            }
+        }
+        for _ in 0..OLDER.min(len) {
+            let index = self.next % len;
             if self.buffers[index].get_mut().is_some() {
                 return self.buffers.swap_remove(index);
             }
@@ -85,22 +93,23 @@ impl BufferPool {
 pub struct Payload<'a> {
     bytes: &'a [u8],
     owner: Option<(&'a PacketBuf, usize)>,
+    in_place: Option<&'a Cell<usize>>,
 }
 
 impl<'a> Payload<'a> {
     /// No payload.
-    pub const EMPTY: Payload<'static> = Payload { bytes: &[], owner: None };
+    pub const EMPTY: Payload<'static> = Payload { bytes: &[], owner: None, in_place: None };
 
     /// A payload that must be copied if it is to be kept.
     pub const fn borrowed(bytes: &'a [u8]) -> Self {
-        Payload { bytes, owner: None }
+        Payload { bytes, owner: None, in_place: None }
     }
 
     /// The payload at `range` of a shared buffer. A range outside the buffer gives an empty payload.
     pub fn shared(buffer: &'a PacketBuf, range: Range<usize>) -> Self {
         match buffer.bytes().get(range.clone()) {
-            Some(bytes) => Payload { bytes, owner: Some((buffer, range.start)) },
-            None => Payload { bytes: &[], owner: None },
+            Some(bytes) => Payload { bytes, owner: Some((buffer, range.start)), in_place: None },
+            None => Payload { bytes: &[], owner: None, in_place: None },
         }
     }
 
@@ -126,6 +135,26 @@ impl<'a> Payload<'a> {
         Payload {
             bytes: &self.bytes[start..end],
             owner: self.owner.map(|(buffer, offset)| (buffer, offset + start)),
+            // What does not begin where the reader's memory begins is not where the reader expects it.
+            in_place: self.in_place.filter(|_| start == 0),
+        }
+    }
+
+    /// A payload that lies already in the memory of the application, which is waiting for the next data of exactly this
+    /// connection. If it is that data, the receive queue takes nothing and says in `claimed` how many bytes the
+    /// application may keep; otherwise it copies what it needs.
+    pub const fn in_place(bytes: &'a [u8], claimed: &'a Cell<usize>) -> Self {
+        Payload { bytes, owner: None, in_place: Some(claimed) }
+    }
+
+    /// Leaves the payload where it is, if it lies in the application's memory; see [`Payload::in_place`].
+    pub fn claim_in_place(&self) -> bool {
+        match self.in_place {
+            Some(claimed) => {
+                claimed.set(self.bytes.len());
+                true
+            }
+            None => false,
         }
     }
 

@@ -127,6 +127,17 @@ impl Connection {
         read
     }
 
+    /// The application keeps `bytes` that arrived in its own memory; see
+    /// [`Payload::in_place`](crate::packet::Payload::in_place).
+    pub fn consumed_in_place(&mut self, now: Instant, bytes: usize) {
+        self.after_read(now, bytes);
+    }
+
+    /// How many bytes of TCP header a data segment from the peer is expected to have.
+    pub fn expected_header_len(&self) -> usize {
+        20 + self.agreed.data_option_len() as usize
+    }
+
     fn after_read(&mut self, now: Instant, read: usize) {
         if read == 0 {
             return;

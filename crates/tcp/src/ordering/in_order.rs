@@ -220,6 +220,10 @@ impl Ordering for InOrder {
             // The common case: the next data, overlapping nothing.
             accepted.new_bytes = payload.len() as u64;
             accepted.in_order = !had_gap && accepted.duplicate.is_none();
+            if accepted.in_order && self.ready_bytes == 0 && payload.claim_in_place() {
+                self.next = end;
+                return accepted;
+            }
             self.append(&payload);
             if had_gap {
                 self.join();

@@ -86,6 +86,24 @@ fn well_filled_buffers_are_kept_and_not_copied() {
     assert_eq!(buffer.front().as_ptr(), packet.bytes()[40..].as_ptr());
 }
 
+#[test]
+fn data_that_lies_where_the_reader_wants_it_is_not_taken() {
+    let claimed = core::cell::Cell::new(0);
+    let mut buffer = InOrder::new(p(0));
+    let accepted = buffer.accept(p(0), Payload::in_place(&[1; 10], &claimed), 1000);
+    assert_eq!((accepted.new_bytes, claimed.take()), (10, 10));
+    assert_eq!((buffer.next(), buffer.readable(), buffer.read_pos()), (p(10), 0, p(10)));
+    // Not the next data, a part of which was there before, or while something waits to be read: copied.
+    buffer.accept(p(20), Payload::in_place(&[3; 10], &claimed), 1000);
+    buffer.accept(p(5), Payload::in_place(&[2; 15], &claimed), 1000);
+    assert_eq!(claimed.take(), 0);
+    buffer.accept(p(30), Payload::in_place(&[4; 10], &claimed), 1000);
+    assert_eq!(claimed.take(), 0);
+    let mut out = [0; 40];
+    assert_eq!(buffer.read(&mut out), 30);
+    assert_eq!(out[..30], [[2; 10], [3; 10], [4; 10]].concat());
+}
+
 proptest! {
     #[test]
     fn any_arrival_order_gives_the_stream(
