@@ -9,6 +9,8 @@ use std::net::{AddrParseError, IpAddr};
 use std::num::ParseIntError;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::netlink::{Netlink, Request, find_attribute};
 
@@ -169,8 +171,9 @@ impl Interfaces {
 
     /// Gives an interface an address and, with it, a route to the address' network.
     ///
-    /// An IPv6 address is usable at once: duplicate address detection (RFC 4862, section 5.4) is skipped, as
-    /// nobody else configures addresses on an interface of our own making.
+    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as nobody else configures addresses on an
+    /// interface of our own making. So packets may be sent from the address at once; for those to it, see
+    /// [`Interfaces::wait_until_local`].
     ///
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
@@ -190,6 +193,40 @@ impl Interfaces {
         Ok(())
     }
 
+    /// Waits until packets to `address` are taken in as the namespace's own, and says whether that came to be within
+    /// `patience`.
+    ///
+    /// The kernel puts an IPv6 address in its routing table later than it says it has added it, on a thread of its own,
+    /// and only when the interface is up. A packet that comes in between is lost.
+    ///
+    /// # Errors
+    /// What the kernel answers when asked for a route, unless it is that there is none.
+    pub fn wait_until_local(
+        &mut self,
+        address: IpAddr,
+        patience: Duration,
+    ) -> Result<bool, InterfaceError> {
+        let start = Instant::now();
+        loop {
+            let bytes = octets(address);
+            let mut body = [0; ROUTE_BODY_LEN];
+            body[0] = family(address);
+            body[1] = (bytes.len() * 8) as u8;
+            let request =
+                Request::new(libc::RTM_GETROUTE, 0, &body).attribute(libc::RTA_DST, &bytes);
+            match self.netlink.execute(request) {
+                Ok(answer) if answer.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if is_no_route(&error) => {}
+                Err(error) => return Err(failed("find the way to", &address.to_string())(error)),
+            }
+            if start.elapsed() >= patience {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Routes `destination` out of an interface, through `gateway` if there is one.
     ///
     /// # Errors
@@ -201,7 +238,7 @@ impl Interfaces {
         gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
         let index = self.state(name)?.index;
-        let mut body = [0; 12]; // struct rtmsg
+        let mut body = [0; ROUTE_BODY_LEN];
         body[0] = family(destination.address());
         body[1] = destination.prefix_len();
         body[4] = libc::RT_TABLE_MAIN;
@@ -210,7 +247,7 @@ impl Interfaces {
             (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
             _ => libc::RT_SCOPE_UNIVERSE,
         };
-        body[7] = libc::RTN_UNICAST;
+        body[ROUTE_TYPE] = libc::RTN_UNICAST;
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let mut request = Request::new(libc::RTM_NEWROUTE, flags, &body)
             .attribute(libc::RTA_DST, &octets(destination.address()))
@@ -274,6 +311,10 @@ const VETH_INFO_PEER: u16 = 1;
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY_LEN: usize = 16;
 
+/// Bytes of `struct rtmsg`, and where in it the type stands.
+const ROUTE_BODY_LEN: usize = 12;
+const ROUTE_TYPE: usize = 7;
+
 /// A request about the interface that an `IFLA_IFNAME` attribute will name.
 fn link_request(kind: u16, request_flags: i32, flags: u32, mask: u32) -> LinkRequest {
     let mut body = [0; LINK_BODY_LEN];
@@ -310,6 +351,10 @@ fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
         queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
         up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
     })
+}
+
+fn is_no_route(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable)
 }
 
 fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> InterfaceError {

@@ -32,6 +32,7 @@
 use std::ffi::{c_int, c_uint};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -49,6 +50,10 @@ const LONGEST_PACKET: usize = 65_535;
 /// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out (RFC 8200,
 /// section 3).
 const IPV6_HEADER_LEN: usize = 40;
+
+/// How long the kernel may take to put a new address in its routing table. Milliseconds are usual; when it takes
+/// longer than this, the worst is that the first packets to the address are lost.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How much work is shared between the kernel and us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -202,6 +207,9 @@ impl TunBuilder {
             interfaces.set_up(&name, true)?;
             for address in &self.addresses {
                 interfaces.add_address(&name, *address)?;
+            }
+            for address in &self.addresses {
+                interfaces.wait_until_local(address.address(), ADDRESS_PATIENCE)?;
             }
         }
         let state = interfaces.state(&name)?;
