@@ -13,8 +13,9 @@
 //! |                     options (0–40 bytes)                      |
 //! ```
 //!
-//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from. Neither gives
-//! options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who cares (a source route, say).
+//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from.
+//! Neither gives options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who
+//! cares (a source route, say).
 
 #[cfg(test)]
 mod tests;
@@ -49,8 +50,9 @@ impl<'a> Ipv4Packet<'a> {
     /// The header checksum is not verified.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`, [`Error::BadVersion`],
-    /// [`Error::BadHeaderLength`] for an IHL below five words, [`Error::BadLength`] for a total length below the header's.
+    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`,
+    /// [`Error::BadVersion`], [`Error::BadHeaderLength`] for an IHL below five words,
+    /// [`Error::BadLength`] for a total length below the header's.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let packet = Self::parse_header(bytes)?;
@@ -161,7 +163,8 @@ impl<'a> Ipv4Packet<'a> {
         self.options
     }
 
-    /// The options in the order received, up to the end of the list or the first one of illegal length.
+    /// The options in the order received, up to the end of the list or the first one of illegal
+    /// length.
     #[inline]
     pub fn options(&self) -> Ipv4OptionIter<'a> {
         Ipv4OptionIter { rest: self.options }
@@ -173,7 +176,8 @@ impl<'a> Ipv4Packet<'a> {
         u16::from_be_bytes([self.fixed[10], self.fixed[11]])
     }
 
-    /// Whether the header checksum is right. A host must silently discard the packet if not (RFC 1122 3.2.1.2).
+    /// Whether the header checksum is right. A host must silently discard the packet if not (RFC
+    /// 1122 3.2.1.2).
     #[inline]
     pub fn checksum_ok(&self) -> bool {
         (Sum::of(self.fixed) + Sum::of(self.options)).is_valid()
@@ -202,7 +206,8 @@ impl<'a> Ipv4Packet<'a> {
     }
 }
 
-/// An IPv4 header as a value: every field except those that follow from the rest (lengths and checksum).
+/// An IPv4 header as a value: every field except those that follow from the rest (lengths and
+/// checksum).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header {
     /// Source address.
@@ -228,7 +233,8 @@ pub struct Ipv4Header {
 }
 
 impl Ipv4Header {
-    /// A header for a packet that is not to be fragmented, with a time to live of 64 and no options.
+    /// A header for a packet that is not to be fragmented, with a time to live of 64 and no
+    /// options.
     pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol) -> Self {
         Ipv4Header {
             src,
@@ -250,11 +256,12 @@ impl Ipv4Header {
         MIN_HEADER_LEN + self.options.as_slice().len()
     }
 
-    /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and returns its length.
+    /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and
+    /// returns its length.
     ///
     /// # Errors
-    /// [`Error::TooLong`] if the packet exceeds 65,535 bytes, [`Error::BadLength`] for a fragment offset that
-    /// is no multiple of eight, [`Error::BufferTooSmall`].
+    /// [`Error::TooLong`] if the packet exceeds 65,535 bytes, [`Error::BadLength`] for a fragment
+    /// offset that is no multiple of eight, [`Error::BufferTooSmall`].
     #[inline]
     pub fn emit(&self, payload_len: usize, out: &mut [u8]) -> Result<usize, Error> {
         let options = self.options.as_slice();

@@ -17,9 +17,10 @@
 //! |                 options (0–40 bytes), payload                 |
 //! ```
 //!
-//! [`TcpPacket::parse`] runs for every received packet: it checks the two lengths, decodes the fixed part
-//! and walks the options once, with a short cut for the layout nearly all segments have. The checksum is
-//! not looked at here, since a device may have done so already; see [`crate::checksum`].
+//! [`TcpPacket::parse`] runs for every received packet: it checks the two lengths, decodes the
+//! fixed part and walks the options once, with a short cut for the layout nearly all segments have.
+//! The checksum is not looked at here, since a device may have done so already; see
+//! [`crate::checksum`].
 
 mod options;
 #[cfg(test)]
@@ -69,7 +70,8 @@ bitflags::bitflags! {
     }
 }
 
-/// A TCP header as a value: every field except the data offset and the checksum, which follow from the rest.
+/// A TCP header as a value: every field except the data offset and the checksum, which follow from
+/// the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Source port.
@@ -91,15 +93,15 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four. Above
-    /// [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
+    /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four.
+    /// Above [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
     #[inline]
     pub fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.encoded_len()
     }
 
-    /// How many octets of sequence space a segment with this header and `payload_len` bytes of payload
-    /// takes: SYN and FIN count for one each (SEG.LEN, RFC 9293 3.4).
+    /// How many octets of sequence space a segment with this header and `payload_len` bytes of
+    /// payload takes: SYN and FIN count for one each (SEG.LEN, RFC 9293 3.4).
     #[inline]
     pub fn segment_len(&self, payload_len: u32) -> u32 {
         payload_len
@@ -113,8 +115,8 @@ impl TcpHeader {
     /// widespread stacks use; see [`Options::emit`].
     ///
     /// # Errors
-    /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is shorter
-    /// than [`header_len`](Self::header_len).
+    /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is
+    /// shorter than [`header_len`](Self::header_len).
     #[inline]
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
         let (fixed, rest) =
@@ -124,8 +126,9 @@ impl TcpHeader {
         Ok(MIN_HEADER_LEN + options_len)
     }
 
-    /// Writes the header like [`emit`](Self::emit), but with `options` in place of [`self.options`](Self::options):
-    /// in the order given, unknown ones included, and padded with zeros to a multiple of four bytes.
+    /// Writes the header like [`emit`](Self::emit), but with `options` in place of
+    /// [`self.options`](Self::options): in the order given, unknown ones included, and padded
+    /// with zeros to a multiple of four bytes.
     ///
     /// # Errors
     /// Those of [`emit_options`].
@@ -187,8 +190,8 @@ impl<'a> TcpPacket<'a> {
     /// The checksum is not verified.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if `bytes` is shorter than the header, [`Error::BadHeaderLength`] for a data
-    /// offset below five words, [`Error::BadOption`] for an option of illegal length.
+    /// [`Error::Truncated`] if `bytes` is shorter than the header, [`Error::BadHeaderLength`] for a
+    /// data offset below five words, [`Error::BadOption`] for an option of illegal length.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<MIN_HEADER_LEN>().ok_or(Error::Truncated)?;
@@ -253,7 +256,8 @@ impl<'a> TcpPacket<'a> {
     }
 }
 
-/// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC 5927 4.1).
+/// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC
+/// 5927 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedTcp {
     /// Source port of the segment the error is about.

@@ -1,10 +1,10 @@
 //! The virtio network header: offload states as a TUN device or a hypervisor understands them.
 //!
-//! It precedes each packet (virtio 1.2, 5.1.6; Linux `IFF_VNET_HDR`, in its ten-byte form without a buffer
-//! count). All fields are little-endian. Both sides must distrust it: what a header claims is checked against the
-//! packet it came with before anything relies on it. `hdr_len` in particular is only a hint (virtio 1.2,
-//! 5.1.6.4.2) – a kernel states how much of the packet lies in its first buffer – so the length of the headers
-//! is read from the headers.
+//! It precedes each packet (virtio 1.2, 5.1.6; Linux `IFF_VNET_HDR`, in its ten-byte form without a
+//! buffer count). All fields are little-endian. Both sides must distrust it: what a header claims
+//! is checked against the packet it came with before anything relies on it. `hdr_len` in particular
+//! is only a hint (virtio 1.2, 5.1.6.4.2) – a kernel states how much of the packet lies in its
+//! first buffer – so the length of the headers is read from the headers.
 
 use super::{RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload};
 use crate::tcp::{self, Flags, TcpPacket};
@@ -73,13 +73,16 @@ impl VirtioNetHdr {
         })
     }
 
-    /// The header for a packet to be sent, which begins with `headers` and is `packet_len` bytes long.
+    /// The header for a packet to be sent, which begins with `headers` and is `packet_len` bytes
+    /// long.
     ///
-    /// `headers` must reach to the end of the TCP header for a super-segment; of others nothing is read.
+    /// `headers` must reach to the end of the TCP header for a super-segment; of others nothing is
+    /// read.
     ///
     /// # Errors
-    /// [`Error::BadOffload`] if the request is impossible for the packet: the checksum field or the headers outside
-    /// it, segments of no payload, a super-segment whose checksum is complete (it could not be right for the parts).
+    /// [`Error::BadOffload`] if the request is impossible for the packet: the checksum field or the
+    /// headers outside it, segments of no payload, a super-segment whose checksum is complete
+    /// (it could not be right for the parts).
     #[inline]
     pub fn for_packet(
         offload: &TxOffload,
@@ -120,12 +123,12 @@ impl VirtioNetHdr {
 
     /// What the header says of a received packet, once it has been checked against it.
     ///
-    /// A partial checksum counts as valid: such a packet has not left the machine. A super-segment that is no
-    /// longer than one segment is reported as an ordinary packet.
+    /// A partial checksum counts as valid: such a packet has not left the machine. A super-segment
+    /// that is no longer than one segment is reported as an ordinary packet.
     ///
     /// # Errors
-    /// [`Error::BadOffload`] if the checksum's place is outside the packet, or the packet is not what its kind of
-    /// super-segment says, or the kind is not supported.
+    /// [`Error::BadOffload`] if the checksum's place is outside the packet, or the packet is not
+    /// what its kind of super-segment says, or the kind is not supported.
     #[inline]
     pub fn rx_offload(&self, packet: &[u8]) -> Result<RxOffload, Error> {
         let checksum = if self.flags & Self::NEEDS_CSUM != 0 {

@@ -175,7 +175,8 @@ fn the_usual_timestamps_layout_and_any_other_read_alike() {
 
 #[test]
 fn sack_blocks_are_read_and_written() {
-    // RFC 2018 4, case 2: the first of eight segments is lost, the last ack says 5000 and 5500–9000.
+    // RFC 2018 4, case 2: the first of eight segments is lost, the last ack says 5000 and
+    // 5500–9000.
     let bytes = [1, 1, 5, 10, 0, 0, 0x15, 0x7c, 0, 0, 0x23, 0x28];
     let options = Options::parse(&bytes).unwrap();
     let block = SackBlock { left: Seq::new(5500), right: Seq::new(9000) };
