@@ -39,17 +39,19 @@ impl Sum {
         for word in words {
             total += u128::from(u64::from_ne_bytes(*word));
         }
-        let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(last) {
-            *to = *from;
-        }
-        fold(total + u128::from(u64::from_ne_bytes(word)))
+        fold(total + u128::from(tail_word(last)))
     }
 
     /// The sum of a single word, such as a field's value.
     #[inline]
     pub const fn of_word(word: u16) -> Sum {
         Sum(word)
+    }
+
+    /// The sum of a few words.
+    #[inline]
+    pub(crate) fn of_words<const N: usize>(words: [u16; N]) -> Sum {
+        words.into_iter().fold(Sum::ZERO, |sum, word| sum + Sum(word))
     }
 
     /// The folded sum. In a checksum field that the device is to complete this is what the
@@ -119,6 +121,20 @@ fn add_lanes(lanes: &mut [u128; 4], chunk: &[u8; 32]) {
     }
 }
 
+/// Up to seven bytes as a native-endian word, with zeros behind them.
+///
+/// Read in pieces: copying bytes to a buffer and loading it as a word would wait for the copies.
+#[inline(always)]
+fn tail_word(bytes: &[u8]) -> u64 {
+    let (fours, rest) = bytes.as_chunks::<4>();
+    let (twos, one) = rest.as_chunks::<2>();
+    // Even offsets all, so that where in the word a piece stands does not matter to the sum.
+    let four = fours.first().map_or(0, |four| u32::from_ne_bytes(*four));
+    let two = twos.first().map_or(0, |two| u16::from_ne_bytes(*two));
+    let one = one.first().map_or(0, |&one| u16::from_ne_bytes([one, 0]));
+    u64::from(four) + u64::from(two) + u64::from(one)
+}
+
 /// Folds a sum of native-endian words to 16 bits and puts it into big-endian order.
 #[inline]
 fn fold(sum: u128) -> Sum {
@@ -146,7 +162,7 @@ pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
     let mut sum = Sum::ZERO;
     for (to, from) in dst.chunks_mut(BLOCK).zip(src.chunks(BLOCK)) {
         to.copy_from_slice(from);
-        sum += Sum::of(to);
+        sum += Sum::of(from);
     }
     Ok(sum)
 }
@@ -157,14 +173,11 @@ pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
 /// the same, only their widths differ, and that does not show in the sum.
 #[inline]
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: Protocol, len: u32) -> Sum {
-    let [l0, l1, l2, l3] = len.to_be_bytes();
-    address(src)
-        + address(dst)
-        + Sum(u16::from(protocol.0))
-        + Sum(u16::from_be_bytes([l0, l1]))
-        + Sum(u16::from_be_bytes([l2, l3]))
+    let words = [protocol.0.into(), (len >> 16) as u16, len as u16];
+    address(src) + address(dst) + Sum::of_words(words)
 }
 
+/// The sum of an address.
 #[inline]
 fn address(address: IpAddr) -> Sum {
     match address {

@@ -21,7 +21,7 @@
 mod tests;
 
 use crate::Error;
-use crate::checksum::{self, Sum};
+use crate::checksum::Sum;
 use crate::ip::{Ecn, Fragment, Protocol, QuotedPacket};
 
 use core::net::Ipv4Addr;
@@ -34,7 +34,6 @@ pub const MAX_HEADER_LEN: usize = 60;
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
-const CHECKSUM_OFFSET: usize = 10;
 
 /// A received IPv4 packet whose lengths have been checked.
 #[derive(Clone, Copy, Debug)]
@@ -277,19 +276,25 @@ impl Ipv4Header {
         let flags_and_offset = (if self.dont_fragment { DONT_FRAGMENT } else { 0 })
             | (if self.more_fragments { MORE_FRAGMENTS } else { 0 })
             | (self.fragment_offset / 8);
-        fixed[0] = 0x40 | (header_len / 4) as u8;
-        fixed[1] = self.traffic_class;
+        let version_and_class =
+            0x4000 | ((header_len / 4) << 8) as u16 | u16::from(self.traffic_class);
+        let ttl_and_protocol = u16::from_be_bytes([self.ttl, self.protocol.0]);
+        let [[s0, s1], [d0, d1]] = [self.src, self.dst].map(|address| {
+            let bits = address.to_bits();
+            [(bits >> 16) as u16, bits as u16]
+        });
+        // Summed from the values: reading back what was just written would wait for the stores.
+        let words = [version_and_class, total_len, self.id, flags_and_offset, ttl_and_protocol];
+        let sum = Sum::of_words(words) + Sum::of_words([s0, s1, d0, d1]) + Sum::of(options);
+        fixed[0..2].copy_from_slice(&version_and_class.to_be_bytes());
         fixed[2..4].copy_from_slice(&total_len.to_be_bytes());
         fixed[4..6].copy_from_slice(&self.id.to_be_bytes());
         fixed[6..8].copy_from_slice(&flags_and_offset.to_be_bytes());
-        fixed[8] = self.ttl;
-        fixed[9] = self.protocol.0;
-        fixed[10..12].copy_from_slice(&[0, 0]);
+        fixed[8..10].copy_from_slice(&ttl_and_protocol.to_be_bytes());
+        fixed[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
         fixed[12..16].copy_from_slice(&self.src.octets());
         fixed[16..20].copy_from_slice(&self.dst.octets());
         rest.copy_from_slice(options);
-        let checksum = (Sum::of(fixed) + Sum::of(rest)).checksum();
-        checksum::store(fixed, CHECKSUM_OFFSET, checksum)?;
         Ok(header_len)
     }
 }

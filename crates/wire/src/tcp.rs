@@ -195,22 +195,53 @@ impl<'a> TcpPacket<'a> {
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<MIN_HEADER_LEN>().ok_or(Error::Truncated)?;
+        let options_len = (usize::from(fixed[12] >> 4) * 4)
+            .checked_sub(MIN_HEADER_LEN)
+            .ok_or(Error::BadHeaderLength)?;
+        let (options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
+        // In the usual case the result is built in its place from values in registers; moving it there
+        // would cost more than everything else.
+        match Options::parse_usual(options) {
+            Some(timestamps) => {
+                let parsed = Options::only(timestamps);
+                Ok(Self::assemble(fixed, parsed, options, payload))
+            }
+            None => Self::parse_unusual(fixed, options, payload),
+        }
+    }
+
+    #[inline(never)]
+    fn parse_unusual(
+        fixed: &[u8; MIN_HEADER_LEN],
+        options: &'a [u8],
+        payload: &'a [u8],
+    ) -> Result<Self, Error> {
+        Ok(Self::assemble(fixed, Options::parse_each(options)?, options, payload))
+    }
+
+    #[inline(always)]
+    fn assemble(
+        fixed: &[u8; MIN_HEADER_LEN],
+        parsed: Options,
+        options: &'a [u8],
+        payload: &'a [u8],
+    ) -> Self {
         let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, f, w0, w1, c0, c1, u0, u1] = fixed;
-        let options_len =
-            (usize::from(o >> 4) * 4).checked_sub(MIN_HEADER_LEN).ok_or(Error::BadHeaderLength)?;
-        let (raw_options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
-        let header = TcpHeader {
-            src_port: u16::from_be_bytes([s0, s1]),
-            dst_port: u16::from_be_bytes([d0, d1]),
-            seq: Seq::new(u32::from_be_bytes([q0, q1, q2, q3])),
-            ack: Seq::new(u32::from_be_bytes([a0, a1, a2, a3])),
-            flags: Flags::from_bits_truncate(u16::from_be_bytes([o, f])),
-            window: u16::from_be_bytes([w0, w1]),
-            urgent: u16::from_be_bytes([u0, u1]),
-            options: Options::parse(raw_options)?,
-        };
-        let checksum = u16::from_be_bytes([c0, c1]);
-        Ok(TcpPacket { header, checksum, options: raw_options, payload })
+        TcpPacket {
+            header: TcpHeader {
+                src_port: u16::from_be_bytes([s0, s1]),
+                dst_port: u16::from_be_bytes([d0, d1]),
+                seq: Seq::new(u32::from_be_bytes([q0, q1, q2, q3])),
+                ack: Seq::new(u32::from_be_bytes([a0, a1, a2, a3])),
+                flags: Flags::from_bits_truncate(u16::from_be_bytes([o, f])),
+                window: u16::from_be_bytes([w0, w1]),
+                urgent: u16::from_be_bytes([u0, u1]),
+                options: parsed,
+            },
+            checksum: u16::from_be_bytes([c0, c1]),
+            options,
+            payload,
+        }
     }
 
     /// The header's fields and known options.

@@ -333,7 +333,7 @@ impl Cut {
         fixed[FLAGS] = flags.bits() as u8;
 
         checksum::store(tcp, tcp::CHECKSUM_OFFSET, 0)?;
-        let length = Sum::of_word((segment_len >> 16) as u16) + Sum::of_word(segment_len as u16);
+        let length = Sum::of_words([(segment_len >> 16) as u16, segment_len as u16]);
         let sum = self.pseudo_header + length + Sum::of(tcp) + Sum::of_slices(payload);
         checksum::store(tcp, tcp::CHECKSUM_OFFSET, sum.checksum())
     }

@@ -39,7 +39,7 @@ const USER_TIMEOUT: u8 = 28;
 const FAST_OPEN: u8 = 34;
 
 /// The known options of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Maximum segment size in bytes (RFC 9293 3.7.1); on SYN segments.
     pub mss: Option<u16>,
@@ -57,30 +57,56 @@ pub struct Options {
     pub fast_open: Option<FastOpen>,
 }
 
+impl Default for Options {
+    #[inline]
+    fn default() -> Self {
+        Options::only(None)
+    }
+}
+
 impl Options {
+    /// Timestamps and nothing else.
+    #[inline(always)]
+    pub(super) fn only(timestamps: Option<Timestamps>) -> Options {
+        Options {
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            timestamps,
+            sack: SackBlocks::new(),
+            user_timeout: None,
+            fast_open: None,
+        }
+    }
+
     /// Reads the options between the fixed header and the payload.
     ///
     /// # Errors
     /// [`Error::BadOption`] for an option length of 0, 1, or past the end.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Options, Error> {
-        match *bytes {
-            [] => Ok(Options::default()),
-            // Nearly every segment of a connection with timestamps looks like this (RFC 7323
-            // appendix A).
-            [NOP, NOP, TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] => Ok(Options {
-                timestamps: Some(Timestamps {
-                    value: u32::from_be_bytes([v0, v1, v2, v3]),
-                    echo: u32::from_be_bytes([e0, e1, e2, e3]),
-                }),
-                ..Options::default()
-            }),
-            _ => Options::parse_each(bytes),
+        match Options::parse_usual(bytes) {
+            Some(timestamps) => Ok(Options::only(timestamps)),
+            None => Options::parse_each(bytes),
         }
     }
 
-    fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
-        let mut options = Options::default();
+    /// The timestamps, if any, of the layouts that nearly every segment of a connection has: nothing
+    /// else, or no options at all (RFC 7323 appendix A). `None` for any other layout.
+    #[inline(always)]
+    pub(super) fn parse_usual(bytes: &[u8]) -> Option<Option<Timestamps>> {
+        match *bytes {
+            [] => Some(None),
+            [NOP, NOP, TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] => Some(Some(Timestamps {
+                value: u32::from_be_bytes([v0, v1, v2, v3]),
+                echo: u32::from_be_bytes([e0, e1, e2, e3]),
+            })),
+            _ => None,
+        }
+    }
+
+    pub(super) fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
+        let mut options = Options::only(None);
         while let Some((option, rest)) = split_option(bytes)? {
             options.note(&option);
             bytes = rest;
@@ -89,6 +115,7 @@ impl Options {
     }
 
     /// Takes over an option unless one of its kind is there already.
+    #[inline(always)]
     fn note(&mut self, option: &TcpOption<'_>) {
         match *option {
             TcpOption::Nop | TcpOption::Unknown { .. } => {}
@@ -260,6 +287,7 @@ pub enum TcpOption<'a> {
 }
 
 impl<'a> TcpOption<'a> {
+    #[inline(always)]
     fn decode(kind: u8, data: &'a [u8]) -> TcpOption<'a> {
         let known = match (kind, data) {
             (MSS, &[m0, m1]) => Some(TcpOption::Mss(u16::from_be_bytes([m0, m1]))),
@@ -322,7 +350,7 @@ impl<'a> TcpOption<'a> {
 }
 
 /// Takes the first option off `bytes`: `None` at the end of the list.
-#[inline]
+#[inline(always)]
 fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
     match *bytes {
         [] | [END_OF_LIST, ..] => Ok(None),

@@ -15,9 +15,14 @@ pub struct SackBlock {
 }
 
 /// Up to four SACK blocks in the order sent.
+// Most segments have none, and one is parsed for every packet: an absent array need not be zeroed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct SackBlocks {
-    // Blocks beyond `len` stay at their default, so that the derived comparison is right.
+pub struct SackBlocks(Option<Blocks>);
+
+/// One to four blocks; those beyond `len` stay at their default, so that the derived comparison is
+/// right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Blocks {
     blocks: [SackBlock; SackBlocks::MAX],
     len: u8,
 }
@@ -28,17 +33,18 @@ impl SackBlocks {
 
     /// No blocks.
     #[inline]
-    pub fn new() -> Self {
-        SackBlocks::default()
+    pub const fn new() -> Self {
+        SackBlocks(None)
     }
 
     /// Adds a block at the end; `false` if there are [`MAX`](Self::MAX) already.
     #[inline]
     pub fn push(&mut self, block: SackBlock) -> bool {
-        match self.blocks.get_mut(usize::from(self.len)) {
+        let inner = self.0.get_or_insert(Blocks { blocks: Default::default(), len: 0 });
+        match inner.blocks.get_mut(usize::from(inner.len)) {
             Some(place) => {
                 *place = block;
-                self.len += 1;
+                inner.len += 1;
                 true
             }
             None => false,
@@ -48,7 +54,10 @@ impl SackBlocks {
     /// The blocks in order.
     #[inline]
     pub fn as_slice(&self) -> &[SackBlock] {
-        self.blocks.get(..self.len()).unwrap_or_default()
+        match &self.0 {
+            Some(inner) => inner.blocks.get(..usize::from(inner.len)).unwrap_or_default(),
+            None => &[],
+        }
     }
 
     /// The blocks in order.
@@ -60,35 +69,38 @@ impl SackBlocks {
     /// The number of blocks.
     #[inline]
     pub const fn len(&self) -> usize {
-        self.len as usize
+        match &self.0 {
+            Some(inner) => inner.len as usize,
+            None => 0,
+        }
     }
 
     /// Whether there are no blocks.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_none()
     }
 
     /// The option's length byte.
     pub(super) fn option_len(&self) -> u8 {
-        2 + 8 * self.len
+        2 + 8 * self.len() as u8
     }
 
     /// Reads one to four whole blocks; any other length is not a SACK option.
+    #[inline(always)]
     pub(super) fn decode(data: &[u8]) -> Option<SackBlocks> {
         let (chunks, rest) = data.as_chunks::<8>();
-        if chunks.is_empty() || !rest.is_empty() {
+        if !(1..=Self::MAX).contains(&chunks.len()) || !rest.is_empty() {
             return None;
         }
-        let mut blocks = SackBlocks::new();
-        for &[l0, l1, l2, l3, r0, r1, r2, r3] in chunks {
+        let block = |index: usize| {
+            let &[l0, l1, l2, l3, r0, r1, r2, r3] = chunks.get(index)?;
             let left = Seq::new(u32::from_be_bytes([l0, l1, l2, l3]));
             let right = Seq::new(u32::from_be_bytes([r0, r1, r2, r3]));
-            if !blocks.push(SackBlock { left, right }) {
-                return None;
-            }
-        }
-        Some(blocks)
+            Some(SackBlock { left, right })
+        };
+        let blocks = core::array::from_fn(|index| block(index).unwrap_or_default());
+        Some(SackBlocks(Some(Blocks { blocks, len: chunks.len() as u8 })))
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) -> Result<(), Error> {
