@@ -306,6 +306,7 @@ impl<'a> TcpOption<'a> {
             (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
             _ => None,
         };
+        // [MUST-6] Not an error: whoever does not know the kind skips it.
         known.unwrap_or(TcpOption::Unknown { kind, data })
     }
 
@@ -350,14 +351,15 @@ impl<'a> TcpOption<'a> {
 }
 
 /// Takes the first option off `bytes`: `None` at the end of the list.
+// [MUST-4] [MUST-5] [MUST-64] Whatever the segment's flags, and wherever in the bytes an option begins.
 #[inline(always)]
 fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
     match *bytes {
         [] | [END_OF_LIST, ..] => Ok(None),
         [NOP, ref rest @ ..] => Ok(Some((TcpOption::Nop, rest))),
+        // [MUST-68] Every other option has a length. [MUST-7] One of 0 or 1 would not cover itself.
         [_] => Err(Error::BadOption),
         [kind, len, ref rest @ ..] => {
-            // A length of 0 or 1 would not even cover itself.
             let data_len = usize::from(len).checked_sub(2).ok_or(Error::BadOption)?;
             let (data, rest) = rest.split_at_checked(data_len).ok_or(Error::BadOption)?;
             Ok(Some((TcpOption::decode(kind, data), rest)))
@@ -424,6 +426,7 @@ pub fn emit_options<'a>(
             other => other,
         })?;
     }
+    // [MUST-69] The rest of the last word stays zero.
     let len = (MAX_OPTIONS_LEN - writer.0.len()).next_multiple_of(4);
     let encoded = buffer.get(..len).ok_or(Error::TooLong)?;
     out.get_mut(..len).ok_or(Error::BufferTooSmall)?.copy_from_slice(encoded);
