@@ -263,13 +263,16 @@ impl<'a> QuotedPacket<'a> {
 }
 
 /// Sets the ECN codepoint of a packet in place, as a router does to mark it, and corrects the IPv4
-/// header checksum.
+/// header checksum: by the difference, so that one that was wrong stays wrong.
 ///
 /// # Errors
 /// [`Error::Truncated`] or [`Error::BadVersion`] if there is no IP header at the start of `packet`.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> Result<(), Error> {
     match packet {
         [first, traffic_class, _, _, _, _, _, _, _, _, c0, c1, ..] if *first >> 4 == 4 => {
+            if Ecn::from_traffic_class(*traffic_class) == ecn {
+                return Ok(());
+            }
             let old = u16::from_be_bytes([*first, *traffic_class]);
             *traffic_class = *traffic_class & !3 | ecn.bits();
             let new = u16::from_be_bytes([*first, *traffic_class]);
@@ -287,7 +290,7 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> Result<(), Error> {
 }
 
 /// Counts the hop limit of a packet down in place, as a router does, and corrects the IPv4 header
-/// checksum.
+/// checksum as [`set_ecn`] does.
 ///
 /// Returns the new value; a packet whose hop limit is 0 or becomes 0 must not be forwarded.
 ///
