@@ -1,7 +1,8 @@
 //! Settings of network interfaces: up, MTU, queue length, addresses, routes, veth pairs.
 //!
-//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened, so it can be
-//! opened in a thread that is inside a namespace and used from any other. Nothing here runs a program.
+//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened,
+//! so it can be opened in a thread that is inside a namespace and used from any other. Nothing here
+//! runs a program.
 
 use std::fmt;
 use std::io;
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use crate::netlink::{Netlink, Request, find_attribute};
 
-/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632, section 3.1;
-/// RFC 4291, section 2.3). For an interface address the host bits say which host; for a route they are zero.
+/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632,
+/// section 3.1; RFC 4291, section 2.3). For an interface address the host bits say which host; for
+/// a route they are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpPrefix {
     address: IpAddr,
@@ -23,7 +25,8 @@ pub struct IpPrefix {
 }
 
 impl IpPrefix {
-    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than that.
+    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than
+    /// that.
     pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
         let bits = match address {
             IpAddr::V4(_) => 32,
@@ -171,9 +174,9 @@ impl Interfaces {
 
     /// Gives an interface an address and, with it, a route to the address' network.
     ///
-    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as nobody else configures addresses on an
-    /// interface of our own making. So packets may be sent from the address at once; for those to it, see
-    /// [`Interfaces::wait_until_local`].
+    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as nobody else configures
+    /// addresses on an interface of our own making. So packets may be sent from the address at
+    /// once; for those to it, see [`Interfaces::wait_until_local`].
     ///
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
@@ -193,11 +196,12 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Waits until packets to `address` are taken in as the namespace's own, and says whether that came to be within
-    /// `patience`.
+    /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
+    /// came to be within `patience`.
     ///
-    /// The kernel puts an IPv6 address in its routing table later than it says it has added it, on a thread of its own,
-    /// and only when the interface is up. A packet that comes in between is lost.
+    /// The kernel puts an IPv6 address in its routing table later than it says it has added it, on
+    /// a thread of its own, and only when the interface is up. A packet that comes in between is
+    /// lost.
     ///
     /// # Errors
     /// What the kernel answers when asked for a route, unless it is that there is none.
@@ -230,7 +234,8 @@ impl Interfaces {
     /// Routes `destination` out of an interface, through `gateway` if there is one.
     ///
     /// # Errors
-    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route exists.
+    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route
+    /// exists.
     pub fn add_route(
         &mut self,
         name: &str,
@@ -259,8 +264,8 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace `peer` refers to.
-    /// Both are down and without addresses.
+    /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace
+    /// `peer` refers to. Both are down and without addresses.
     ///
     /// # Errors
     /// The kernel's refusal: a name is taken, or it knows no veth.

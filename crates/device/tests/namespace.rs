@@ -1,4 +1,5 @@
-//! Network namespaces: separate, usable from outside, configurable, and gone when nobody holds them.
+//! Network namespaces: separate, usable from outside, configurable, and gone when nobody holds
+//! them.
 
 mod support;
 
@@ -209,7 +210,8 @@ fn a_namespace_is_gone_with_its_last_holder() {
     let Some((left, right)) = joined() else { return };
     let socket = right.run(|| UdpSocket::bind("192.0.2.2:0")).unwrap().unwrap();
     drop(right);
-    // The kernel takes namespaces down in the background; half a second is ample for it to do it wrongly.
+    // The kernel takes namespaces down in the background; half a second is ample for it to do it
+    // wrongly.
     std::thread::sleep(Duration::from_millis(500));
     left.interfaces().state("left0").expect("a socket holds the namespace");
     drop(socket);
