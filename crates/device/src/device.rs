@@ -1,9 +1,9 @@
 //! The interface between a stack and what carries its packets.
 //!
-//! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring buffer's two
-//! halves), so that nothing is copied to put them in a row. Receiving hands out pooled, reference-counted
-//! buffers: the receive queue may keep one for as long as the application has not read it, and the device
-//! gets its share back through [`Device::recycle`] right away.
+//! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring
+//! buffer's two halves), so that nothing is copied to put them in a row. Receiving hands out
+//! pooled, reference-counted buffers: the receive queue may keep one for as long as the application
+//! has not read it, and the device gets its share back through [`Device::recycle`] right away.
 
 use std::io;
 use std::ops::Range;
@@ -17,10 +17,11 @@ use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 pub struct Capabilities {
     /// The longest IP packet, in bytes including its headers, that may be sent unsegmented.
     pub mtu: usize,
-    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it completes the sum.
+    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it
+    /// completes the sum.
     pub tx_checksum: bool,
-    /// The longest super-segment, in bytes including its headers, that may be sent with a segmentation request;
-    /// `None` when the device cannot segment.
+    /// The longest super-segment, in bytes including its headers, that may be sent with a
+    /// segmentation request; `None` when the device cannot segment.
     pub segmentation: Option<usize>,
     /// Whether [`Device::recv`] may deliver super-segments longer than the MTU.
     pub rx_coalesce: bool,
@@ -53,8 +54,8 @@ impl<'a> TxPacket<'a> {
         self.len() == 0
     }
 
-    /// Copies the packet's parts one after the other into `out`, which must hold at least [`TxPacket::len`]
-    /// bytes; returns the number written, or `None` if they do not fit.
+    /// Copies the packet's parts one after the other into `out`, which must hold at least
+    /// [`TxPacket::len`] bytes; returns the number written, or `None` if they do not fit.
     pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
         let mut at = 0;
         for part in [self.headers, self.payload[0], self.payload[1]] {
@@ -67,8 +68,9 @@ impl<'a> TxPacket<'a> {
 
 /// A received packet: a place in a pooled buffer.
 ///
-/// When nobody needs it any more, or once everyone who does holds a clone of the buffer, the buffer goes back
-/// to the device with [`Device::recycle`]. Dropping it instead is safe and costs an allocation later.
+/// When nobody needs it any more, or once everyone who does holds a clone of the buffer, the buffer
+/// goes back to the device with [`Device::recycle`]. Dropping it instead is safe and costs an
+/// allocation later.
 #[derive(Clone, Debug)]
 pub struct RxPacket {
     /// The buffer that holds the packet.
@@ -128,9 +130,11 @@ pub enum Received {
     },
 }
 
-/// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same way.
+/// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same
+/// way.
 ///
-/// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see [`SendError::of`].
+/// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see
+/// [`SendError::of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -167,8 +171,9 @@ impl From<SendError> for io::Error {
 }
 
 impl Capabilities {
-    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload request makes sense
-    /// is for [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
+    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload
+    /// request makes sense is for
+    /// [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
     ///
     /// # Errors
     /// The first [`SendError`] that applies.
@@ -196,15 +201,16 @@ pub trait Device: Send {
     /// Sends one packet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the device is full: nothing was sent, and the same packet may be sent
-    /// later. [`io::ErrorKind::InvalidInput`] with a [`SendError`] inside when the packet is refused. Anything
-    /// else is the operating system's answer.
+    /// [`io::ErrorKind::WouldBlock`] when the device is full: nothing was sent, and the same packet
+    /// may be sent later. [`io::ErrorKind::InvalidInput`] with a [`SendError`] inside when the
+    /// packet is refused. Anything else is the operating system's answer.
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()>;
 
     /// Receives one packet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is none. Anything else is the operating system's answer.
+    /// [`io::ErrorKind::WouldBlock`] when there is none. Anything else is the operating system's
+    /// answer.
     fn recv(&mut self) -> io::Result<RxPacket>;
 
     /// Receives up to `max` packets, appends them to `out` and returns how many there were.
@@ -248,12 +254,14 @@ pub trait Device: Send {
     /// Gives a received packet's buffer, or the caller's share of it, back for reuse.
     fn recycle(&mut self, buffer: PacketBuf);
 
-    /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be readable without
-    /// reason until the next [`Device::recv`] has found nothing. `None` if there is nothing to wait on.
+    /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be
+    /// readable without reason until the next [`Device::recv`] has found nothing. `None` if there
+    /// is nothing to wait on.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Passes everything on, the batch as well: the inner device may have a better way than the default.
+/// Passes everything on, the batch as well: the inner device may have a better way than the
+/// default.
 macro_rules! forward_device {
     ($($pointer:ty),*) => {$(
         impl<D: Device + ?Sized> Device for $pointer {

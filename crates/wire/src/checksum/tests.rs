@@ -46,7 +46,8 @@ fn sums_of_nothing_and_of_all_ones() {
 
 #[test]
 fn an_ipv4_header_by_hand() {
-    // 4500 + 0073 + 0000 + 4000 + 4011 + c0a8 + 0001 + c0a8 + 00c7 = 2479c; 2 + 479c = 479e; ~479e = b861
+    // 4500 + 0073 + 0000 + 4000 + 4011 + c0a8 + 0001 + c0a8 + 00c7 = 2479c; 2 + 479c = 479e; ~479e
+    // = b861
     let header = [
         0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8, 0x00,
         0x01, 0xc0, 0xa8, 0x00, 0xc7,
@@ -82,7 +83,8 @@ fn a_pseudo_header_is_the_sum_of_its_picture() {
 #[test]
 fn a_udp_checksum_of_zero_travels_as_all_ones() {
     let [src, dst] = [IpAddr::from([0, 0, 0, 0]); 2];
-    // Protocol 17 and length 8 make 25; a source port of 0xffff − 25 − 8 (the length field) brings the sum to 0xffff.
+    // Protocol 17 and length 8 make 25; a source port of 0xffff − 25 − 8 (the length field) brings
+    // the sum to 0xffff.
     let mut packet = [0xff, 0xff - 33, 0, 0, 0, 8, 0, 0];
     fill(src, dst, Protocol::UDP, &mut packet, 6).unwrap();
     assert_eq!(packet[6..], [0xff, 0xff]);

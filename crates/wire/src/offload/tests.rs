@@ -1,4 +1,5 @@
-//! The virtio header's layout and checks; segmentation checked by putting the segments together again.
+//! The virtio header's layout and checks; segmentation checked by putting the segments together
+//! again.
 
 use super::*;
 use crate::{
@@ -294,6 +295,14 @@ fn a_received_checksum_is_put_right_only_if_it_is_known_to_be() {
     let mut recomputed = packet.clone();
     recompute_checksum(&mut recomputed).unwrap();
     assert_eq!(recomputed, fixed);
+    // UDP over IPv4 may have no checksum, and then gets none.
+    let mut udp = packet.clone();
+    udp[9] = 17;
+    udp[26..28].fill(0);
+    assert_eq!(packets(Segmenter::for_received(&udp, &valid)).concat(), udp);
+    let mut recomputed = udp.clone();
+    recompute_checksum(&mut recomputed).unwrap();
+    assert_eq!(recomputed, udp);
     // What was not verified may be broken, and stays so.
     assert_eq!(packets(Segmenter::for_received(&packet, &RxOffload::default())).concat(), packet);
     // What is not a packet is passed on as well.
