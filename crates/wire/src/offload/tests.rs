@@ -311,6 +311,33 @@ fn a_received_checksum_is_put_right_only_if_it_is_known_to_be() {
 }
 
 #[test]
+fn every_checksum_with_a_pseudo_header_is_recomputed() {
+    let valid = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+    for (kind, protocol) in [
+        (SegmentKind::Tcp4, Protocol::UDP),
+        (SegmentKind::Tcp6, Protocol::UDP),
+        (SegmentKind::Tcp6, Protocol::ICMPV6),
+    ] {
+        let (mut packet, start) = headers(kind, &tcp_header(Flags::ACK), 0);
+        let protocol_at = if kind == SegmentKind::Tcp4 { 9 } else { 6 };
+        packet[protocol_at] = protocol.0;
+        packet[usize::from(start)..].fill(0x77);
+        assert!(!IpPacket::parse(&packet).unwrap().transport_checksum_ok());
+        let seen = packets(Segmenter::for_received(&packet, &valid)).concat();
+        assert!(IpPacket::parse(&seen).unwrap().transport_checksum_ok(), "{protocol}");
+        recompute_checksum(&mut packet).unwrap();
+        assert_eq!(packet, seen);
+    }
+    // A piece's checksum is not its own.
+    let (mut piece, _) = headers(SegmentKind::Tcp4, &tcp_header(Flags::ACK), 0);
+    piece[6] = 0x20;
+    let before = piece.clone();
+    recompute_checksum(&mut piece).unwrap();
+    assert_eq!(piece, before);
+    assert_eq!(packets(Segmenter::for_received(&piece, &valid)).concat(), before);
+}
+
+#[test]
 fn udp_over_a_partial_checksum_is_never_zero() {
     // Nothing but a field whose sum is 0xffff.
     let mut packet = [0, 0, 0, 0, 0, 0, 0xff, 0xff];
