@@ -1,7 +1,19 @@
 //! The `transom` command.
 
-// The commands that write reports are not here yet; only the tests use it.
-#[cfg_attr(not(test), allow(dead_code, unused_imports))]
+mod demo;
 mod report;
 
-fn main() {}
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(version, about)]
+enum Command {
+    /// Send a file to the kernel's TCP and back, and look at how it went
+    Demo(demo::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse() {
+        Command::Demo(args) => demo::run(&args),
+    }
+}

@@ -36,6 +36,7 @@
 pub mod capture;
 mod device;
 pub mod interface;
+pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 mod netlink;
