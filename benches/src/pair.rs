@@ -9,11 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Packet, Stack};
+use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::packet::BufferPool;
 use transom_tcp::profile::{FlowChoice, Profile};
 use transom_tcp::time::Instant;
+use transom_wire::offload::RxOffload;
 
 /// The MTU between the two: Ethernet's.
 pub const MTU: usize = 1500;
@@ -120,14 +121,18 @@ pub fn carry(from: &mut Stack, to: &mut Stack, pool: &mut BufferPool, now: Insta
     let mut carried = 0;
     while let Some(packet) = from.poll_transmit(now) {
         let mut buffer = pool.take();
-        let Some(bytes) = buffer.get_mut() else { continue };
+        let bytes = buffer.bytes_mut();
         let mut at = 0;
         for part in [packet.headers, packet.payload[0], packet.payload[1]] {
             bytes[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
-        to.on_packet(now, Packet::shared(&buffer, 0..at));
-        pool.put(buffer);
+        if let Some(buffer) = to.on_owned_packet(now, buffer, 0..at, RxOffload::default()) {
+            pool.put(buffer);
+        }
+        while let Some(buffer) = to.reclaim() {
+            pool.put(buffer);
+        }
         carried += 1;
     }
     carried

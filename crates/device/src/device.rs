@@ -2,8 +2,8 @@
 //!
 //! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring
 //! buffer's two halves), so that nothing is copied to put them in a row. Receiving hands out
-//! pooled, reference-counted buffers: the receive queue may keep one for as long as the application
-//! has not read it, and the device gets its share back through [`Device::recycle`] right away.
+//! pooled buffers, and with them their ownership: the receive queue may keep one for as long as the
+//! application has not read it, and in the end it comes back through [`Device::recycle`].
 
 use std::io;
 use std::ops::Range;
@@ -68,9 +68,8 @@ impl<'a> TxPacket<'a> {
 
 /// A received packet: a place in a pooled buffer.
 ///
-/// When nobody needs it any more, or once everyone who does holds a clone of the buffer, the buffer
-/// goes back to the device with [`Device::recycle`]. Dropping it instead is safe and costs an
-/// allocation later.
+/// When nobody needs it any more, the buffer goes back to the device with [`Device::recycle`].
+/// Dropping it instead is safe and costs an allocation later.
 #[derive(Clone, Debug)]
 pub struct RxPacket {
     /// The buffer that holds the packet.
@@ -251,7 +250,7 @@ pub trait Device: Send {
         Some(RxPacket { range: 0..bytes.len(), buffer: PacketBuf::copy_of(&bytes), offload })
     }
 
-    /// Gives a received packet's buffer, or the caller's share of it, back for reuse.
+    /// Gives a received packet's buffer back for reuse.
     fn recycle(&mut self, buffer: PacketBuf);
 
     /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be

@@ -131,8 +131,7 @@ fn check(capabilities: &Capabilities, packet: &TxPacket<'_>) -> Result<(), SendE
 
 /// Copies an admitted packet into a buffer of sufficient size: the way it will be received.
 fn fill(mut buffer: PacketBuf, packet: &TxPacket<'_>) -> io::Result<RxPacket> {
-    let length = buffer.get_mut().and_then(|bytes| packet.copy_to(bytes));
-    let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+    let length = packet.copy_to(buffer.bytes_mut()).ok_or(io::ErrorKind::InvalidInput)?;
     let checksum = match packet.offload.checksum {
         TxChecksum::Complete => RxChecksum::Unverified,
         // Memory does not corrupt, and the field is not a checksum yet.

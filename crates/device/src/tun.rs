@@ -395,11 +395,7 @@ impl Device for Tun {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let Some(bytes) = buffer.get_mut() else {
-                // Somebody kept a clone of a buffer that was never theirs to share; it is theirs
-                // now.
-                continue;
-            };
+            let bytes = buffer.bytes_mut();
             let length = match rustix::io::read(&self.descriptor, &mut *bytes) {
                 Ok(length) => length,
                 Err(errno) => {
@@ -469,10 +465,10 @@ impl Device for Tun {
         let head = head.bytes();
         let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
         let length = head.len() + body.len();
-        if buffer.capacity() < length || buffer.get_mut().is_none() {
+        if buffer.capacity() < length {
             buffer = PacketBuf::with_capacity(length);
         }
-        let bytes = buffer.get_mut()?;
+        let bytes = buffer.bytes_mut();
         bytes[..head.len()].copy_from_slice(head);
         bytes[head.len()..length].copy_from_slice(body);
         let offload = match self.header_len {

@@ -191,7 +191,7 @@ impl<D: Device> Emulated<D> {
             let Some(delivered) = lock(&self.path).egress.deliver(now) else { return };
             let mut packet = delivered.packet;
             if let Some(corruption) = delivered.corruption {
-                corruption.apply(packet.unshared(&mut self.pool));
+                corruption.apply(packet.bytes_mut());
             }
             if self.inner.send(&TxPacket::whole(packet.bytes())).is_err() {
                 lock(&self.path).refused += 1;
@@ -227,7 +227,7 @@ impl<D: Device> Emulated<D> {
         let delivered = lock(&self.path).ingress.deliver(now)?;
         let mut packet = delivered.packet;
         if let Some(corruption) = delivered.corruption {
-            corruption.apply(packet.unshared(&mut self.pool));
+            corruption.apply(packet.bytes_mut());
         }
         let Carried { buffer, len } = packet;
         Some(RxPacket { buffer, range: 0..len, offload: RxOffload::default() })
@@ -312,8 +312,7 @@ impl Carried {
         let mut buffer = pool.take();
         let mut len = 0;
         for part in [headers, payload[0], payload[1], payload[2]] {
-            let Some(place) = buffer.get_mut().and_then(|b| b.get_mut(len..len + part.len()))
-            else {
+            let Some(place) = buffer.bytes_mut().get_mut(len..len + part.len()) else {
                 pool.put(buffer);
                 return None;
             };
@@ -327,15 +326,9 @@ impl Carried {
         self.buffer.bytes().get(..self.len).unwrap_or_default()
     }
 
-    /// Write access to the packet. If the wire has duplicated it, the other copy stays as it is.
-    fn unshared(&mut self, pool: &mut BufferPool) -> &mut [u8] {
-        if self.buffer.get_mut().is_none()
-            && let Some(copy) = Carried::of(pool, self.bytes(), &[&[]; 3])
-        {
-            *self = copy;
-        }
+    fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.len;
-        self.buffer.get_mut().and_then(|bytes| bytes.get_mut(..len)).unwrap_or_default()
+        self.buffer.bytes_mut().get_mut(..len).unwrap_or_default()
     }
 }
 

@@ -20,8 +20,7 @@ fn main() {
         })
         .unwrap();
     println!("{:?}", transom_device::Device::capabilities(&tun));
-    let mut p = transom_net::Profile::default();
-    p.max_send_buffer = 4 << 20;
+    let p = transom_net::Profile::default();
     let stack =
         Stack::builder().profile(p).address("192.0.2.2".parse().unwrap(), 24).start(tun).unwrap();
     let chunk = 256 * 1024;

@@ -22,7 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Packet, Stack as Host, StackEvent};
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
 use transom_tcp::connection::Event;
 use transom_tcp::time::{Duration, Instant};
 
@@ -130,9 +130,10 @@ impl Inner {
 
     fn take_in(&mut self, packet: RxPacket) {
         let now = self.clock.now();
-        let shared = Packet::shared(&packet.buffer, packet.range);
-        self.host.on_packet(now, shared.with_offload(packet.offload));
-        self.device.recycle(packet.buffer);
+        let RxPacket { buffer, range, offload } = packet;
+        if let Some(buffer) = self.host.on_owned_packet(now, buffer, range, offload) {
+            self.device.recycle(buffer);
+        }
     }
 
     /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
@@ -181,6 +182,9 @@ impl Inner {
 
     /// Sends what the host has to send.
     pub(crate) fn send(&mut self, now: Instant) {
+        while let Some(buffer) = self.host.reclaim() {
+            self.device.recycle(buffer);
+        }
         while let Some(packet) = self.host.poll_transmit(now) {
             let packet = TxPacket {
                 headers: packet.headers,

@@ -33,6 +33,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use hashbrown::HashMap;
 use transom_tcp::connection::{Connection, Event, IcmpError};
+use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWait;
 use transom_wire::{Seq, TcpHeader};
@@ -109,6 +110,9 @@ enum Reply {
 /// Replies that may wait; more are dropped, for whoever causes them can cause any number.
 const MAX_REPLIES: usize = 1024;
 
+/// Buffers waiting for the owner to take them back; more stay with their connections.
+const MAX_SPENT: usize = 256;
+
 /// A host.
 #[derive(Debug)]
 pub struct Stack {
@@ -135,6 +139,8 @@ pub struct Stack {
     next_port: u32,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
+    /// Buffers that were kept and have been read.
+    spent: Vec<PacketBuf>,
     counters: StackCounters,
 }
 
@@ -163,6 +169,7 @@ impl Stack {
             next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
+            spent: Vec::new(),
             counters: StackCounters::default(),
             secrets,
             config,
@@ -231,6 +238,11 @@ impl Stack {
         if !slot.ready {
             slot.ready = true;
             self.ready.push_back(index);
+        }
+        while self.spent.len() < MAX_SPENT
+            && let Some(buffer) = slot.connection.reclaim()
+        {
+            self.spent.push(buffer);
         }
         let mut time_wait = false;
         let mut connected = false;

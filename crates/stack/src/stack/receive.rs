@@ -5,6 +5,7 @@ use crate::cookie;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{HalfEntry, ListenerId};
 use alloc::boxed::Box;
+use core::ops::Range;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
@@ -14,22 +15,17 @@ use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps};
 
-/// A received packet as the stack takes it.
+/// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    payload: Payload<'a>,
+    bytes: &'a [u8],
     offload: RxOffload,
 }
 
 impl<'a> Packet<'a> {
-    /// A packet that must be copied if any of it is to be kept.
+    /// A packet; what is to be kept of it is copied.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
-        Packet { payload: Payload::borrowed(bytes), offload: RxOffload::default() }
-    }
-
-    /// A packet at `range` of a buffer that the receive queue may keep.
-    pub fn shared(buffer: &'a PacketBuf, range: core::ops::Range<usize>) -> Self {
-        Packet { payload: Payload::shared(buffer, range), offload: RxOffload::default() }
+        Packet { bytes, offload: RxOffload::default() }
     }
 
     /// The same packet with what the device knows about it.
@@ -38,76 +34,138 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// A TCP segment that has passed all checks that do not depend on a connection.
+struct Examined {
+    key: FlowKey,
+    header: TcpHeader,
+    /// Where in the packet the payload is.
+    payload: Range<usize>,
+    segment_size: Option<u16>,
+}
+
+impl Examined {
+    fn segment<'a>(&'a self, packet: &'a [u8]) -> Segment<'a> {
+        Segment {
+            header: &self.header,
+            payload: Payload::borrowed(packet.get(self.payload.clone()).unwrap_or_default()),
+            segment_size: self.segment_size,
+        }
+    }
+}
+
 impl Stack {
     /// A packet arrived at `now`.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload) {
+            self.on_flow(now, examined.key, &examined.segment(packet.bytes));
+        }
+    }
+
+    /// A packet arrived at `now`, at `range` of a buffer that the receive queue may keep, so that its payload need not be
+    /// copied. Returns the buffer if it was not kept; one that was comes back through [`Stack::reclaim`].
+    pub fn on_owned_packet(
+        &mut self,
+        now: Instant,
+        buffer: PacketBuf,
+        range: Range<usize>,
+        offload: RxOffload,
+    ) -> Option<PacketBuf> {
+        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let Some(examined) = self.examine(now, bytes, offload) else { return Some(buffer) };
+        let Some(&Handler::Connection(index)) = self.flows.get(&examined.key) else {
+            self.on_flow(now, examined.key, &examined.segment(bytes));
+            return Some(buffer);
+        };
+        let Some(slot) = self.slots.get_mut(index) else { return Some(buffer) };
+        let Examined { key: _, header, payload, segment_size } = examined;
+        let payload = range.start + payload.start..range.start + payload.end;
+        let back = slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size);
+        self.touched(index, now);
+        back
+    }
+
+    /// A buffer that was kept and has been read.
+    pub fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.spent.pop()
+    }
+
+    /// Everything that can be checked of a packet before its flow is known. Packets that are not TCP are dealt with here.
+    fn examine(&mut self, now: Instant, bytes: &[u8], offload: RxOffload) -> Option<Examined> {
         self.counters.packets_received += 1;
-        let bytes = packet.payload.bytes();
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
-            return;
+            return None;
         };
         if let IpPacket::V4(v4) = &ip
             && !v4.checksum_ok()
         {
             self.counters.bad_checksum += 1;
-            return;
+            return None;
         }
         // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
         if !self.is_local(ip.dst()) || !self.is_host(ip.src()) {
             self.counters.misaddressed += 1;
-            return;
+            return None;
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
                 self.on_packet(now, Packet::borrowed(&whole));
             }
-            return;
+            return None;
         }
         match ip.protocol() {
-            Protocol::TCP => self.on_tcp(now, &ip, &packet),
-            Protocol::ICMP | Protocol::ICMPV6 => self.on_icmp(now, &ip),
-            _ => self.on_unknown_protocol(now, &ip, bytes),
+            Protocol::TCP => self.examine_tcp(&ip, offload),
+            Protocol::ICMP | Protocol::ICMPV6 => {
+                self.on_icmp(now, &ip);
+                None
+            }
+            _ => {
+                self.on_unknown_protocol(now, &ip, bytes);
+                None
+            }
         }
     }
 
-    fn on_tcp(&mut self, now: Instant, ip: &IpPacket<'_>, packet: &Packet<'_>) {
-        let transport = ip.payload();
+    fn examine_tcp(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> Option<Examined> {
         // [MUST-3]
-        if packet.offload.checksum == RxChecksum::Unverified && !ip.transport_checksum_ok() {
+        if offload.checksum == RxChecksum::Unverified && !ip.transport_checksum_ok() {
             self.counters.bad_checksum += 1;
-            return;
+            return None;
         }
         // [MUST-7] an option whose length lies makes the whole segment untrustworthy.
-        let Ok(tcp) = TcpPacket::parse(transport) else {
+        let Ok(tcp) = TcpPacket::parse(ip.payload()) else {
             self.counters.bad_tcp += 1;
-            return;
+            return None;
         };
-        let header = tcp.header();
+        let header = *tcp.header();
         // Port 0 is nobody's, and SYN with FIN or RST means nothing.
         let nonsense =
             header.flags.contains(Flags::SYN) && header.flags.intersects(Flags::FIN | Flags::RST);
         if header.src_port == 0 || header.dst_port == 0 || nonsense {
             self.counters.bad_tcp += 1;
-            return;
+            return None;
         }
         let start = ip.header_len() + tcp.header_len();
-        let segment = Segment {
-            header,
-            payload: packet.payload.slice(start..start + tcp.payload().len()),
-            segment_size: packet.offload.segmentation.map(|seg| seg.segment_size),
-        };
         let key = FlowKey {
             local: ip.dst(),
             remote: ip.src(),
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
+        Some(Examined {
+            key,
+            header,
+            payload: start..start + tcp.payload().len(),
+            segment_size: offload.segmentation.map(|seg| seg.segment_size),
+        })
+    }
+
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {
         match self.flows.get(&key).copied() {
-            Some(Handler::Connection(index)) => self.on_connection(now, index, &segment),
-            Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, &segment),
-            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, &segment),
-            None => self.on_unknown_flow(now, key, &segment, None),
+            Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
+            Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
+            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
+            None => self.on_unknown_flow(now, key, segment, None),
         }
     }
 

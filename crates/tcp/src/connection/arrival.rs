@@ -3,6 +3,7 @@
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
 use crate::ack_policy::{AckDecision, Arrival};
+use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::Instant;
@@ -84,6 +85,27 @@ impl Connection {
         }
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
+    }
+
+    /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer
+    /// if it was not kept; one that was comes back through [`Connection::reclaim`] after it has been read.
+    pub fn on_owned_segment(
+        &mut self,
+        now: Instant,
+        header: &TcpHeader,
+        buffer: PacketBuf,
+        range: core::ops::Range<usize>,
+        segment_size: Option<u16>,
+    ) -> Option<PacketBuf> {
+        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let payload = Payload::on_offer(bytes, buffer.capacity());
+        self.on_segment(now, &Segment { header, payload, segment_size });
+        self.rcv.ordering.supply(buffer, range.start)
+    }
+
+    /// A buffer that was kept and has been read.
+    pub fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.rcv.ordering.reclaim()
     }
 
     /// One past the highest position that ever left, a window probe included.

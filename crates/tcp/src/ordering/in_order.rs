@@ -23,8 +23,15 @@ const BLOCK: usize = 4096;
 
 #[derive(Debug)]
 enum Piece {
-    Kept { buffer: PacketBuf, range: Range<usize> },
-    Gathered { block: Vec<u8>, start: usize },
+    /// A packet's buffer. Until it is supplied, an empty one stands for it and the range starts at zero.
+    Kept {
+        buffer: PacketBuf,
+        range: Range<usize>,
+    },
+    Gathered {
+        block: Vec<u8>,
+        start: usize,
+    },
 }
 
 impl Piece {
@@ -64,6 +71,16 @@ impl Piece {
     }
 }
 
+/// Where a piece stands whose buffer has not been supplied yet.
+#[derive(Clone, Copy, Debug)]
+enum Awaiting {
+    Ready(usize),
+    Early(Pos),
+}
+
+/// Buffers that have been read are collected up to this number; more are freed.
+const MAX_SPENT: usize = 64;
+
 /// The receive buffer of an ordinary TCP.
 #[derive(Debug)]
 pub struct InOrder {
@@ -78,6 +95,10 @@ pub struct InOrder {
     recent: [Option<Pos>; 4],
     /// One emptied block kept for the next small payload.
     spare: Vec<u8>,
+    /// The piece whose buffer the caller will supply, and where in the segment's payload it begins.
+    awaiting: Option<(Awaiting, usize)>,
+    /// Buffers that have been read and may go back to where they came from.
+    spent: Vec<PacketBuf>,
 }
 
 impl InOrder {
@@ -92,6 +113,8 @@ impl InOrder {
             early_ranges: RangeSet::new(),
             recent: [None; 4],
             spare: Vec::new(),
+            awaiting: None,
+            spent: Vec::new(),
         }
     }
 
@@ -104,30 +127,43 @@ impl InOrder {
     }
 
     fn recycle(&mut self, piece: Piece) {
-        if let Piece::Gathered { mut block, .. } = piece
-            && block.capacity() > self.spare.capacity()
-            && block.capacity() <= 16 * BLOCK
-        {
-            block.clear();
-            self.spare = block;
+        match piece {
+            Piece::Gathered { mut block, .. } => {
+                if block.capacity() > self.spare.capacity() && block.capacity() <= 16 * BLOCK {
+                    block.clear();
+                    self.spare = block;
+                }
+            }
+            Piece::Kept { buffer, .. } => self.spend(buffer),
         }
     }
 
-    fn piece(&mut self, payload: &Payload<'_>, in_order: bool) -> Piece {
-        if let Some((buffer, range)) = payload.worth_keeping() {
-            return Piece::Kept { buffer, range };
+    fn spend(&mut self, buffer: PacketBuf) {
+        if buffer.capacity() > 0 && self.spent.len() < MAX_SPENT {
+            self.spent.push(buffer);
         }
-        let wanted = if in_order { payload.len().max(BLOCK) } else { payload.len() };
+    }
+
+    /// A piece for `payload`, the part of the segment's payload that begins at `offset`; it will stand at `spot`.
+    fn piece(&mut self, payload: &Payload<'_>, offset: usize, spot: Awaiting) -> Piece {
+        // One buffer serves one piece; further parts of the same segment are copied.
+        if payload.is_on_offer() && self.awaiting.is_none() {
+            self.awaiting = Some((spot, offset));
+            return Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() };
+        }
+        let wanted = match spot {
+            Awaiting::Ready(_) => payload.len().max(BLOCK),
+            Awaiting::Early(_) => payload.len(),
+        };
         let mut block = self.block(wanted);
         block.extend_from_slice(payload.bytes());
         Piece::Gathered { block, start: 0 }
     }
 
-    fn append(&mut self, payload: &Payload<'_>) {
+    fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.next += payload.len() as u64;
-        let small = payload.worth_keeping().is_none();
-        if small
+        if !payload.is_on_offer()
             && let Some(last) = self.ready.back_mut()
             && last.room() >= payload.len()
             && let Piece::Gathered { block, .. } = last
@@ -135,8 +171,21 @@ impl InOrder {
             block.extend_from_slice(payload.bytes());
             return;
         }
-        let piece = self.piece(payload, true);
+        let spot = Awaiting::Ready(self.ready.len());
+        let piece = self.piece(payload, offset, spot);
         self.ready.push_back(piece);
+    }
+
+    /// Takes the piece at the front away, after it has been read.
+    fn pop_ready(&mut self) {
+        let Some(piece) = self.ready.pop_front() else { return };
+        if let Some((Awaiting::Ready(index), _)) = &mut self.awaiting {
+            match index.checked_sub(1) {
+                Some(before) => *index = before,
+                None => self.awaiting = None,
+            }
+        }
+        self.recycle(piece);
     }
 
     /// Moves early pieces that have become in order.
@@ -157,7 +206,7 @@ impl InOrder {
         }
     }
 
-    fn insert_early(&mut self, at: Pos, payload: &Payload<'_>) {
+    fn insert_early(&mut self, at: Pos, payload: &Payload<'_>, offset: usize) {
         let index = self.early.partition_point(|&(pos, _)| pos < at);
         self.early_bytes += payload.len();
         if let Some((pos, piece)) = index.checked_sub(1).and_then(|i| self.early.get_mut(i))
@@ -168,7 +217,7 @@ impl InOrder {
             block.extend_from_slice(payload.bytes());
             return;
         }
-        let piece = self.piece(payload, false);
+        let piece = self.piece(payload, offset, Awaiting::Early(at));
         self.early.insert(index, (at, piece));
     }
 
@@ -224,7 +273,7 @@ impl Ordering for InOrder {
                 self.next = end;
                 return accepted;
             }
-            self.append(&payload);
+            self.append(&payload, fresh);
             if had_gap {
                 self.join();
             }
@@ -250,12 +299,14 @@ impl Ordering for InOrder {
             let part = payload.slice(lo..hi);
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
+            // A part that is small against the whole is not worth the whole's buffer.
+            let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
             if gap.start == self.next {
-                self.append(&part);
+                self.append(&part, fresh + lo);
                 self.join();
                 from = from.max(self.next);
             } else {
-                self.insert_early(gap.start, &part);
+                self.insert_early(gap.start, &part, fresh + lo);
                 self.early_ranges.insert(gap.clone());
             }
         }
@@ -289,10 +340,8 @@ impl Ordering for InOrder {
             out[done..done + n].copy_from_slice(&bytes[..n]);
             done += n;
             piece.advance(n);
-            if piece.len() == 0
-                && let Some(piece) = self.ready.pop_front()
-            {
-                self.recycle(piece);
+            if piece.len() == 0 {
+                self.pop_ready();
             }
         }
         self.ready_bytes -= done;
@@ -321,15 +370,37 @@ impl Ordering for InOrder {
             let n = piece.len().min(left);
             piece.advance(n);
             left -= n;
-            if piece.len() == 0
-                && let Some(piece) = self.ready.pop_front()
-            {
-                self.recycle(piece);
+            if piece.len() == 0 {
+                self.pop_ready();
             }
         }
         let done = bytes - left;
         self.ready_bytes -= done;
         done
+    }
+
+    fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf> {
+        let Some((spot, offset)) = self.awaiting.take() else { return Some(buffer) };
+        let piece = match spot {
+            Awaiting::Ready(index) => self.ready.get_mut(index),
+            Awaiting::Early(pos) => {
+                let index = self.early.partition_point(|&(at, _)| at < pos);
+                self.early.get_mut(index).filter(|(at, _)| *at == pos).map(|(_, piece)| piece)
+            }
+        };
+        match piece {
+            Some(Piece::Kept { buffer: place, range }) => {
+                let from = start + offset;
+                *range = from + range.start..from + range.end;
+                *place = buffer;
+                None
+            }
+            _ => Some(buffer),
+        }
+    }
+
+    fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.spent.pop()
     }
 
     fn front(&self) -> &[u8] {
@@ -368,6 +439,7 @@ impl Ordering for InOrder {
 
     fn release(&mut self) {
         self.spare = Vec::new();
+        self.spent = Vec::new();
         if self.ready.is_empty() {
             self.ready = VecDeque::new();
         }
