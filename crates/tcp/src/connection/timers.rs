@@ -239,7 +239,7 @@ impl Connection {
 
     /// Notes traffic: memory stays for a while.
     pub(super) fn touch_idle(&mut self, now: Instant) {
-        if !self.timers.is_set(Timer::Idle) {
+        if !self.timers.is_set(Timer::Idle) && self.state != State::Closed {
             self.timers.set(Timer::Idle, now + IDLE_RELEASE);
         }
     }
