@@ -132,6 +132,11 @@ impl Connection {
             return;
         }
         self.rcv.flow.on_read(now, read, self.snd.timer.srtt());
+        self.update_window_if_due();
+    }
+
+    /// Tells the peer of room that it can use.
+    pub(super) fn update_window_if_due(&mut self) {
         if self.state.can_receive() && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
@@ -189,6 +194,7 @@ impl Connection {
     pub fn set_receive_buffer(&mut self, bytes: usize) {
         let bytes = bytes.clamp(2048, crate::profile::MAX_WINDOW);
         self.rcv.flow.fix(bytes);
+        self.update_window_if_due();
     }
 
     /// Fixes the send buffer's size.

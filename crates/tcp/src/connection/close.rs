@@ -33,6 +33,7 @@ impl Connection {
         self.rcv.shut = true;
         let readable = self.rcv.ordering.readable();
         self.rcv.ordering.discard(readable);
+        self.update_window_if_due();
         self.raise(Event::Readable);
     }
 
