@@ -162,7 +162,11 @@ impl Connection {
 
     fn sample_rtt(&mut self, now: Instant, segment: &Segment<'_>, delivered: &mut Delivered) {
         // Our own record is finer than the timestamp; the timestamp tells retransmissions apart
-        // [MUST-18] (Karn's rule, RFC 7323 section 4.1).
+        // [MUST-18] (Karn's rule, RFC 7323 section 4.1). What a retransmission uncovered waited for it: the time since
+        // it left says nothing about the path.
+        if delivered.included_retransmission {
+            delivered.rtt = None;
+        }
         if delivered.rtt.is_none()
             && delivered.acked > 0
             && self.agreed.timestamps
