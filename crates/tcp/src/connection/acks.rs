@@ -5,6 +5,7 @@ use super::{Connection, Event, State};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::pos::Pos;
+use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
@@ -188,6 +189,7 @@ impl Connection {
     /// Recovery first (what is lost), then congestion control (how much may be in flight).
     fn consult_units(&mut self, mut ack: AckContext) {
         let flight_before = self.snd.sent.outstanding();
+        let was_recovering = self.snd.recovery.phase() == Phase::Recovery;
         let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, self.profile.dup_thresh);
         ack.lost = verdict.lost;
         ack.in_flight = self.in_flight();
@@ -198,10 +200,10 @@ impl Connection {
             // Limited Transmit does not count: cwnd bounds what the flight was without it (RFC 5681 section 3.2).
             let event = CongestionEvent::Loss { flight: flight_before };
             snd.congestion.on_event(&mut snd.window, event, ack.now);
-        } else if verdict.exited && snd.retransmits == 0 && verdict.lost == 0 {
+        } else if verdict.exited && was_recovering {
             let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
             snd.congestion.on_event(&mut snd.window, event, ack.now);
-        } else if ack.acked > 0 && snd.recovery.phase() != crate::recovery::Phase::Recovery {
+        } else if ack.acked > 0 && snd.recovery.phase() != Phase::Recovery {
             snd.congestion.on_ack(&mut snd.window, &ack);
         }
         if verdict.restart_timer {
