@@ -126,7 +126,7 @@ pub struct Peer {
     read: u64,
     /// The stream does not follow [`pattern`].
     foreign: bool,
-    exempt: bool,
+    exempt: std::cell::Cell<bool>,
 }
 
 impl Peer {
@@ -146,7 +146,7 @@ impl Peer {
             written: 0,
             read: 0,
             foreign: false,
-            exempt: false,
+            exempt: std::cell::Cell::new(false),
         }
     }
 
@@ -161,6 +161,26 @@ impl Peer {
 
     pub fn state(&self) -> State {
         self.connection.state()
+    }
+
+    /// The connection in one line, for messages.
+    pub fn summary(&self) -> String {
+        let i = self.info();
+        format!(
+            "at {:?}: {:?} {:?}, una {:?} nxt {:?} wnd {} in flight {} cwnd {} ssthresh {}, rto {:?}, rcv {:?} wnd {}",
+            self.now,
+            i.state,
+            i.phase,
+            i.snd_una,
+            i.snd_nxt,
+            i.snd_wnd,
+            i.in_flight,
+            i.cwnd,
+            i.ssthresh as i64,
+            i.rto,
+            i.rcv_nxt,
+            i.rcv_wnd
+        )
     }
 
     // ----- the other end -----
@@ -232,7 +252,7 @@ impl Peer {
 
     /// These very bytes arrive.
     pub fn deliver(&mut self, header: &TcpHeader, payload: &[u8]) {
-        self.exempt = true;
+        self.exempt.set(true);
         let segment = Segment { header, payload: Payload::borrowed(payload), segment_size: None };
         self.connection.on_segment(self.now, &segment);
     }
@@ -259,7 +279,7 @@ impl Peer {
             at_once = if at <= self.now { at_once + 1 } else { 0 };
             assert!(at_once < 10, "a timer storm at {:?}", self.now);
             self.now = self.now.max(at);
-            self.exempt = true;
+            self.exempt.set(true);
             self.connection.on_timeout(self.now);
             self.pump();
         }
@@ -354,12 +374,7 @@ impl Peer {
         let got: Vec<String> = self.sent.iter().map(Out::line).collect();
         if got != lines {
             let times: Vec<_> = self.sent.iter().map(|out| out.at).collect();
-            panic!(
-                "at {:?} in {:?}\n expected {lines:#?}\n but sent {got:#?}\n at {times:?}\n {:#?}",
-                self.now,
-                self.state(),
-                self.info()
-            );
+            panic!("expected {lines:#?}\nbut sent {got:#?}\nat {times:?}\n{}", self.summary());
         }
         self.sent.clear();
         self
@@ -370,7 +385,7 @@ impl Peer {
     pub fn expect_timed(&mut self, lines: &[&str]) -> &mut Self {
         let got: Vec<String> =
             self.sent.iter().map(|out| format!("{} {}", out.at.as_millis(), out.line())).collect();
-        assert_eq!(got, lines, "at {:?} in {:?}", self.now, self.state());
+        assert_eq!(got, lines, "{}", self.summary());
         self.sent.clear();
         self
     }
@@ -421,8 +436,7 @@ impl Peer {
         for _ in 0..10_000 {
             let before = self.info();
             let Some(transmit) = self.connection.poll_transmit(self.now) else {
-                let info = self.info();
-                assert_eq!(self.connection.check(), Ok(()), "at {:?}: {info:#?}", self.now);
+                assert_eq!(self.connection.check(), Ok(()), "{}", self.summary());
                 return;
             };
             let payload = transmit.payload.concat();
@@ -442,7 +456,7 @@ impl Peer {
     #[track_caller]
     fn judge(&mut self, before: &Info, out: &Out) {
         let after = self.info();
-        let context = || format!("{} at {:?}\n{after:#?}", out.line(), self.now);
+        let context = || format!("{}\n{}", out.line(), self.summary());
         assert!(out.header.options.encoded_len() <= 40, "options overflow: {}", context());
         for (i, &byte) in out.payload.iter().enumerate() {
             let offset = (out.seq() - 1) as u64 + i as u64;
@@ -465,13 +479,13 @@ impl Peer {
             }
             if after.in_flight > after.cwnd + fin {
                 assert!(
-                    self.exempt
+                    self.exempt.get()
                         && after.phase == Phase::Recovery
                         && out.payload.len() as u64 <= mss,
                     "over cwnd and no fast retransmission: {}",
                     context()
                 );
-                self.exempt = false;
+                self.exempt.set(false);
             }
         }
         if out.payload.len() as u64 > mss {
