@@ -227,6 +227,8 @@ impl Connection {
         self.snd.probes = self.snd.probes.saturating_add(1);
         self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
         self.snd.unacked_since.get_or_insert(now);
+        // The timer was armed without this probe's back-off when the window was found closed.
+        self.timers.clear(Timer::Persist);
         self.arm_persist(now);
         Some(Plan::Probe)
     }
