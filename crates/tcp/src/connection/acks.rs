@@ -156,7 +156,6 @@ impl Connection {
         self.snd.unanswered_probes = 0;
         if self.snd.right_edge > self.nxt() {
             self.snd.probes = 0;
-            self.snd.probe_outstanding = false;
             self.timers.clear(Timer::Persist);
         }
     }
