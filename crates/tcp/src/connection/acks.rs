@@ -64,9 +64,14 @@ impl Connection {
 
         let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
         let has_sack = !header.options.sack.is_empty();
-        let duplicate = ack == una
-            && had_outstanding
-            && if self.agreed.sack { delivered.sacked > 0 } else { bare && same_window };
+        // RFC 6675 section 2: with SACK it is the news that counts, whatever else the segment does. A peer that agreed
+        // to SACK and sends none is taken by RFC 5681 section 2.
+        let duplicate = had_outstanding
+            && if self.agreed.sack && has_sack {
+                delivered.sacked > 0
+            } else {
+                ack == una && bare && same_window
+            };
         if delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0 {
             self.sample_rtt(now, segment, &mut delivered);
             self.consult_units(AckContext {
