@@ -179,7 +179,7 @@ impl Connection {
         let len = segment.payload.len() as u64;
         let next = self.rcv.ordering.next();
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
-            if start < next && len > 0 {
+            if Pos::FIRST_DATA <= start && start < next && len > 0 {
                 self.counters.duplicate_bytes_received += len.min(next.since(start));
                 self.rcv.dsack = Some((start, (start + len).min(next)));
             }
