@@ -57,6 +57,13 @@ impl RangeSet {
         (start <= pos).then_some(start..end)
     }
 
+    /// The first range that has something in common with `range`.
+    pub fn overlapping(&self, range: &Range<Pos>) -> Option<Range<Pos>> {
+        let index = self.ranges.partition_point(|&(_, end)| end <= range.start);
+        let &(start, end) = self.ranges.get(index)?;
+        (start < range.end).then_some(start..end)
+    }
+
     /// Whether all of `range` is in the set.
     pub fn covers(&self, range: &Range<Pos>) -> bool {
         self.containing(range.start).is_some_and(|found| found.end >= range.end)

@@ -234,8 +234,11 @@ impl Ordering for InOrder {
             accepted.refused = true;
             return accepted;
         }
-        if let Some(held) = self.early_ranges.containing(at) {
-            accepted.duplicate = Some((at, end.min(held.end)));
+        if accepted.duplicate.is_none() {
+            accepted.duplicate = self
+                .early_ranges
+                .overlapping(&range)
+                .map(|held| (at.max(held.start), end.min(held.end)));
         }
         // Only what is missing is taken, gap by gap, so that bytes already held stay as they are.
         let mut from = at;
