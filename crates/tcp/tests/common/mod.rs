@@ -203,7 +203,7 @@ impl Peer {
             assert!(options.sack.push(block), "at most four blocks");
         }
         let payload = segment.bytes.clone().unwrap_or_else(|| {
-            (0..segment.len).map(|i| pattern((seq - 1) as u64 + i as u64)).collect()
+            (0..segment.len as i64).map(|i| pattern((seq - 1 + i) as u64)).collect()
         });
         let header = TcpHeader {
             src_port: 80,
