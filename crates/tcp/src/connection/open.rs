@@ -266,12 +266,16 @@ impl Connection {
     /// Our SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant) {
         self.snd.syn_acked = true;
+        // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open which
+        // of the two is acknowledged.
+        let lost =
+            if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
         if self.snd.syn_transmissions <= 1 {
             let rtt = now.since(self.snd.syn_sent_at);
             self.snd.timer.on_sample(rtt, now);
             self.snd.last_rtt = Some(rtt);
             self.snd.min_rtt = Some(rtt);
-        } else {
+        } else if lost {
             self.snd.timer.on_handshake_loss();
         }
         self.snd.retransmits = 0;
