@@ -349,11 +349,13 @@ impl Connection {
         self.rcv.policy.on_ack_sent();
         self.rcv.last_ack_sent = self.rcv.ordering.next();
         let window = self.advertise();
+        let (urgent_flag, urgent) = self.urgent_pointer(self.nxt());
         TcpHeader {
             seq: self.snd.space.to_wire(self.nxt()),
             ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
-            flags: Flags::ACK,
+            flags: Flags::ACK | urgent_flag,
             window,
+            urgent,
             options: Options {
                 timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
                 ..Options::default()
@@ -390,15 +392,23 @@ impl Connection {
         if range.end >= end && range.start < end {
             header.flags |= Flags::PSH;
         }
-        if let Some(urgent) = self.snd.urgent {
-            if urgent > range.start {
-                header.flags |= Flags::URG;
-                header.urgent = u16::try_from(urgent.since(range.start)).unwrap_or(u16::MAX);
-            } else if self.una() >= urgent {
-                self.snd.urgent = None;
-            }
-        }
+        let (urgent_flag, urgent) = self.urgent_pointer(range.start);
+        header.flags = (header.flags - Flags::URG) | urgent_flag;
+        header.urgent = urgent;
         header
+    }
+
+    /// The urgent pointer of a segment at `seq`: every segment before the end of the urgent data announces it, whether
+    /// the data itself can leave or not (RFC 9293 section 3.10.2). It names the octet behind that data [MUST-62], or
+    /// as far as it reaches: a run of any length is announced piece by piece [MUST-31].
+    fn urgent_pointer(&mut self, seq: Pos) -> (Flags, u16) {
+        self.snd.urgent = self.snd.urgent.filter(|&urgent| urgent > self.una());
+        match self.snd.urgent {
+            Some(urgent) if urgent > seq => {
+                (Flags::URG, u16::try_from(urgent.since(seq)).unwrap_or(u16::MAX))
+            }
+            _ => (Flags::empty(), 0),
+        }
     }
 
     /// How far the window could reach now: what is read makes room.
