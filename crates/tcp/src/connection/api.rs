@@ -183,6 +183,7 @@ impl Connection {
     /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21].
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.user_timeout = timeout;
+        self.on_user_timeout_changed();
     }
 
     /// The user timeout.

@@ -279,6 +279,7 @@ impl Connection {
             self.snd.timer.on_handshake_loss();
         }
         self.snd.retransmits = 0;
+        self.snd.unacked_since = None;
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
         self.rearm_retransmission(now);
         self.arm_keep_alive();

@@ -305,6 +305,7 @@ impl Connection {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
+        self.snd.unacked_since.get_or_insert(now);
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }

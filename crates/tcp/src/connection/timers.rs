@@ -108,7 +108,9 @@ impl Connection {
     /// (RFC 6298 section 5).
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.una() < self.nxt() {
-            self.timers.set(Timer::Retransmit, now + self.snd.timer.rto());
+            let at = now + self.snd.timer.rto();
+            self.timers
+                .set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
         } else {
             self.timers.clear(Timer::Retransmit);
         }
@@ -127,12 +129,26 @@ impl Connection {
             // [MUST-37] answered probes do not count.
             (self.snd.retransmits.max(self.snd.unanswered_probes), self.profile.r2)
         };
-        // A user timeout takes the place of R2 [MUST-21].
-        match self.user_timeout.filter(|_| self.snd.syn_acked && !self.orphaned) {
-            Some(timeout) => {
-                self.snd.unacked_since.is_some_and(|since| now.since(since) >= timeout)
+        // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
+        if self.user_timeout.is_some() && !self.orphaned {
+            return self.user_timeout_at().is_some_and(|end| now >= end);
+        }
+        self.user_timeout_at().is_some_and(|end| now >= end)
+            || limit.is_some_and(|limit| attempts >= limit)
+    }
+
+    /// When the user timeout ends the connection if nothing is acknowledged until then.
+    fn user_timeout_at(&self) -> Option<Instant> {
+        Some(self.snd.unacked_since? + self.user_timeout?)
+    }
+
+    /// The user timeout changed: the timers that run may have to end earlier, or need not end so early.
+    pub(super) fn on_user_timeout_changed(&mut self) {
+        let Some(end) = self.user_timeout_at() else { return };
+        for timer in [Timer::Retransmit, Timer::Persist] {
+            if let Some(at) = self.timers.get(timer) {
+                self.timers.set(timer, at.min(end));
             }
-            None => limit.is_some_and(|limit| attempts >= limit),
         }
     }
 
@@ -161,16 +177,6 @@ impl Connection {
             self.snd.timer.back_off();
         }
         self.rearm_retransmission(now);
-        self.limit_to_user_timeout();
-    }
-
-    /// A user timeout ends the wait for the next retransmission early.
-    fn limit_to_user_timeout(&mut self) {
-        if let (Some(timeout), Some(since)) = (self.user_timeout, self.snd.unacked_since)
-            && let Some(at) = self.timers.get(Timer::Retransmit)
-        {
-            self.timers.set(Timer::Retransmit, at.min(since + timeout));
-        }
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {
@@ -186,7 +192,8 @@ impl Connection {
         if !self.timers.is_set(Timer::Persist) {
             let wait = self.snd.timer.rto().doubled(self.snd.probes.min(20));
             let wait = wait.min(Duration::from_secs(60)).max(Duration::from_millis(100));
-            self.timers.set(Timer::Persist, now + wait);
+            let at = now + wait;
+            self.timers.set(Timer::Persist, self.user_timeout_at().map_or(at, |end| at.min(end)));
         }
     }
 
