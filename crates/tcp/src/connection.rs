@@ -7,7 +7,7 @@
 //! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
 //!
 //! The parts, each in a file of its own: opening, arrival of segments, acknowledgements, output, timers, closing,
-//! network errors, the application's calls, and what can be observed. What is decided by a unit (congestion
+//! network errors, the user timeout, the application's calls, and what can be observed. What is decided by a unit (congestion
 //! control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit; nothing
 //! here knows which choice it is.
 
@@ -21,6 +21,7 @@ mod limiter;
 mod open;
 mod output;
 mod timers;
+mod user_timeout;
 
 pub use api::{ReadError, WriteError};
 pub use icmp::IcmpError;
@@ -235,7 +236,7 @@ pub struct Connection {
     orphaned: bool,
     nodelay: bool,
     keep_alive: Option<KeepAlive>,
-    user_timeout: Option<Duration>,
+    user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
     limited: info::LimitedAccount,
 }

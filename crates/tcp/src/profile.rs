@@ -143,6 +143,8 @@ pub struct Profile {
     pub syn_r2: u32,
     /// Give up when data stays unacknowledged for so long (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,
+    /// Tell the peer of the user timeout, if one is set (RFC 5482's ENABLED).
+    pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
     /// How long TIME-WAIT lasts: 2·MSL.
@@ -177,6 +179,7 @@ impl Default for Profile {
             r2: Some(15),
             syn_r2: 7,
             user_timeout: None,
+            advertise_user_timeout: false,
             adopt_user_timeout: None,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
@@ -229,6 +232,9 @@ pub enum ProfileError {
     /// A packet that expires at once.
     #[error("a hop limit of zero lets no packet leave")]
     HopLimit,
+    /// The lower bound is zero, or above the upper one.
+    #[error("a peer's user timeout needs bounds 0 < lower ≤ upper, not {0:?} and {1:?}")]
+    UserTimeoutBounds(Duration, Duration),
     /// Both keep-alive times and the count must be positive.
     #[error("keep-alive needs positive times and at least one probe")]
     KeepAlive,
@@ -279,6 +285,11 @@ impl Profile {
         }
         if self.hop_limit == 0 {
             return Err(ProfileError::HopLimit);
+        }
+        if let Some((lower, upper)) = self.adopt_user_timeout
+            && (lower.is_zero() || lower > upper)
+        {
+            return Err(ProfileError::UserTimeoutBounds(lower, upper));
         }
         if let Some(keep) = self.keep_alive
             && (keep.idle.is_zero() || keep.interval.is_zero() || keep.probes == 0)

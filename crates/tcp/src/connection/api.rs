@@ -2,7 +2,7 @@
 
 use super::{Connection, ConnectionError, Event, State};
 use crate::profile::KeepAlive;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -178,17 +178,6 @@ impl Connection {
     /// The keep-alive settings.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         self.keep_alive
-    }
-
-    /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21].
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.user_timeout = timeout;
-        self.on_user_timeout_changed();
-    }
-
-    /// The user timeout.
-    pub fn user_timeout(&self) -> Option<Duration> {
-        self.user_timeout
     }
 
     /// Fixes the receive buffer's size and ends its tuning.

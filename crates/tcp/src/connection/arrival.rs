@@ -74,6 +74,7 @@ impl Connection {
         }
         // After the acknowledgement was found plausible: a forged value must not be had for a guess of RCV.NXT alone.
         self.update_timestamp(now, header, start);
+        self.take_user_timeout(&header.options);
         // [MUST-66] urgent data is announced even by a segment that a closed window does not admit.
         self.on_urgent(header, start);
         if place == Place::Edge {

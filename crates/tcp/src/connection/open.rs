@@ -2,6 +2,7 @@
 
 use super::limiter::ReplyLimiter;
 use super::timers::Timers;
+use super::user_timeout::UserTimeouts;
 use super::{
     Connection, ConnectionError, Counters, Event, Receiver, Sender, State, info::LimitedAccount,
 };
@@ -172,7 +173,7 @@ impl Connection {
             orphaned: false,
             nodelay: profile.nodelay,
             keep_alive: profile.keep_alive,
-            user_timeout: profile.user_timeout,
+            user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),
             limited: LimitedAccount::new(now),
             profile,
@@ -197,13 +198,15 @@ impl Connection {
 
     /// The options our SYN or SYN-ACK carries.
     pub(super) fn our_syn_options(&self, now: Instant, answer_to: Option<&Options>) -> Options {
-        syn_options(
+        let user_timeout = self.user_timeout_option();
+        let options = syn_options(
             &self.profile,
             self.path.announced_mss(),
             self.rcv.flow.max_buffer(),
             self.rcv.timestamps.option(now),
             answer_to,
-        )
+        );
+        Options { user_timeout, ..options }
     }
 
     /// The unscaled window of our SYN.
@@ -239,6 +242,7 @@ impl Connection {
         if let Some(stamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) {
             self.rcv.timestamps.start(stamps.value, now);
         }
+        self.take_user_timeout(&header.options);
         self.rcv.edge = Pos::FIRST_DATA + u64::from(self.syn_window());
         self.after_agreement();
         // The window in a SYN is never scaled (RFC 7323 section 2.2).

@@ -63,9 +63,10 @@ impl Connection {
             }
             _ => {}
         }
-        // SACK blocks go into segments without data: they would take room from the payload, and segments that
-        // differ in size split badly. What arrived out of order is reported at once anyway.
-        if self.rcv.ack_now && (self.rcv.ordering.has_gap() || self.rcv.dsack.is_some()) {
+        // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
+        // segments that differ in size split badly. What arrived out of order is reported at once anyway.
+        let report = self.rcv.ordering.has_gap() || self.rcv.dsack.is_some();
+        if (self.rcv.ack_now && report) || self.user_timeout.due {
             return Some(Plan::Ack);
         }
         if let Some(plan) = self.plan_data(now) {
@@ -368,9 +369,12 @@ impl Connection {
     fn pure_ack_header(&mut self, now: Instant) -> TcpHeader {
         self.counters.pure_acks_sent += 1;
         let mut header = self.ack_header(now);
+        if core::mem::take(&mut self.user_timeout.due) {
+            header.options.user_timeout = self.user_timeout_option();
+        }
         let dsack = self.rcv.dsack.take();
         if self.agreed.sack && (dsack.is_some() || self.rcv.ordering.has_gap()) {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
+            let room = header.options.sack_room();
             let space = self.rcv.space;
             let mut blocks = SackBlocks::default();
             if let Some((left, right)) = dsack {

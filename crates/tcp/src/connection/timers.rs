@@ -130,26 +130,11 @@ impl Connection {
             (self.snd.retransmits.max(self.snd.unanswered_probes), self.profile.r2)
         };
         // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
-        if self.user_timeout.is_some() && !self.orphaned {
+        if self.user_timeout().is_some() && !self.orphaned {
             return self.user_timeout_at().is_some_and(|end| now >= end);
         }
         self.user_timeout_at().is_some_and(|end| now >= end)
             || limit.is_some_and(|limit| attempts >= limit)
-    }
-
-    /// When the user timeout ends the connection if nothing is acknowledged until then.
-    fn user_timeout_at(&self) -> Option<Instant> {
-        Some(self.snd.unacked_since? + self.user_timeout?)
-    }
-
-    /// The user timeout changed: the timers that run may have to end earlier, or need not end so early.
-    pub(super) fn on_user_timeout_changed(&mut self) {
-        let Some(end) = self.user_timeout_at() else { return };
-        for timer in [Timer::Retransmit, Timer::Persist] {
-            if let Some(at) = self.timers.get(timer) {
-                self.timers.set(timer, at.min(end));
-            }
-        }
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant) {
