@@ -222,6 +222,8 @@ pub struct Connection {
     active: bool,
     endpoint: Endpoint,
     path: PathInfo,
+    /// When the path MTU in use was learned, if it is less than the interface's.
+    path_mtu_since: Option<Instant>,
     agreed: Agreed,
     snd: Sender,
     rcv: Receiver,

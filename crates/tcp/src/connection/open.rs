@@ -114,6 +114,7 @@ impl Connection {
             active: false,
             endpoint,
             path,
+            path_mtu_since: (path.mtu < path.interface_mtu).then_some(now),
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),

@@ -82,6 +82,7 @@ impl Connection {
 
     /// What (recovery), how much (congestion control), when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
+        self.probe_path_mtu(now);
         let mss = u64::from(self.mss());
         let rate = self.snd.congestion.pacing_rate(&self.snd.window);
         let quantum = self.snd.pacing.quantum(rate).max(mss);
