@@ -191,6 +191,7 @@ impl Connection {
     fn after_agreement(&mut self) {
         self.snd.recovery = self.profile.recovery(self.agreed.sack);
         self.snd.window = Window::initial(self.mss());
+        self.snd.congestion.on_start(&mut self.snd.window);
         if self.snd.syn_transmissions > 1 {
             let event = CongestionEvent::HandshakeLoss;
             self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);

@@ -83,12 +83,13 @@ impl Connection {
     /// What (recovery), how much (congestion control), when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
         self.probe_path_mtu(now);
+        self.restart_after_idle(now);
         let mss = u64::from(self.mss());
         let rate = self.snd.congestion.pacing_rate(&self.snd.window);
         let quantum = self.snd.pacing.quantum(rate).max(mss);
         let most = self.max_super_segment().min(quantum);
         let cwnd_room = self.snd.window.cwnd.saturating_sub(self.in_flight());
-        let has_new = self.new_data(now, most, cwnd_room);
+        let has_new = self.new_data(most, cwnd_room);
         let lost =
             self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), u32::try_from(mss).ok()?);
         if lost.is_none() && has_new.is_err() {
@@ -116,13 +117,19 @@ impl Connection {
         Some(Plan::Data(range, fin))
     }
 
+    /// Data is about to leave after a silence longer than the retransmission timeout (RFC 5681 section 4.1).
+    fn restart_after_idle(&mut self, now: Instant) {
+        if self.snd.sent.outstanding() == 0
+            && self.snd.buffer.end() > self.nxt()
+            && now.since(self.snd.last_sent) > self.snd.timer.rto()
+        {
+            let event = CongestionEvent::IdleRestart;
+            self.snd.congestion.on_event(&mut self.snd.window, event, now);
+        }
+    }
+
     /// The next new data and whether the FIN goes with it, or why there is none to send.
-    fn new_data(
-        &self,
-        now: Instant,
-        most: u64,
-        cwnd_room: u64,
-    ) -> Result<(Range<Pos>, bool), Hold> {
+    fn new_data(&self, most: u64, cwnd_room: u64) -> Result<(Range<Pos>, bool), Hold> {
         let nxt = self.nxt();
         let end = self.snd.buffer.end();
         let unsent = end.since(nxt);
@@ -134,14 +141,6 @@ impl Connection {
         if usable == 0 {
             return Err(Hold::PeerWindow);
         }
-        // Sending after silence starts from a small window again (RFC 5681 section 4.1).
-        let idle = self.snd.sent.outstanding() == 0
-            && now.since(self.snd.last_sent) > self.snd.timer.rto();
-        let cwnd_room = if idle {
-            cwnd_room.min(crate::congestion::initial_window(self.snd.window.mss))
-        } else {
-            cwnd_room
-        };
         if cwnd_room == 0 {
             return Err(Hold::CongestionWindow);
         }
@@ -251,12 +250,6 @@ impl Connection {
                 (self.data_header(now, &range), range)
             }
             Plan::Data(range, fin) => {
-                if self.snd.sent.outstanding() == 0
-                    && now.since(self.snd.last_sent) > self.snd.timer.rto()
-                {
-                    let event = CongestionEvent::IdleRestart;
-                    self.snd.congestion.on_event(&mut self.snd.window, event, now);
-                }
                 let range = range.start..range.end + u64::from(fin);
                 self.snd.sent.push(range.end, now);
                 self.snd.probe_outstanding = false;
