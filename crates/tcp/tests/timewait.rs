@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Out, Peer, Setup, line, ms, secs, seg, theirs};
+use common::{Peer, Setup, line, ms, secs, seg, theirs};
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
 use transom_tcp::time_wait::{TimeWait, TimeWaitAction};
@@ -25,13 +25,7 @@ fn answer(wait: &mut TimeWait, peer: &Peer, segment: common::Seg) -> String {
         TimeWaitAction::Ignore => "ignored".into(),
         TimeWaitAction::Ack(header) => line(&header),
         TimeWaitAction::Reopen(seq) => {
-            let out = Out {
-                at: peer.now,
-                header: transom_wire::TcpHeader { seq, ..Default::default() },
-                payload: vec![],
-                segment_size: None,
-            };
-            format!("reopen beyond {}", out.seq())
+            format!("reopen beyond {}", seq.distance_from(peer.connection.iss()))
         }
     }
 }

@@ -40,17 +40,19 @@ pub struct Out {
     pub payload: Vec<u8>,
     /// For a super-segment, the size of each.
     pub segment_size: Option<u16>,
+    /// The initial sequence numbers, the connection's and the peer's.
+    pub initial: (Seq, Seq),
 }
 
 impl Out {
     /// SEG.SEQ, relative.
     pub fn seq(&self) -> i64 {
-        i64::from(self.header.seq.distance_from(Seq::new(ISS)))
+        i64::from(self.header.seq.distance_from(self.initial.0))
     }
 
     /// SEG.ACK, relative.
     pub fn ack(&self) -> i64 {
-        i64::from(self.header.ack.distance_from(Seq::new(IRS)))
+        i64::from(self.header.ack.distance_from(self.initial.1))
     }
 
     /// One past the sequence space it takes, relative.
@@ -83,7 +85,7 @@ impl Out {
         if !self.header.options.sack.is_empty() {
             line += " sack";
             for block in &self.header.options.sack {
-                let relative = |seq: Seq| seq.distance_from(Seq::new(IRS));
+                let relative = |seq: Seq| seq.distance_from(self.initial.1);
                 line += &format!(" {}-{}", relative(block.left), relative(block.right));
             }
         }
@@ -125,7 +127,7 @@ pub struct Peer {
     written: u64,
     read: u64,
     /// The stream does not follow [`pattern`].
-    foreign: bool,
+    pub foreign: bool,
     exempt: std::cell::Cell<bool>,
 }
 
@@ -441,7 +443,11 @@ impl Peer {
             };
             let payload = transmit.payload.concat();
             let segment_size = transmit.segment_size;
-            let out = Out { at: self.now, header: transmit.header, payload, segment_size };
+            let (at, header) = (self.now, transmit.header);
+            let ours = self.connection.iss();
+            let theirs = if ours == Seq::new(ISS) { IRS } else { ISS };
+            let initial = (ours, Seq::new(theirs));
+            let out = Out { at, header, payload, segment_size, initial };
             self.judge(&before, &out);
             if let Some(stamps) = out.header.options.timestamps {
                 self.last_tsval = stamps.value;

@@ -227,7 +227,8 @@ pub fn half_open(half: &HalfOpen, peer: &Peer, header: &transom_wire::TcpHeader)
 
 /// The relative line of a header that did not come from a connection.
 pub fn line(header: &transom_wire::TcpHeader) -> String {
-    Out { at: Instant::ZERO, header: *header, payload: vec![], segment_size: None }.line()
+    let initial = (Seq::new(ISS), Seq::new(IRS));
+    Out { at: Instant::ZERO, header: *header, payload: vec![], segment_size: None, initial }.line()
 }
 
 /// The other end's initial sequence number plus `relative`.
