@@ -106,9 +106,18 @@ impl Connection {
         if let Some(again) = lost {
             // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight.
             let wanted = again.range.end.since(again.range.start);
-            if again.exempt || cwnd_room >= mss.min(wanted) || self.in_flight() == 0 {
-                let len = cwnd_room.max(mss).min(most);
-                return Some(Plan::Retransmit(again.range, if again.exempt { mss } else { len }));
+            let len = if again.exempt {
+                mss
+            } else if cwnd_room >= mss {
+                cwnd_room.min(most)
+            } else if self.in_flight() == 0 {
+                mss
+            } else {
+                // Not gathered with what follows: only this much fits.
+                wanted.min(cwnd_room)
+            };
+            if len >= mss.min(wanted) {
+                return Some(Plan::Retransmit(again.range, len));
             }
             self.note_hold(now, Hold::CongestionWindow);
             return None;
