@@ -4,7 +4,7 @@
 //! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
 //! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
 
-use super::{Connection, ConnectionError, Event};
+use super::{Connection, ConnectionError, Event, State};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Connection {
     pub fn on_icmp(&mut self, now: Instant, error: IcmpError, seq: Seq) {
         let pos = self.snd.space.from_wire(seq, self.una());
         // [MUST-54] RFC 5927 section 4.1: only about something in flight.
-        if pos < self.una() || pos >= self.highest_sent() {
+        if self.state == State::Closed || pos < self.una() || pos >= self.highest_sent() {
             self.counters.icmp_rejected += 1;
             return;
         }
