@@ -144,6 +144,17 @@ fn a_larger_mtu_is_tried_after_ten_minutes() {
     assert_eq!(peer.info().path_mtu, 1300);
 }
 
+/// Nothing is woken up again.
+#[test]
+fn a_report_about_a_closed_connection() {
+    let mut peer = bulk();
+    peer.abort().drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
+    peer.pump();
+    peer.silent();
+    assert_eq!(peer.connection.next_timeout(), None);
+}
+
 /// A path known to be narrow from the start is believed for ten minutes too.
 #[test]
 fn a_cached_mtu_expires() {
