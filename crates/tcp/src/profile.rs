@@ -174,8 +174,11 @@ impl Default for Profile {
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,
+            // [MAY-5] [MUST-25] offered, and off
             keep_alive: None,
+            // [SHLD-10]
             r1: 3,
+            // [SHLD-11] 15 retransmissions from 200 ms on, doubled up to a minute, come to more than eight minutes
             r2: Some(15),
             syn_r2: 7,
             user_timeout: None,

@@ -266,7 +266,7 @@ fn data_that_nobody_will_read_resets() {
     peer.expect_state(State::FinWait1);
 }
 
-/// A close without anything unread ends in order; nobody has to watch.
+/// [MAY-1] A close ends both directions; without anything unread it ends them in order, and nobody has to watch.
 #[test]
 fn close_ends_in_order() {
     let mut peer = Setup::default().active();

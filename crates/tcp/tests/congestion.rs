@@ -1,4 +1,4 @@
-//! Slow start and congestion avoidance, traced by hand (RFC 5681 section 3.1, RFC 6928, RFC 3465). [MUST-19]
+//! Slow start and congestion avoidance, traced by hand (RFC 5681 section 3.1, RFC 6928, RFC 3465).
 
 mod common;
 
@@ -42,7 +42,7 @@ fn the_initial_window() {
     assert_eq!(setup.active().info().cwnd, 14_600, "6000 · 2 < 14600 < 6000 · 10");
 }
 
-/// Slow start doubles the window each round trip, however the receiver divides its acknowledgements.
+/// [MUST-19] Slow start doubles the window each round trip, however the receiver divides its acknowledgements.
 #[test]
 fn slow_start_doubles() {
     for per_ack in [1, 2, 10] {
@@ -55,7 +55,7 @@ fn slow_start_doubles() {
     }
 }
 
-/// Above ssthresh one segment more each round trip.
+/// [MUST-19] Above ssthresh one segment more each round trip.
 #[test]
 fn congestion_avoidance_adds_one_segment() {
     let mut peer = bulk(Setup::default());

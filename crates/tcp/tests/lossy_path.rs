@@ -188,11 +188,11 @@ impl World {
                 "seed {seed}: no end {now:?}"
             );
             if self.ends.iter().all(|end| matches!(end.state(), State::TimeWait | State::Closed)) {
-                for end in 0..2 {
-                    let readable = self.ends[end].connection.readable();
+                for (peer, read) in self.ends.iter_mut().zip(&mut read) {
+                    let readable = peer.connection.readable();
                     if readable > 0 {
-                        self.ends[end].read(readable);
-                        read[end] += readable;
+                        peer.read(readable);
+                        *read += readable;
                     }
                 }
                 break;

@@ -124,7 +124,7 @@ fn an_update_opens_at_once() {
 }
 
 /// Data in flight when the window closes is retransmitted, not probed, and a peer that answers is not given up.
-/// [SHLD-17] [MUST-34] [MUST-35]
+/// [SHLD-17] [MUST-34] [MUST-35] [MAY-7]
 #[test]
 fn a_window_that_closes_over_data_in_flight() {
     let mut peer = Setup::default().active();

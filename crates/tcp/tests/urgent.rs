@@ -1,11 +1,12 @@
-//! Urgent data (RFC 9293 section 3.8.5). [SHLD-13] is for applications: nothing here uses it unless told to.
+//! Urgent data (RFC 9293 section 3.8.5).
 
 mod common;
 
 use common::{Setup, seg};
 use transom_tcp::connection::{Event, State};
 
-/// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG.
+/// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13] Nothing is urgent unless the
+/// application insists.
 #[test]
 fn urgent_data_is_announced() {
     let mut peer = Setup::default().active();

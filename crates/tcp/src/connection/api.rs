@@ -45,7 +45,9 @@ impl Connection {
         }
     }
 
-    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes).
+    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes). Where one
+    /// write ends and the next begins is not kept: what is queued leaves in segments as large as can be [SHLD-27]
+    /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.write_state()?;
         let written = self.snd.buffer.write(bytes);

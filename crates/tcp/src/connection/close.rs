@@ -37,7 +37,7 @@ impl Connection {
         self.raise(Event::Readable);
     }
 
-    /// The application lets go of the connection. Unread data, or data that arrives later, resets it
+    /// The application lets go of the connection, of both directions at once [MAY-1]. Unread data, or data that arrives later, resets it
     /// [SHLD-3]; otherwise it ends in order, without anybody watching.
     pub fn close(&mut self, now: Instant) {
         if self.orphaned {

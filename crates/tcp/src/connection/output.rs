@@ -104,7 +104,8 @@ impl Connection {
             return None;
         }
         if let Some(again) = lost {
-            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight.
+            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight. The peer's window is not asked:
+            // what it offered once may be sent again, also beyond an edge that moved left [SHLD-16] [MAY-7].
             let wanted = again.range.end.since(again.range.start);
             let len = if again.exempt {
                 mss
@@ -156,7 +157,8 @@ impl Connection {
         let mss = u64::from(self.mss());
         let mut len = unsent.min(usable).min(cwnd_room).min(most);
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
-        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait.
+        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait for
+        // ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
         let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
         let tail = len % mss;
         if len == unsent {
@@ -425,7 +427,7 @@ impl Connection {
     }
 
     /// The window field, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
-    /// worthwhile amount [MUST-39].
+    /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
     fn advertise(&mut self) -> u16 {
         let next = self.rcv.ordering.next();
         let wanted = self.wanted_edge();

@@ -157,6 +157,7 @@ impl InOrder {
         }
     }
 
+    /// Keeps what cannot be delivered yet [SHLD-31].
     fn insert_early(&mut self, at: Pos, payload: &Payload<'_>) {
         let index = self.early.partition_point(|&(pos, _)| pos < at);
         self.early_bytes += payload.len();

@@ -85,6 +85,7 @@ impl RetransmissionTimer for Rfc6298 {
         self.base().max(self.config.min).doubled(self.backoffs).min(self.config.max)
     }
 
+    // [MUST-19] section 5.5
     fn back_off(&mut self) {
         self.backoffs = self.backoffs.saturating_add(1);
     }

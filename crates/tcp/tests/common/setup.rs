@@ -38,10 +38,12 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        let mut profile = Profile::default();
-        profile.options = OfferedOptions { window_scale: false, timestamps: false, sack: true };
-        profile.flow =
-            FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial: 65_535, max: 65_535 });
+        let window = ReceiveWindowConfig { initial: 65_535, max: 65_535 };
+        let profile = Profile {
+            options: OfferedOptions { window_scale: false, timestamps: false, sack: true },
+            flow: FlowChoice::ReceiveWindow(window),
+            ..Profile::default()
+        };
         Setup {
             profile,
             path: PathInfo {
