@@ -7,9 +7,9 @@
 //! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
 //!
 //! The parts, each in a file of its own: opening, arrival of segments, acknowledgements, output, timers, closing,
-//! network errors, the user timeout, the application's calls, and what can be observed. What is decided by a unit (congestion
-//! control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit; nothing
-//! here knows which choice it is.
+//! network errors, the user timeout, the application's calls, and what can be observed. What is decided by a unit
+//! (congestion control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit;
+//! nothing here knows which choice it is.
 
 mod acks;
 mod api;
@@ -156,7 +156,8 @@ struct Sender {
     wl2: Pos,
     /// The largest window the peer ever offered.
     max_window: u64,
-    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the limit.
+    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the
+    /// limit.
     cwnd_limited_upto: Pos,
     /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
     small_upto: Pos,

@@ -40,8 +40,8 @@ pub struct Agreed {
     pub sack: bool,
 }
 
-/// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN: what
-/// it did not offer is not sent.
+/// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
+/// what it did not offer is not sent.
 pub fn syn_options(
     profile: &Profile,
     our_mss: u16,

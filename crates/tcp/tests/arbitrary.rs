@@ -1,8 +1,8 @@
-//! One connection and a hostile peer: segments with any flags and options near every edge, application calls and ICMP errors
-//! in any order, from a seed.
+//! One connection and a hostile peer: segments with any flags and options near every edge, application calls and ICMP
+//! errors in any order, from a seed.
 //!
-//! Nothing may panic, the connection's own counters must agree after each step, sending stays within the windows, answers,
-//! memory and timers stay bounded, and an aborted connection is gone. A failing seed is named by the panic.
+//! Nothing may panic, the connection's own counters must agree after each step, sending stays within the windows,
+//! answers, memory and timers stay bounded, and an aborted connection is gone. A failing seed is named by the panic.
 
 mod common;
 

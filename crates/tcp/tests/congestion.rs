@@ -94,7 +94,8 @@ fn crossing_ssthresh() {
     peer.next_timer();
     assert_eq!((peer.info().cwnd, peer.info().ssthresh), (1000, 5000));
     peer.drain();
-    // Everything had arrived: the acknowledgement of 10 000 takes cwnd to 5000, 5000 are left over for one more segment.
+    // Everything had arrived: the acknowledgement of 10 000 takes cwnd to 5000, 5000 are left over for one more
+    // segment.
     peer.recv(seg().ack(10_001));
     assert_eq!(peer.info().cwnd, 6000);
 }

@@ -71,8 +71,8 @@ fn data_or_fin_completes_the_handshake() {
     assert!(events.contains(&Event::Connected) && events.contains(&Event::Readable));
 }
 
-/// [MUST-11] A listener's entry: an acceptable reset returns to LISTEN in silence, nobody hears of it; elsewhere in the window it is
-/// challenged, outside ignored (RFC 5961 section 3).
+/// [MUST-11] A listener's entry: an acceptable reset returns to LISTEN in silence, nobody hears of it; elsewhere in
+/// the window it is challenged, outside ignored (RFC 5961 section 3).
 #[test]
 fn resets() {
     let (half, peer) = Setup::default().half_open();
@@ -88,8 +88,8 @@ fn resets() {
     }
 }
 
-/// The same SYN again has the SYN-ACK repeated; another, or one with ACK, is challenged. A host that lost its state then answers
-/// with the reset that returns us to LISTEN.
+/// The same SYN again has the SYN-ACK repeated; another, or one with ACK, is challenged. A host that lost its state
+/// then answers with the reset that returns us to LISTEN.
 #[test]
 fn syns() {
     let setup = Setup::default();
@@ -145,7 +145,8 @@ fn the_syn_ack_is_repeated() {
     assert_eq!(times, [0, 1_000, 3_000, 7_000, 15_000, 31_000]);
 }
 
-/// RFC 6298 section 5.7 and RFC 5681 section 3.1 on this side: after a repeated SYN-ACK no sample, three seconds, one segment.
+/// RFC 6298 section 5.7 and RFC 5681 section 3.1 on this side: after a repeated SYN-ACK no sample, three seconds, one
+/// segment.
 #[test]
 fn a_lost_syn_ack_makes_the_start_cautious() {
     let setup = Setup::default();

@@ -106,7 +106,8 @@ fn the_effective_mss_is_the_smaller_of_both() {
     assert_eq!(peer.info().mss, 1348, "less the options: 1400 - 40 - 12");
 }
 
-/// [MUST-11] [MUST-10] RFC 9293 section 3.10.7.3: an acknowledgement of something else is answered with a reset and changes nothing.
+/// RFC 9293 section 3.10.7.3: an acknowledgement of something else is answered with a reset and
+/// changes nothing.
 #[test]
 fn an_unacceptable_ack_in_syn_sent_is_reset() {
     let mut peer = Setup::default().connecting();
@@ -196,7 +197,7 @@ fn a_repeated_syn_ack_is_acknowledged_again() {
     peer.expect_state(State::Established);
 }
 
-/// [MUST-11] Refused while our SYN is out, by ICMP: only what quotes our SYN counts.
+/// Refused while our SYN is out, by ICMP: only what quotes our SYN counts.
 #[test]
 fn icmp_ends_an_attempt_only_if_it_quotes_the_syn() {
     let mut peer = Setup::default().connecting();

@@ -34,7 +34,8 @@ fn only_what_is_in_flight_can_be_reported() {
     assert!(peer.take_events().contains(&Event::Trouble), "[MUST-47] told unasked");
 }
 
-/// [MUST-56] [SHLD-26] [SHLD-25] No error ends a synchronized connection (RFC 5927 section 5.2); the application can learn of it.
+/// [MUST-56] [SHLD-26] [SHLD-25] No error ends a synchronized connection (RFC 5927 section 5.2); the application can
+/// learn of it.
 #[test]
 fn no_error_ends_a_synchronized_connection() {
     let errors = [

@@ -1,5 +1,5 @@
-//! Small segments: Nagle's algorithm (RFC 9293 section 3.7.4), the sender's and the receiver's avoidance of silly windows
-//! (section 3.8.6.2), and PSH (section 3.9.1.2).
+//! Small segments: Nagle's algorithm (RFC 9293 section 3.7.4), the sender's and the receiver's avoidance of silly
+//! windows (section 3.8.6.2), and PSH (section 3.9.1.2).
 
 mod common;
 
@@ -60,7 +60,8 @@ fn nothing_is_held_for_ever() {
     peer.recv(seg().ack(11)).expect(&["PA 11:21 ack 1"]);
 }
 
-/// [MUST-61] PSH is on the segment that empties the queue, and on no other. [SHLD-28] Segments are full where they can be.
+/// [MUST-61] PSH is on the segment that empties the queue, and on no other. [SHLD-28] Segments are full where they can
+/// be.
 #[test]
 fn push_marks_the_end_of_what_is_queued() {
     let mut peer = Setup::default().window(3500).active();

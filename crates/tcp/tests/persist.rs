@@ -18,7 +18,8 @@ fn closed_window(queued: usize) -> Peer {
     peer
 }
 
-/// [MUST-36] [SHLD-29] [SHLD-30] The first probe after one RTO, then with doubled intervals up to a minute, one byte each.
+/// [MUST-36] [SHLD-29] [SHLD-30] The first probe after one RTO, then with doubled intervals up to a minute, one byte
+/// each.
 #[test]
 fn probes_back_off() {
     let mut peer = closed_window(500);

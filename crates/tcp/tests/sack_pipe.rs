@@ -1,7 +1,8 @@
 //! The flight as the sender counts it, against `SetPipe` of RFC 6675 section 4 computed literally.
 //!
-//! The sender keeps counters and calls a segment lost once; the RFC walks over the whole scoreboard each time. As long as new
-//! data waits (so that neither rule 3 nor a rescue adds a second copy of what is not lost) both must come to the same.
+//! The sender keeps counters and calls a segment lost once; the RFC walks over the whole scoreboard each time. As long
+//! as new data waits (so that neither rule 3 nor a rescue adds a second copy of what is not lost) both must come to
+//! the same.
 
 mod common;
 

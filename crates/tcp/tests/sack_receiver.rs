@@ -26,8 +26,8 @@ fn rfc_2018_the_first_segment_is_lost() {
     }
 }
 
-/// RFC 2018 section 7, case 3: every second segment is lost, then two of them arrive late. Each acknowledgement reports the
-/// block of the segment that caused it first, then the most recently reported ones.
+/// RFC 2018 section 7, case 3: every second segment is lost, then two of them arrive late. Each acknowledgement
+/// reports the block of the segment that caused it first, then the most recently reported ones.
 #[test]
 fn rfc_2018_every_second_segment_is_lost() {
     let mut peer = at_5000();

@@ -94,8 +94,8 @@ fn a_new_incarnation_by_sequence_number() {
     assert_eq!(answer(&mut wait, &peer, seg().seq(500).syn()), "ignored");
 }
 
-/// [SHLD-4] RFC 6191 section 2: a later timestamp is enough, whatever the sequence number; the same one leaves it to the sequence
-/// number; an earlier one is an old duplicate.
+/// [SHLD-4] RFC 6191 section 2: a later timestamp is enough, whatever the sequence number; the same one leaves it to
+/// the sequence number; an earlier one is an old duplicate.
 #[test]
 fn a_new_incarnation_by_timestamp() {
     let setup = Setup::default().timestamps();

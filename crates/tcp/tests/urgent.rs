@@ -5,8 +5,8 @@ mod common;
 use common::{Setup, seg};
 use transom_tcp::connection::{Event, State};
 
-/// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13] Nothing is urgent unless the
-/// application insists.
+/// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13]
+/// Nothing is urgent unless the application insists.
 #[test]
 fn urgent_data_is_announced() {
     let mut peer = Setup::default().active();

@@ -62,7 +62,8 @@ fn rounding_does_not_grow_the_window() {
     assert_eq!(peer.advertised(), 0);
 }
 
-/// [MUST-34] [SHLD-15] A window that shrinks below what is out: no new data, [SHLD-16] the rest is retransmitted, and it works on.
+/// [MUST-34] [SHLD-15] A window that shrinks below what is out: no new data, [SHLD-16] the rest is retransmitted, and
+/// it works on.
 #[test]
 fn a_shrinking_window() {
     let mut peer = Setup::default().active();

@@ -150,7 +150,8 @@ impl Connection {
         }
     }
 
-    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one elsewhere in the window is challenged.
+    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one
+    /// elsewhere in the window is challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
         let next = self.rcv.ordering.next();
         if start == next {
@@ -258,8 +259,8 @@ impl Connection {
         }
     }
 
-    /// Asks the policy. Acknowledgements are not sent here but noted: however many segments arrive before the owner asks
-    /// for output, one answers them all [MUST-58] [MUST-59].
+    /// Asks the policy. Acknowledgements are not sent here but noted: however many segments arrive before the owner
+    /// asks for output, one answers them all [MUST-58] [MUST-59].
     fn acknowledge_arrival(&mut self, arrival: &Arrival) {
         match self.rcv.policy.on_arrival(arrival) {
             AckDecision::Now => self.rcv.ack_now = true,

@@ -37,7 +37,8 @@ impl Connection {
         self.raise(Event::Readable);
     }
 
-    /// The application lets go of the connection, of both directions at once [MAY-1]. Unread data, or data that arrives later, resets it
+    /// The application lets go of the connection, of both directions at once [MAY-1]. Unread data, or data that
+    /// arrives later, resets it
     /// [SHLD-3]; otherwise it ends in order, without anybody watching.
     pub fn close(&mut self, now: Instant) {
         if self.orphaned {
@@ -56,8 +57,8 @@ impl Connection {
 
     /// Ends the connection at once with a reset (RFC 9293 section 3.10.5).
     ///
-    /// The RFC asks for no reset in CLOSING and LAST-ACK. One is sent there too: data and FIN may still be on their way,
-    /// and a peer that is told nothing would wait for them.
+    /// The RFC asks for no reset in CLOSING and LAST-ACK. One is sent there too: data and FIN may still be on their
+    /// way, and a peer that is told nothing would wait for them.
     pub fn abort(&mut self, _now: Instant) {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {

@@ -104,9 +104,9 @@ impl Connection {
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }
 
-    /// Tries a larger path MTU again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201 section
-    /// 4). There is no timer for it: it is looked at when data is about to leave. The whole MTU of the interface is
-    /// tried at once; if it is still too much, the report of that brings the right one.
+    /// Tries a larger path MTU again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201
+    /// section 4). There is no timer for it: it is looked at when data is about to leave. The whole MTU of the
+    /// interface is tried at once; if it is still too much, the report of that brings the right one.
     pub(super) fn probe_path_mtu(&mut self, now: Instant) {
         let most = self.path.interface_mtu;
         if self.path.mtu < most

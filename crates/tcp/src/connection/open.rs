@@ -272,8 +272,8 @@ impl Connection {
     /// Our SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant) {
         self.snd.syn_acked = true;
-        // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open which
-        // of the two is acknowledged.
+        // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
+        // which of the two is acknowledged.
         let lost =
             if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
         if self.snd.syn_transmissions <= 1 {

@@ -157,8 +157,8 @@ impl Connection {
         let mss = u64::from(self.mss());
         let mut len = unsent.min(usable).min(cwnd_room).min(most);
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
-        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait for
-        // ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
+        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
+        // for ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
         let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
         let tail = len % mss;
         if len == unsent {

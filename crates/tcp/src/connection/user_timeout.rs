@@ -1,5 +1,5 @@
-//! The user timeout: how long data may stay unacknowledged (RFC 9293 sections 3.8.3 and 3.10.8), and the option by which
-//! the two ends tell each other theirs (RFC 5482).
+//! The user timeout: how long data may stay unacknowledged (RFC 9293 sections 3.8.3 and 3.10.8), and the option by
+//! which the two ends tell each other theirs (RFC 5482).
 //!
 //! Without a user timeout, R2 counts retransmissions. With one, time alone decides. The value comes from the profile or
 //! from the application; the peer's is adopted only if the profile gives bounds for it and the application has not
