@@ -277,7 +277,7 @@ impl Profile {
         }
         let TimerChoice::Rfc6298(timer) = self.timer;
         if timer.initial.is_zero() || timer.min > timer.max || timer.max.is_zero() {
-            let Rfc6298Config { initial, min, max, granularity: _ } = timer;
+            let Rfc6298Config { initial, min, max, min_variation: _, granularity: _ } = timer;
             return Err(ProfileError::TimerBounds { initial, min, max });
         }
         if self.dup_thresh == 0 {

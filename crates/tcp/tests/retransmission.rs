@@ -9,6 +9,7 @@ use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, State};
 use transom_tcp::profile::TimerChoice;
 use transom_tcp::recovery::Phase;
+use transom_tcp::rto::rfc6298::Rfc6298Config;
 
 /// A NewReno sender with ten segments out and twenty more queued.
 fn ten_out() -> Peer {
@@ -348,6 +349,20 @@ fn the_minimum_is_a_parameter() {
     peer.expect_timed(&["100 PA 1:11 ack 1", "1100 PA 1:11 ack 1"]);
     let TimerChoice::Rfc6298(timer) = peer.connection.profile().timer;
     assert_eq!(timer.min, ms(1000));
+}
+
+/// On a steady path an acknowledgement that the peer delays is no loss.
+#[test]
+fn a_delayed_acknowledgement_is_no_loss() {
+    let mut setup = Setup::newreno();
+    setup.profile.timer = TimerChoice::Rfc6298(Rfc6298Config::default());
+    setup.rtt = 300;
+    let mut peer = setup.active();
+    for i in 1..=100 {
+        peer.write(1000).wait(300).recv(seg().ack(i * 1000 + 1));
+    }
+    peer.write(1000).wait(499).recv(seg().ack(101_001));
+    assert_eq!(peer.info().counters.timeouts, 0);
 }
 
 /// Data sent after a silence longer than the RTO starts from the initial window again (RFC 5681 section 4.1).

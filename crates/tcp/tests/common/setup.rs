@@ -8,6 +8,7 @@ use transom_tcp::passive::{HalfOpen, HalfOpenAction};
 use transom_tcp::profile::{
     AckChoice, FlowChoice, OfferedOptions, Profile, RecoveryChoice, TimerChoice,
 };
+use transom_tcp::rto::rfc6298::Rfc6298Config;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Options, Seq, Timestamps};
 
@@ -42,6 +43,11 @@ impl Default for Setup {
         let profile = Profile {
             options: OfferedOptions { window_scale: false, timestamps: false, sack: true },
             flow: FlowChoice::ReceiveWindow(window),
+            // RFC 6298's formula as it stands, for numbers that can be worked out by hand.
+            timer: TimerChoice::Rfc6298(Rfc6298Config {
+                min_variation: ms(0),
+                ..Rfc6298Config::default()
+            }),
             ..Profile::default()
         };
         Setup {
