@@ -143,6 +143,8 @@ pub struct Profile {
     pub syn_r2: u32,
     /// Give up when data stays unacknowledged for so long (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,
+    /// Tell the peer of the user timeout, if one is set (RFC 5482's ENABLED).
+    pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
     /// How long TIME-WAIT lasts: 2·MSL.
@@ -172,11 +174,15 @@ impl Default for Profile {
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,
+            // [MAY-5] [MUST-25] offered, and off
             keep_alive: None,
+            // [SHLD-10]
             r1: 3,
+            // [SHLD-11] 15 retransmissions from 200 ms on, doubled up to a minute, come to more than eight minutes
             r2: Some(15),
             syn_r2: 7,
             user_timeout: None,
+            advertise_user_timeout: false,
             adopt_user_timeout: None,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
@@ -229,6 +235,9 @@ pub enum ProfileError {
     /// A packet that expires at once.
     #[error("a hop limit of zero lets no packet leave")]
     HopLimit,
+    /// The lower bound is zero, or above the upper one.
+    #[error("a peer's user timeout needs bounds 0 < lower ≤ upper, not {0:?} and {1:?}")]
+    UserTimeoutBounds(Duration, Duration),
     /// Both keep-alive times and the count must be positive.
     #[error("keep-alive needs positive times and at least one probe")]
     KeepAlive,
@@ -268,7 +277,7 @@ impl Profile {
         }
         let TimerChoice::Rfc6298(timer) = self.timer;
         if timer.initial.is_zero() || timer.min > timer.max || timer.max.is_zero() {
-            let Rfc6298Config { initial, min, max, granularity: _ } = timer;
+            let Rfc6298Config { initial, min, max, min_variation: _, granularity: _ } = timer;
             return Err(ProfileError::TimerBounds { initial, min, max });
         }
         if self.dup_thresh == 0 {
@@ -279,6 +288,11 @@ impl Profile {
         }
         if self.hop_limit == 0 {
             return Err(ProfileError::HopLimit);
+        }
+        if let Some((lower, upper)) = self.adopt_user_timeout
+            && (lower.is_zero() || lower > upper)
+        {
+            return Err(ProfileError::UserTimeoutBounds(lower, upper));
         }
         if let Some(keep) = self.keep_alive
             && (keep.idle.is_zero() || keep.interval.is_zero() || keep.probes == 0)

@@ -2,7 +2,7 @@
 
 use super::{Connection, ConnectionError, Event, State};
 use crate::profile::KeepAlive;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,9 @@ impl Connection {
         }
     }
 
-    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes).
+    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes). Where one
+    /// write ends and the next begins is not kept: what is queued leaves in segments as large as can be [SHLD-27]
+    /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.write_state()?;
         let written = self.snd.buffer.write(bytes);
@@ -143,6 +145,11 @@ impl Connection {
             return;
         }
         self.rcv.flow.on_read(now, read, self.snd.timer.srtt());
+        self.update_window_if_due();
+    }
+
+    /// Tells the peer of room that it can use.
+    pub(super) fn update_window_if_due(&mut self) {
         if self.state.can_receive() && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
@@ -186,20 +193,11 @@ impl Connection {
         self.keep_alive
     }
 
-    /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21].
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.user_timeout = timeout;
-    }
-
-    /// The user timeout.
-    pub fn user_timeout(&self) -> Option<Duration> {
-        self.user_timeout
-    }
-
     /// Fixes the receive buffer's size and ends its tuning.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
         let bytes = bytes.clamp(2048, crate::profile::MAX_WINDOW);
         self.rcv.flow.fix(bytes);
+        self.update_window_if_due();
     }
 
     /// Fixes the send buffer's size.

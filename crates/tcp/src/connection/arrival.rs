@@ -53,7 +53,6 @@ impl Connection {
         if !header.flags.contains(Flags::ACK) {
             return;
         }
-        self.update_timestamp(now, header, start);
         self.rcv.last_heard = now;
         self.rcv.keep_alives_unanswered = 0;
         let ack = self.snd.space.from_wire(header.ack, self.una());
@@ -74,6 +73,9 @@ impl Connection {
         if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
             return;
         }
+        // After the acknowledgement was found plausible: a forged value must not be had for a guess of RCV.NXT alone.
+        self.update_timestamp(now, header, start);
+        self.take_user_timeout(&header.options);
         // [MUST-66] urgent data is announced even by a segment that a closed window does not admit.
         self.on_urgent(header, start);
         if place == Place::Edge {
@@ -113,7 +115,7 @@ impl Connection {
         self.nxt() + u64::from(self.snd.probe_outstanding)
     }
 
-    /// SEG.WND in bytes.
+    /// SEG.WND in bytes: never negative, and wider than 16 or 32 bits [MUST-1] [REC-1].
     pub(super) fn scaled_window(&self, header: &TcpHeader) -> u64 {
         u64::from(header.window) << self.agreed.send_scale.unwrap_or(0)
     }
@@ -170,7 +172,8 @@ impl Connection {
         }
     }
 
-    /// RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one elsewhere in the window is challenged.
+    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one
+    /// elsewhere in the window is challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
         let next = self.rcv.ordering.next();
         if start == next {
@@ -200,7 +203,7 @@ impl Connection {
         let len = segment.payload.len() as u64;
         let next = self.rcv.ordering.next();
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
-            if start < next && len > 0 {
+            if Pos::FIRST_DATA <= start && start < next && len > 0 {
                 self.counters.duplicate_bytes_received += len.min(next.since(start));
                 self.rcv.dsack = Some((start, (start + len).min(next)));
             }
@@ -278,6 +281,8 @@ impl Connection {
         }
     }
 
+    /// Asks the policy. Acknowledgements are not sent here but noted: however many segments arrive before the owner
+    /// asks for output, one answers them all [MUST-58] [MUST-59].
     fn acknowledge_arrival(&mut self, arrival: &Arrival) {
         match self.rcv.policy.on_arrival(arrival) {
             AckDecision::Now => self.rcv.ack_now = true,

@@ -3,7 +3,7 @@
 //! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
 //! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
-//! is held (each piece is charged at least [`PIECE_CHARGE`]) and by the number of gaps.
+//! is held (each piece is charged at least `PIECE_CHARGE`) and by the number of gaps.
 
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
@@ -206,6 +206,7 @@ impl InOrder {
         }
     }
 
+    /// Keeps what cannot be delivered yet [SHLD-31].
     fn insert_early(&mut self, at: Pos, payload: &Payload<'_>, offset: usize) {
         let index = self.early.partition_point(|&(pos, _)| pos < at);
         self.early_bytes += payload.len();
@@ -287,8 +288,11 @@ impl Ordering for InOrder {
             accepted.refused = true;
             return accepted;
         }
-        if let Some(held) = self.early_ranges.containing(at) {
-            accepted.duplicate = Some((at, end.min(held.end)));
+        if accepted.duplicate.is_none() {
+            accepted.duplicate = self
+                .early_ranges
+                .overlapping(&range)
+                .map(|held| (at.max(held.start), end.min(held.end)));
         }
         // Only what is missing is taken, gap by gap, so that bytes already held stay as they are.
         let mut from = at;
