@@ -139,6 +139,8 @@ pub struct Stack {
     next_port: u32,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
+    /// The connection a packet last was for.
+    latest: u32,
     /// Buffers that were kept and have been read.
     spent: Vec<PacketBuf>,
     counters: StackCounters,
@@ -169,6 +171,7 @@ impl Stack {
             next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
+            latest: 0,
             spent: Vec::new(),
             counters: StackCounters::default(),
             secrets,

@@ -72,7 +72,7 @@ impl Stack {
     ) -> Option<PacketBuf> {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
         let Some(examined) = self.examine(now, bytes, offload) else { return Some(buffer) };
-        let Some(&Handler::Connection(index)) = self.flows.get(&examined.key) else {
+        let Some(index) = self.connection_at(&examined.key) else {
             self.on_flow(now, examined.key, &examined.segment(bytes));
             return Some(buffer);
         };
@@ -158,6 +158,19 @@ impl Stack {
             payload: start..start + tcp.payload().len(),
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
         })
+    }
+
+    /// The connection of a flow. Packets come in trains, so the one before is asked first.
+    fn connection_at(&mut self, key: &FlowKey) -> Option<u32> {
+        if let Some(slot) = self.slots.get(self.latest)
+            && slot.key == *key
+            && !slot.detached
+        {
+            return Some(self.latest);
+        }
+        let &Handler::Connection(index) = self.flows.get(key)? else { return None };
+        self.latest = index;
+        Some(index)
     }
 
     fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {

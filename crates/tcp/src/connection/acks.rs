@@ -42,6 +42,15 @@ impl Connection {
         let header = segment.header;
         let window = self.scaled_window(header);
         let in_order = start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2);
+        if ack == una && !segment.payload.is_empty() && header.options.sack.is_empty() {
+            // Data that acknowledges nothing new, the common case where data flows one way: by RFC 5681 it is no
+            // duplicate, and there is nothing for the units in it.
+            if in_order {
+                self.update_window(start, ack, window);
+            }
+            self.after_acknowledgement(now, 0);
+            return true;
+        }
         let same_window = ack + window == self.snd.right_edge;
         let prior_in_flight = self.in_flight();
         let had_outstanding = self.snd.sent.outstanding() > 0;

@@ -44,6 +44,15 @@ enum Hold {
     CongestionWindow,
 }
 
+/// What is left of `len` beyond whole segments. Most often there is exactly one, or less: no need to divide.
+fn remainder(len: u64, mss: u64) -> u64 {
+    match len.cmp(&mss) {
+        core::cmp::Ordering::Less => len,
+        core::cmp::Ordering::Equal => 0,
+        core::cmp::Ordering::Greater => len % mss,
+    }
+}
+
 impl Connection {
     /// The next segment (or super-segment) to send at `now`; `None` when there is nothing until the next call that
     /// changes the connection. The caller must send what it is given.
@@ -182,7 +191,7 @@ impl Connection {
         // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
         // for ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
         let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
-        let tail = len % mss;
+        let tail = remainder(len, mss);
         if len == unsent {
             if tail > 0 && !nagle_lets_go {
                 len -= tail;
@@ -209,7 +218,7 @@ impl Connection {
     fn max_super_segment(&self) -> u64 {
         let mss = u64::from(self.mss());
         let most = self.path.max_super_segment.map_or(mss, u64::from);
-        (most - most % mss).max(mss)
+        (most - remainder(most, mss)).max(mss)
     }
 
     /// Nothing leaves because of `hold`: account for it, and make sure something wakes us.
@@ -289,7 +298,7 @@ impl Connection {
                 self.snd.probe_outstanding = false;
                 self.snd.unacked_since.get_or_insert(now);
                 let len = range.end.since(range.start);
-                if len % u64::from(self.mss()) != 0 {
+                if remainder(len, u64::from(self.mss())) != 0 {
                     self.snd.small_upto = range.end;
                 }
                 self.after_data(now, len);
