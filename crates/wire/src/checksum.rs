@@ -1,14 +1,14 @@
 //! The Internet checksum (RFC 1071): sums, their combination, and their update in place (RFC 1624).
 //!
-//! A [`Sum`] is the ones-complement sum of 16-bit big-endian words. Addition of such words is associative and
-//! does not care about byte order or word size: the sum of 64-bit words in the machine's order, folded to 16
-//! bits at the end, is the same after one swap of bytes (RFC 1071 2 (B), (C)). A slice that begins at an odd
-//! offset only swaps its sum's bytes. So headers, pseudo-header and payload are summed where they lie, and the
-//! results put together afterwards.
+//! A [`Sum`] is the ones-complement sum of 16-bit big-endian words. Addition of such words is
+//! associative and does not care about byte order or word size: the sum of 64-bit words in the
+//! machine's order, folded to 16 bits at the end, is the same after one swap of bytes (RFC 1071 2
+//! (B), (C)). A slice that begins at an odd offset only swaps its sum's bytes. So headers,
+//! pseudo-header and payload are summed where they lie, and the results put together afterwards.
 //!
-//! The inner loop adds 8-byte words to four independent 128-bit accumulators. That compiles to add and
-//! add-with-carry, two words a cycle, whatever the target's vector extensions: compilers that see narrower
-//! accumulators widen every word in vector registers, which was several times slower with some of them.
+//! The inner loop adds 8-byte words to four independent 128-bit accumulators. That compiles to
+//! pairs of add and add-with-carry, so that its speed does not depend on which vector extensions a
+//! build targets or on how well the compiler uses them.
 
 #[cfg(test)]
 mod tests;
@@ -33,17 +33,13 @@ impl Sum {
         for chunk in chunks {
             add_lanes(&mut lanes, chunk);
         }
-        // No overflow: a lane gains less than 2^64 per 32 bytes, and no slice is longer than 2^63 bytes.
+        // No overflow: a lane gains less than 2^64 per 32 bytes, and no slice has 2^63 bytes.
         let mut total = lanes.iter().sum::<u128>();
         let (words, last) = tail.as_chunks::<8>();
         for word in words {
             total += u128::from(u64::from_ne_bytes(*word));
         }
-        let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(last) {
-            *to = *from;
-        }
-        fold(total + u128::from(u64::from_ne_bytes(word)))
+        fold(total + u128::from(tail_word(last)))
     }
 
     /// The sum of a single word, such as a field's value.
@@ -52,8 +48,15 @@ impl Sum {
         Sum(word)
     }
 
-    /// The folded sum. In a checksum field that the device is to complete this is what the pseudo-header's
-    /// sum is left as; see [`TxChecksum::Partial`](crate::offload::TxChecksum::Partial).
+    /// The sum of a few words.
+    #[inline]
+    pub(crate) fn of_words<const N: usize>(words: [u16; N]) -> Sum {
+        words.into_iter().fold(Sum::ZERO, |sum, word| sum + Sum(word))
+    }
+
+    /// The folded sum. In a checksum field that the device is to complete this is what the
+    /// pseudo-header's sum is left as; see
+    /// [`TxChecksum::Partial`](crate::offload::TxChecksum::Partial).
     #[inline]
     pub const fn get(self) -> u16 {
         self.0
@@ -74,7 +77,7 @@ impl Sum {
     /// The sum of some `len` bytes summing to `self` followed by bytes summing to `next`.
     #[inline]
     pub fn followed_by(self, len: usize, next: Sum) -> Sum {
-        // After an odd number of bytes the rest is summed with high and low byte swapped (RFC 1071 2 (B)).
+        // After an odd number of bytes, high and low byte of the rest are swapped (RFC 1071 2 (B)).
         self + if len % 2 == 1 { Sum(next.0.swap_bytes()) } else { next }
     }
 
@@ -118,10 +121,25 @@ fn add_lanes(lanes: &mut [u128; 4], chunk: &[u8; 32]) {
     }
 }
 
+/// Up to seven bytes as a native-endian word, with zeros behind them.
+///
+/// Read in pieces: copying bytes to a buffer and loading it as a word would wait for the copies.
+#[inline(always)]
+fn tail_word(bytes: &[u8]) -> u64 {
+    let (fours, rest) = bytes.as_chunks::<4>();
+    let (twos, one) = rest.as_chunks::<2>();
+    // Even offsets all, so that where in the word a piece stands does not matter to the sum.
+    let four = fours.first().map_or(0, |four| u32::from_ne_bytes(*four));
+    let two = twos.first().map_or(0, |two| u16::from_ne_bytes(*two));
+    let one = one.first().map_or(0, |&one| u16::from_ne_bytes([one, 0]));
+    u64::from(four) + u64::from(two) + u64::from(one)
+}
+
 /// Folds a sum of native-endian words to 16 bits and puts it into big-endian order.
 #[inline]
 fn fold(sum: u128) -> Sum {
-    // Each step adds the upper part to the lower; the second fold of a size takes up the first one's carry.
+    // Each step adds the upper part to the lower; the second fold of a size takes up the first
+    // one's carry.
     let low_64 = u128::from(u64::MAX);
     let sum = (sum & low_64) + (sum >> 64);
     let sum = ((sum & low_64) + (sum >> 64)) as u64;
@@ -137,32 +155,29 @@ fn fold(sum: u128) -> Sum {
 /// # Errors
 /// [`Error::BufferTooSmall`] if `dst` is shorter than `src`; nothing is copied.
 pub fn copy_and_sum(dst: &mut [u8], src: &[u8]) -> Result<Sum, Error> {
-    // Copying with vector moves and summing what is then in the first-level cache is faster than one loop that
-    // stores eight bytes at a time.
+    // Copying with vector moves and summing what is then in the first-level cache is faster than
+    // one loop that stores eight bytes at a time.
     const BLOCK: usize = 2048;
     let dst = dst.get_mut(..src.len()).ok_or(Error::BufferTooSmall)?;
     let mut sum = Sum::ZERO;
     for (to, from) in dst.chunks_mut(BLOCK).zip(src.chunks(BLOCK)) {
         to.copy_from_slice(from);
-        sum += Sum::of(to);
+        sum += Sum::of(from);
     }
     Ok(sum)
 }
 
 /// The sum of the pseudo-header of a transport packet of `len` bytes, header included.
 ///
-/// RFC 9293 3.1 for IPv4 and RFC 8200 8.1 for IPv6: addresses, protocol and length. The fields are the same,
-/// only their widths differ, and that does not show in the sum.
+/// RFC 9293 3.1 for IPv4 and RFC 8200 8.1 for IPv6: addresses, protocol and length. The fields are
+/// the same, only their widths differ, and that does not show in the sum.
 #[inline]
 pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: Protocol, len: u32) -> Sum {
-    let [l0, l1, l2, l3] = len.to_be_bytes();
-    address(src)
-        + address(dst)
-        + Sum(u16::from(protocol.0))
-        + Sum(u16::from_be_bytes([l0, l1]))
-        + Sum(u16::from_be_bytes([l2, l3]))
+    let words = [protocol.0.into(), (len >> 16) as u16, len as u16];
+    address(src) + address(dst) + Sum::of_words(words)
 }
 
+/// The sum of an address.
 #[inline]
 fn address(address: IpAddr) -> Sum {
     match address {
@@ -184,7 +199,8 @@ pub fn verify(src: IpAddr, dst: IpAddr, protocol: Protocol, packet: &[u8]) -> bo
     (pseudo_header(src, dst, protocol, len) + Sum::of(packet)).is_valid()
 }
 
-/// Computes the checksum of a whole transport packet and stores it at `offset`, whatever that field held before.
+/// Computes the checksum of a whole transport packet and stores it at `offset`, whatever that field
+/// held before.
 ///
 /// # Errors
 /// [`Error::Truncated`] if the field is not inside `packet`, [`Error::TooLong`] above 4 GiB.
@@ -213,7 +229,8 @@ pub(crate) fn store(packet: &mut [u8], offset: usize, value: u16) -> Result<(), 
     Ok(())
 }
 
-/// The checksum after a 16-bit field at an even offset changed from `old` to `new` (RFC 1624 3, equation 3).
+/// The checksum after a 16-bit field at an even offset changed from `old` to `new` (RFC 1624 3,
+/// equation 3).
 #[inline]
 pub fn update_u16(checksum: u16, old: u16, new: u16) -> u16 {
     (Sum(!checksum) + Sum(!old) + Sum(new)).checksum()
@@ -227,8 +244,8 @@ pub fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
     update_u16(update_u16(checksum, old_high, new_high), old_low, new_low)
 }
 
-/// The checksum after the bytes at `offset` from the start of the summed data changed from `old` to `new`, which
-/// are of the same length.
+/// The checksum after the bytes at `offset` from the start of the summed data changed from `old` to
+/// `new`, which are of the same length.
 pub fn update_slice(checksum: u16, offset: usize, old: &[u8], new: &[u8]) -> u16 {
     debug_assert_eq!(old.len(), new.len(), "the data behind the change must not move");
     let shift = |sum: Sum| Sum::ZERO.followed_by(offset, sum);

@@ -1,7 +1,7 @@
 //! Why bytes were refused, on the way in or on the way out.
 //!
-//! One flat enum for the whole crate: callers count, log or answer by kind of defect, and the kind is
-//! the same whichever header has it.
+//! One flat enum for the whole crate: callers count, log or answer by kind of defect, and the kind
+//! is the same whichever header has it.
 
 /// A packet that cannot be read, or a header that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -19,8 +19,8 @@ pub enum Error {
     /// A total length smaller than the header it covers.
     #[error("the length field is impossible")]
     BadLength,
-    /// An option whose length is 0 or 1 or runs past the options (RFC 9293 3.1, MUST-7), or an option
-    /// that cannot be written.
+    /// An option whose length is 0 or 1 or runs past the options (RFC 9293 3.1, MUST-7), or an
+    /// option that cannot be written.
     #[error("an option has an illegal length")]
     BadOption,
     /// A checksum that does not match.

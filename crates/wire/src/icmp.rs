@@ -1,9 +1,10 @@
 //! ICMP for IPv4 (RFC 792).
 //!
-//! A message is four bytes (type, code, checksum) and a body whose first four bytes depend on the type. The
-//! checksum has no pseudo-header and is verified when a message is read: nobody has a use for a broken one.
-//! Errors quote the packet they are about; [`QuotedPacket::parse`](crate::ip::QuotedPacket::parse) reads the quote. Messages of
-//! other types are kept as [`IcmpMessage::Unknown`].
+//! A message is four bytes (type, code, checksum) and a body whose first four bytes depend on the
+//! type. The checksum has no pseudo-header and is verified when a message is read: nobody has a use
+//! for a broken one. Errors quote the packet they are about;
+//! [`QuotedPacket::parse`](crate::ip::QuotedPacket::parse) reads the quote. Messages of other types
+//! are kept as [`IcmpMessage::Unknown`].
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +57,8 @@ pub enum IcmpMessage<'a> {
         /// The packet this is about: its IP header and at least eight bytes more.
         quoted: &'a [u8],
     },
-    /// Redirect (type 5). RFC 1122 3.2.2.2 lets a host act on it; it is read so that it can be reported.
+    /// Redirect (type 5). RFC 1122 3.2.2.2 lets a host act on it; it is read so that it can be
+    /// reported.
     Redirect {
         /// 0 network, 1 host, 2 network and type of service, 3 host and type of service.
         code: u8,
@@ -219,7 +221,8 @@ impl<'a> IcmpMessage<'a> {
         }
     }
 
-    /// Whether the message is an error (RFC 1122 3.2.2): one that must never be answered with another.
+    /// Whether the message is an error (RFC 1122 3.2.2): one that must never be answered with
+    /// another.
     pub fn is_error(&self) -> bool {
         const SOURCE_QUENCH: u8 = 4;
         match self {
@@ -292,9 +295,11 @@ pub fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
     offending.get(..packet_len.min(room)).unwrap_or(offending)
 }
 
-/// Writes an IPv4 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns its length.
+/// Writes an IPv4 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// its length.
 ///
-/// The message's quote is best given as the whole offending packet. The header's protocol is set to ICMP.
+/// The message's quote is best given as the whole offending packet. The header's protocol is set to
+/// ICMP.
 ///
 /// # Errors
 /// [`Error::BufferTooSmall`], and those of [`Ipv4Header::emit`].
@@ -321,9 +326,9 @@ pub fn emit_packet(
     Ok(header_len + len)
 }
 
-/// Whether a packet may be answered with an ICMP error (RFC 1122 3.2.2): not if it is itself an ICMP error, a
-/// fragment other than the first, sent to a multicast or broadcast address, or from an address that
-/// is not a single host's.
+/// Whether a packet may be answered with an ICMP error (RFC 1122 3.2.2): not if it is itself an
+/// ICMP error, a fragment other than the first, sent to a multicast or broadcast address, or from
+/// an address that is not a single host's.
 ///
 /// Directed broadcasts are the caller's to know.
 pub fn may_answer_with_error(packet: &Ipv4Packet<'_>) -> bool {

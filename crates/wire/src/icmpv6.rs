@@ -1,8 +1,8 @@
 //! ICMPv6 (RFC 4443).
 //!
-//! Laid out as ICMP for IPv4 is, but the checksum covers the pseudo-header, so reading and writing take the
-//! addresses. Types below 128 are errors. Neighbour discovery and multicast listener messages are kept as
-//! [`Icmpv6Message::Unknown`].
+//! Laid out as ICMP for IPv4 is, but the checksum covers the pseudo-header, so reading and writing
+//! take the addresses. Types below 128 are errors. Neighbour discovery and multicast listener
+//! messages are kept as [`Icmpv6Message::Unknown`].
 
 #[cfg(test)]
 mod tests;
@@ -193,7 +193,8 @@ impl<'a> Icmpv6Message<'a> {
         }
     }
 
-    /// Whether the message is an error (RFC 4443 2.1): one that must never be answered with another.
+    /// Whether the message is an error (RFC 4443 2.1): one that must never be answered with
+    /// another.
     pub fn is_error(&self) -> bool {
         match self {
             Icmpv6Message::Unreachable { .. }
@@ -222,7 +223,8 @@ impl<'a> Icmpv6Message<'a> {
         4 + word.map_or(0, |word| word.len()) + rest.len()
     }
 
-    /// Writes the message, with the checksum for a packet from `src` to `dst`, and returns its length.
+    /// Writes the message, with the checksum for a packet from `src` to `dst`, and returns its
+    /// length.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`].
@@ -236,7 +238,8 @@ impl<'a> Icmpv6Message<'a> {
     }
 }
 
-/// As much of `offending` as an error may quote ([`MAX_ERROR_LEN`]), without anything behind the packet's end.
+/// As much of `offending` as an error may quote ([`MAX_ERROR_LEN`]), without anything behind the
+/// packet's end.
 pub fn quote(offending: &[u8]) -> &[u8] {
     let packet_len = Ipv6Packet::parse(offending)
         .map_or(offending.len(), |packet| packet.header_len() + packet.payload().len());
@@ -244,9 +247,11 @@ pub fn quote(offending: &[u8]) -> &[u8] {
     offending.get(..packet_len.min(room)).unwrap_or(offending)
 }
 
-/// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns its length.
+/// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
+/// its length.
 ///
-/// The message's quote is best given as the whole offending packet. The header's next header is set to ICMPv6.
+/// The message's quote is best given as the whole offending packet. The header's next header is set
+/// to ICMPv6.
 ///
 /// # Errors
 /// [`Error::BufferTooSmall`], and those of [`Ipv6Header::emit`].
@@ -271,9 +276,10 @@ pub fn emit_packet(
     Ok(header_len + message.emit(header.src, header.dst, body)?)
 }
 
-/// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)): not if it is itself an ICMPv6 error or a redirect,
-/// or its source is not a single node's address; and if it was sent to a multicast address, only with *packet too
-/// big* or *unrecognized option*. A fragment other than the first is not answered either, since what it carries is not known.
+/// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)): not if it is itself an ICMPv6
+/// error or a redirect, or its source is not a single node's address; and if it was sent to a
+/// multicast address, only with *packet too big* or *unrecognized option*. A fragment other than
+/// the first is not answered either, since what it carries is not known.
 pub fn may_answer_with_error(packet: &Ipv6Packet<'_>, error: &Icmpv6Message<'_>) -> bool {
     const UNRECOGNIZED_OPTION: u8 = 2;
     let also_about_multicast = matches!(

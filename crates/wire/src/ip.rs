@@ -1,8 +1,8 @@
 //! What IPv4 and IPv6 have in common: one view of a packet of either version.
 //!
-//! [`IpPacket::parse`] trims the packet to the length its header states (buffers may be longer), so that
-//! the payload is exactly the transport packet. IPv6 extension headers are walked; `protocol` and `payload`
-//! are those of the upper layer, or of the piece if the packet is a fragment.
+//! [`IpPacket::parse`] trims the packet to the length its header states (buffers may be longer), so
+//! that the payload is exactly the transport packet. IPv6 extension headers are walked; `protocol`
+//! and `payload` are those of the upper layer, or of the piece if the packet is a fragment.
 
 #[cfg(test)]
 mod tests;
@@ -96,7 +96,8 @@ pub struct Fragment {
     pub id: u32,
     /// Where the piece belongs in the original payload, in bytes; a multiple of eight.
     pub offset: u16,
-    /// Whether more pieces follow. In a piece that is not the last, a length that is no multiple of eight is an error.
+    /// Whether more pieces follow. In a piece that is not the last, a length that is no multiple
+    /// of eight is an error.
     pub more: bool,
 }
 
@@ -115,8 +116,8 @@ impl<'a> IpPacket<'a> {
     /// The IPv4 header checksum is not verified; see [`Ipv4Packet::checksum_ok`].
     ///
     /// # Errors
-    /// [`Error::BadVersion`] unless the version is 4 or 6; otherwise those of [`Ipv4Packet::parse`] and
-    /// [`Ipv6Packet::parse`].
+    /// [`Error::BadVersion`] unless the version is 4 or 6; otherwise those of [`Ipv4Packet::parse`]
+    /// and [`Ipv6Packet::parse`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         match bytes.first().ok_or(Error::Truncated)? >> 4 {
@@ -153,7 +154,8 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// The payload, behind all headers and options of the IP layer and without any bytes behind the packet.
+    /// The payload, behind all headers and options of the IP layer and without any bytes behind the
+    /// packet.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         match self {
@@ -201,8 +203,8 @@ impl<'a> IpPacket<'a> {
         Ecn::from_traffic_class(self.traffic_class())
     }
 
-    /// Which fragment the packet is; `None` for a whole packet, also one with a fragment header that says
-    /// so (an atomic fragment, RFC 6946).
+    /// Which fragment the packet is; `None` for a whole packet, also one with a fragment header
+    /// that says so (an atomic fragment, RFC 6946).
     #[inline]
     pub fn fragment(&self) -> Option<Fragment> {
         match self {
@@ -211,7 +213,8 @@ impl<'a> IpPacket<'a> {
         }
     }
 
-    /// Whether the payload's checksum with pseudo-header is right, for a TCP, UDP or ICMPv6 payload.
+    /// Whether the payload's checksum with pseudo-header is right, for a TCP, UDP or ICMPv6
+    /// payload.
     ///
     /// A UDP checksum of zero is not treated apart here.
     #[inline]
@@ -219,16 +222,19 @@ impl<'a> IpPacket<'a> {
         checksum::verify(self.src(), self.dst(), self.protocol(), self.payload())
     }
 
-    /// The sum of the pseudo-header for a transport packet of `len` bytes from the packet's source to its destination.
+    /// The sum of the pseudo-header for a transport packet of `len` bytes from the packet's source
+    /// to its destination.
     #[inline]
     pub fn pseudo_header(&self, len: u32) -> Sum {
         checksum::pseudo_header(self.src(), self.dst(), self.protocol(), len)
     }
 }
 
-/// What an ICMP error quotes of the packet it is about: the IP header and as much behind it as fitted.
+/// What an ICMP error quotes of the packet it is about: the IP header and as much behind it as
+/// fitted.
 ///
-/// The lengths in the quoted header describe the original packet and are not checked against the quote.
+/// The lengths in the quoted header describe the original packet and are not checked against the
+/// quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedPacket<'a> {
     /// The original packet's source: this host, unless the error is forged or misdelivered.
@@ -245,8 +251,8 @@ impl<'a> QuotedPacket<'a> {
     /// Reads the quote in an ICMP or ICMPv6 error.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if the quote ends within the IP header or an extension header, otherwise as
-    /// [`IpPacket::parse`].
+    /// [`Error::Truncated`] if the quote ends within the IP header or an extension header,
+    /// otherwise as [`IpPacket::parse`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         match bytes.first().ok_or(Error::Truncated)? >> 4 {
             4 => Ipv4Packet::parse_quoted(bytes),
@@ -256,13 +262,17 @@ impl<'a> QuotedPacket<'a> {
     }
 }
 
-/// Sets the ECN codepoint of a packet in place, as a router does to mark it, and corrects the IPv4 header checksum.
+/// Sets the ECN codepoint of a packet in place, as a router does to mark it, and corrects the IPv4
+/// header checksum: by the difference, so that one that was wrong stays wrong.
 ///
 /// # Errors
 /// [`Error::Truncated`] or [`Error::BadVersion`] if there is no IP header at the start of `packet`.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> Result<(), Error> {
     match packet {
         [first, traffic_class, _, _, _, _, _, _, _, _, c0, c1, ..] if *first >> 4 == 4 => {
+            if Ecn::from_traffic_class(*traffic_class) == ecn {
+                return Ok(());
+            }
             let old = u16::from_be_bytes([*first, *traffic_class]);
             *traffic_class = *traffic_class & !3 | ecn.bits();
             let new = u16::from_be_bytes([*first, *traffic_class]);
@@ -279,7 +289,8 @@ pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> Result<(), Error> {
     }
 }
 
-/// Counts the hop limit of a packet down in place, as a router does, and corrects the IPv4 header checksum.
+/// Counts the hop limit of a packet down in place, as a router does, and corrects the IPv4 header
+/// checksum as [`set_ecn`] does.
 ///
 /// Returns the new value; a packet whose hop limit is 0 or becomes 0 must not be forwarded.
 ///

@@ -13,14 +13,15 @@
 //! |                     options (0–40 bytes)                      |
 //! ```
 //!
-//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from. Neither gives
-//! options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who cares (a source route, say).
+//! [`Ipv4Packet`] reads fields where they lie; [`Ipv4Header`] is the value to build one from.
+//! Neither gives options a meaning: they are kept, and [`Ipv4Packet::options`] lists them for who
+//! cares (a source route, say).
 
 #[cfg(test)]
 mod tests;
 
 use crate::Error;
-use crate::checksum::{self, Sum};
+use crate::checksum::Sum;
 use crate::ip::{Ecn, Fragment, Protocol, QuotedPacket};
 
 use core::net::Ipv4Addr;
@@ -33,7 +34,6 @@ pub const MAX_HEADER_LEN: usize = 60;
 const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
-const CHECKSUM_OFFSET: usize = 10;
 
 /// A received IPv4 packet whose lengths have been checked.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,9 @@ impl<'a> Ipv4Packet<'a> {
     /// The header checksum is not verified.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`, [`Error::BadVersion`],
-    /// [`Error::BadHeaderLength`] for an IHL below five words, [`Error::BadLength`] for a total length below the header's.
+    /// [`Error::Truncated`] if the header or the packet is longer than `bytes`,
+    /// [`Error::BadVersion`], [`Error::BadHeaderLength`] for an IHL below five words,
+    /// [`Error::BadLength`] for a total length below the header's.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let packet = Self::parse_header(bytes)?;
@@ -161,7 +162,8 @@ impl<'a> Ipv4Packet<'a> {
         self.options
     }
 
-    /// The options in the order received, up to the end of the list or the first one of illegal length.
+    /// The options in the order received, up to the end of the list or the first one of illegal
+    /// length.
     #[inline]
     pub fn options(&self) -> Ipv4OptionIter<'a> {
         Ipv4OptionIter { rest: self.options }
@@ -173,7 +175,8 @@ impl<'a> Ipv4Packet<'a> {
         u16::from_be_bytes([self.fixed[10], self.fixed[11]])
     }
 
-    /// Whether the header checksum is right. A host must silently discard the packet if not (RFC 1122 3.2.1.2).
+    /// Whether the header checksum is right. A host must silently discard the packet if not (RFC
+    /// 1122 3.2.1.2).
     #[inline]
     pub fn checksum_ok(&self) -> bool {
         (Sum::of(self.fixed) + Sum::of(self.options)).is_valid()
@@ -202,7 +205,8 @@ impl<'a> Ipv4Packet<'a> {
     }
 }
 
-/// An IPv4 header as a value: every field except those that follow from the rest (lengths and checksum).
+/// An IPv4 header as a value: every field except those that follow from the rest (lengths and
+/// checksum).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header {
     /// Source address.
@@ -228,7 +232,8 @@ pub struct Ipv4Header {
 }
 
 impl Ipv4Header {
-    /// A header for a packet that is not to be fragmented, with a time to live of 64 and no options.
+    /// A header for a packet that is not to be fragmented, with a time to live of 64 and no
+    /// options.
     pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: Protocol) -> Self {
         Ipv4Header {
             src,
@@ -250,11 +255,12 @@ impl Ipv4Header {
         MIN_HEADER_LEN + self.options.as_slice().len()
     }
 
-    /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and returns its length.
+    /// Writes the header of a packet with `payload_len` bytes of payload, checksum included, and
+    /// returns its length.
     ///
     /// # Errors
-    /// [`Error::TooLong`] if the packet exceeds 65,535 bytes, [`Error::BadLength`] for a fragment offset that
-    /// is no multiple of eight, [`Error::BufferTooSmall`].
+    /// [`Error::TooLong`] if the packet exceeds 65,535 bytes, [`Error::BadLength`] for a fragment
+    /// offset that is no multiple of eight, [`Error::BufferTooSmall`].
     #[inline]
     pub fn emit(&self, payload_len: usize, out: &mut [u8]) -> Result<usize, Error> {
         let options = self.options.as_slice();
@@ -270,19 +276,25 @@ impl Ipv4Header {
         let flags_and_offset = (if self.dont_fragment { DONT_FRAGMENT } else { 0 })
             | (if self.more_fragments { MORE_FRAGMENTS } else { 0 })
             | (self.fragment_offset / 8);
-        fixed[0] = 0x40 | (header_len / 4) as u8;
-        fixed[1] = self.traffic_class;
+        let version_and_class =
+            0x4000 | ((header_len / 4) << 8) as u16 | u16::from(self.traffic_class);
+        let ttl_and_protocol = u16::from_be_bytes([self.ttl, self.protocol.0]);
+        let [[s0, s1], [d0, d1]] = [self.src, self.dst].map(|address| {
+            let bits = address.to_bits();
+            [(bits >> 16) as u16, bits as u16]
+        });
+        // Summed from the values: reading back what was just written would wait for the stores.
+        let words = [version_and_class, total_len, self.id, flags_and_offset, ttl_and_protocol];
+        let sum = Sum::of_words(words) + Sum::of_words([s0, s1, d0, d1]) + Sum::of(options);
+        fixed[0..2].copy_from_slice(&version_and_class.to_be_bytes());
         fixed[2..4].copy_from_slice(&total_len.to_be_bytes());
         fixed[4..6].copy_from_slice(&self.id.to_be_bytes());
         fixed[6..8].copy_from_slice(&flags_and_offset.to_be_bytes());
-        fixed[8] = self.ttl;
-        fixed[9] = self.protocol.0;
-        fixed[10..12].copy_from_slice(&[0, 0]);
+        fixed[8..10].copy_from_slice(&ttl_and_protocol.to_be_bytes());
+        fixed[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
         fixed[12..16].copy_from_slice(&self.src.octets());
         fixed[16..20].copy_from_slice(&self.dst.octets());
         rest.copy_from_slice(options);
-        let checksum = (Sum::of(fixed) + Sum::of(rest)).checksum();
-        checksum::store(fixed, CHECKSUM_OFFSET, checksum)?;
         Ok(header_len)
     }
 }

@@ -11,10 +11,10 @@
 //! |          extension headers, transport packet                  |
 //! ```
 //!
-//! Parsing walks the extension headers once, at most [`MAX_EXTENSION_HEADERS`] of them, and remembers where the
-//! walk ended and which byte named what it found there, since that byte is what an ICMPv6 error has to point at.
-//! A fragment ends the walk: what follows its header is a piece, whatever protocol it is of. Jumbograms are not
-//! supported.
+//! Parsing walks the extension headers once, at most [`MAX_EXTENSION_HEADERS`] of them, and
+//! remembers where the walk ended and which byte named what it found there, since that byte is what
+//! an ICMPv6 error has to point at. A fragment ends the walk: what follows its header is a piece,
+//! whatever protocol it is of. Jumbograms are not supported.
 
 mod extensions;
 #[cfg(test)]
@@ -47,8 +47,9 @@ impl<'a> Ipv6Packet<'a> {
     /// extension headers.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if a header or the packet is longer than `bytes` (or an extension header longer than the
-    /// packet), [`Error::BadVersion`], [`Error::TooManyExtensionHeaders`].
+    /// [`Error::Truncated`] if a header or the packet is longer than `bytes` (or an extension
+    /// header longer than the packet), [`Error::BadVersion`],
+    /// [`Error::TooManyExtensionHeaders`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(Error::Truncated)?;
@@ -98,8 +99,8 @@ impl<'a> Ipv6Packet<'a> {
         self.walk.protocol
     }
 
-    /// Where the byte lies that names [`protocol`](Self::protocol), in bytes from the start of the packet: what an
-    /// ICMPv6 *unrecognized next header* points at (RFC 4443 3.4).
+    /// Where the byte lies that names [`protocol`](Self::protocol), in bytes from the start of the
+    /// packet: what an ICMPv6 *unrecognized next header* points at (RFC 4443 3.4).
     #[inline]
     pub fn protocol_offset(&self) -> usize {
         usize::from(self.walk.named_at)
@@ -141,13 +142,15 @@ impl<'a> Ipv6Packet<'a> {
         u32::from_be_bytes([0, self.fixed[1] & 15, self.fixed[2], self.fixed[3]])
     }
 
-    /// The fragment header, unless there is none or the fragment is atomic (RFC 6946): offset 0 and no more to come.
+    /// The fragment header, unless there is none or the fragment is atomic (RFC 6946): offset 0 and
+    /// no more to come.
     #[inline]
     pub fn fragment(&self) -> Option<FragmentHeader> {
         self.walk.fragment
     }
 
-    /// The fixed header as a value; its next header is the first extension header's type if there is one.
+    /// The fixed header as a value; its next header is the first extension header's type if there
+    /// is one.
     pub fn header(&self) -> Ipv6Header {
         Ipv6Header {
             src: self.src(),
@@ -170,8 +173,8 @@ impl<'a> Ipv6Packet<'a> {
         self.extensions
     }
 
-    /// Why the destination must not go on with the packet, if there is a reason: an option or a routing header it
-    /// does not understand and may not skip (RFC 8200 4.2, 4.4).
+    /// Why the destination must not go on with the packet, if there is a reason: an option or a
+    /// routing header it does not understand and may not skip (RFC 8200 4.2, 4.4).
     pub fn extension_problem(&self) -> Option<ExtensionProblem> {
         extensions::first_problem(self.extension_headers())
     }
@@ -200,8 +203,8 @@ impl Ipv6Header {
         Ipv6Header { src, dst, traffic_class: 0, flow_label: 0, next_header, hop_limit: 64 }
     }
 
-    /// Writes the header of a packet with `payload_len` bytes behind the fixed header, extension headers included, and
-    /// returns its length.
+    /// Writes the header of a packet with `payload_len` bytes behind the fixed header, extension
+    /// headers included, and returns its length.
     ///
     /// # Errors
     /// [`Error::TooLong`] for a payload above 65,535 bytes, [`Error::BufferTooSmall`].

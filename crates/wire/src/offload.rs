@@ -1,10 +1,11 @@
 //! Work that a packet's sender has left to the device, and work the device has done.
 //!
-//! A stack that hands 64 KB at a time to a device, with one header in front and the checksum left open, spends
-//! its time once per 64 KB instead of once per segment. What is left open must travel beside the packet:
-//! [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain data. [`VirtioNetHdr`] is how
-//! they cross the border to a kernel; [`Segmenter`] and [`complete_checksum`] do the same work in software, for a
-//! device without the offload and for captures.
+//! A stack that hands 64 KB at a time to a device, with one header in front and the checksum left
+//! open, spends its time once per 64 KB instead of once per segment. What is left open must travel
+//! beside the packet: [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain
+//! data. [`VirtioNetHdr`] is how they cross the border to a kernel; [`Segmenter`] and
+//! [`complete_checksum`] do the same work in software, for a device without the offload and for
+//! captures.
 
 mod segmenter;
 #[cfg(test)]
@@ -24,9 +25,9 @@ pub enum TxChecksum {
     /// The checksum field is final.
     #[default]
     Complete,
-    /// The device completes the checksum. The checksum field holds the folded, *not* complemented sum of the
-    /// pseudo-header; the device sums from `start` to the end of the packet, field included, and stores the
-    /// complement at `start + offset`.
+    /// The device completes the checksum. The checksum field holds the folded, *not* complemented
+    /// sum of the pseudo-header; the device sums from `start` to the end of the packet, field
+    /// included, and stores the complement at `start + offset`.
     Partial {
         /// Where the sum begins: the transport header's offset in the packet, in bytes.
         start: u16,
@@ -70,8 +71,8 @@ pub enum RxChecksum {
     /// Nothing: the receiver must verify it.
     #[default]
     Unverified,
-    /// The payload is as it was sent, and the checksum field may not be looked at: the device has verified it, or
-    /// the packet never left the machine and the field was never completed.
+    /// The payload is as it was sent, and the checksum field may not be looked at: the device has
+    /// verified it, or the packet never left the machine and the field was never completed.
     Valid,
 }
 
@@ -96,10 +97,11 @@ pub fn complete_checksum(packet: &mut [u8], checksum: TxChecksum) -> Result<(), 
         .map_err(|_| Error::BadOffload)
 }
 
-/// Computes a packet's transport checksum anew, whatever its field holds: for packets whose checksum is known to
-/// be [`Valid`](RxChecksum::Valid) and need not be in the field.
+/// Computes a packet's transport checksum anew, whatever its field holds: for packets whose
+/// checksum is known to be [`Valid`](RxChecksum::Valid) and need not be in the field.
 ///
-/// TCP, UDP and ICMPv6 have one with a pseudo-header; fragments and any other protocol are left alone.
+/// TCP, UDP and ICMPv6 have one with a pseudo-header; any other protocol, fragments, and UDP over
+/// IPv4 without a checksum are left alone.
 ///
 /// # Errors
 /// Those of [`IpPacket::parse`], and [`Error::Truncated`] if the transport header is incomplete.
@@ -107,21 +109,29 @@ pub fn recompute_checksum(packet: &mut [u8]) -> Result<(), Error> {
     let view = IpPacket::parse(packet)?;
     let (src, dst, protocol) = (view.src(), view.dst(), view.protocol());
     let range = view.header_len()..view.total_len();
-    let offset = match protocol {
-        _ if view.fragment().is_some() => return Ok(()),
-        Protocol::TCP => tcp::CHECKSUM_OFFSET,
-        Protocol::UDP => udp::CHECKSUM_OFFSET,
-        Protocol::ICMPV6 => icmpv6::CHECKSUM_OFFSET,
-        _ => return Ok(()),
-    };
+    let Some(offset) = checksum_offset(&view) else { return Ok(()) };
     let transport = packet.get_mut(range).ok_or(Error::Truncated)?;
     checksum::fill(src, dst, protocol, transport, offset)
 }
 
+/// Where the payload of `packet` has its checksum, in bytes from the payload's start, if it has one.
+fn checksum_offset(packet: &IpPacket<'_>) -> Option<usize> {
+    if packet.fragment().is_some() {
+        return None;
+    }
+    match (packet.protocol(), packet) {
+        (Protocol::TCP, _) => Some(tcp::CHECKSUM_OFFSET),
+        (Protocol::UDP, IpPacket::V4(ip)) if ip.payload().get(6..8) == Some(&[0, 0]) => None,
+        (Protocol::UDP, _) => Some(udp::CHECKSUM_OFFSET),
+        (Protocol::ICMPV6, _) => Some(icmpv6::CHECKSUM_OFFSET),
+        _ => None,
+    }
+}
+
 /// What a field holds whose data (with the pseudo-header) sum to `sum`.
 ///
-/// A UDP checksum is recognized by its place, as the kernel does not name the protocol either: a zero would mean
-/// that there is none.
+/// A UDP checksum is recognized by its place, as the kernel does not name the protocol either: a
+/// zero would mean that there is none.
 fn transmitted(sum: Sum, field_offset: usize) -> u16 {
     match sum.checksum() {
         0 if field_offset == udp::CHECKSUM_OFFSET => 0xffff,

@@ -1,8 +1,9 @@
 //! Sequence numbers: 32 bits that wrap, and comparisons that survive it (RFC 9293 3.4).
 //!
-//! Two sequence numbers can be compared as long as they are less than 2³¹ apart: `a` is before `b` when
-//! the wrapping difference `a − b`, read as a signed number, is negative. That is not a total order – going
-//! round the circle every number is before every other – so [`Seq`] deliberately does not implement `Ord`.
+//! Two sequence numbers can be compared as long as they are less than 2³¹ apart: `a` is before `b`
+//! when the wrapping difference `a − b`, read as a signed number, is negative. That is not a total
+//! order – going round the circle every number is before every other – so [`Seq`] deliberately does
+//! not implement `Ord`.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub, SubAssign};

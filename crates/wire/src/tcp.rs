@@ -17,9 +17,10 @@
 //! |                 options (0–40 bytes), payload                 |
 //! ```
 //!
-//! [`TcpPacket::parse`] runs for every received packet: it checks the two lengths, decodes the fixed part
-//! and walks the options once, with a short cut for the layout nearly all segments have. The checksum is
-//! not looked at here, since a device may have done so already; see [`crate::checksum`].
+//! [`TcpPacket::parse`] runs for every received packet: it checks the two lengths, decodes the
+//! fixed part and walks the options once, with a short cut for the layout nearly all segments have.
+//! The checksum is not looked at here, since a device may have done so already; see
+//! [`crate::checksum`].
 
 mod options;
 #[cfg(test)]
@@ -69,7 +70,8 @@ bitflags::bitflags! {
     }
 }
 
-/// A TCP header as a value: every field except the data offset and the checksum, which follow from the rest.
+/// A TCP header as a value: every field except the data offset and the checksum, which follow from
+/// the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Source port.
@@ -91,15 +93,15 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four. Above
-    /// [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
+    /// The length of the header that [`emit`](Self::emit) writes, in bytes: a multiple of four.
+    /// Above [`MAX_HEADER_LEN`] the options do not fit and `emit` refuses them.
     #[inline]
     pub fn header_len(&self) -> usize {
         MIN_HEADER_LEN + self.options.encoded_len()
     }
 
-    /// How many octets of sequence space a segment with this header and `payload_len` bytes of payload
-    /// takes: SYN and FIN count for one each (SEG.LEN, RFC 9293 3.4).
+    /// How many octets of sequence space a segment with this header and `payload_len` bytes of
+    /// payload takes: SYN and FIN count for one each (SEG.LEN, RFC 9293 3.4).
     #[inline]
     pub fn segment_len(&self, payload_len: u32) -> u32 {
         payload_len
@@ -113,8 +115,8 @@ impl TcpHeader {
     /// widespread stacks use; see [`Options::emit`].
     ///
     /// # Errors
-    /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is shorter
-    /// than [`header_len`](Self::header_len).
+    /// [`Error::TooLong`] if the options exceed 40 bytes, [`Error::BufferTooSmall`] if `out` is
+    /// shorter than [`header_len`](Self::header_len).
     #[inline]
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
         let (fixed, rest) =
@@ -124,8 +126,9 @@ impl TcpHeader {
         Ok(MIN_HEADER_LEN + options_len)
     }
 
-    /// Writes the header like [`emit`](Self::emit), but with `options` in place of [`self.options`](Self::options):
-    /// in the order given, unknown ones included, and padded with zeros to a multiple of four bytes.
+    /// Writes the header like [`emit`](Self::emit), but with `options` in place of
+    /// [`self.options`](Self::options): in the order given, unknown ones included, and padded
+    /// with zeros to a multiple of four bytes.
     ///
     /// # Errors
     /// Those of [`emit_options`].
@@ -187,27 +190,58 @@ impl<'a> TcpPacket<'a> {
     /// The checksum is not verified.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if `bytes` is shorter than the header, [`Error::BadHeaderLength`] for a data
-    /// offset below five words, [`Error::BadOption`] for an option of illegal length.
+    /// [`Error::Truncated`] if `bytes` is shorter than the header, [`Error::BadHeaderLength`] for a
+    /// data offset below five words, [`Error::BadOption`] for an option of illegal length.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let (fixed, rest) = bytes.split_first_chunk::<MIN_HEADER_LEN>().ok_or(Error::Truncated)?;
+        let options_len = (usize::from(fixed[12] >> 4) * 4)
+            .checked_sub(MIN_HEADER_LEN)
+            .ok_or(Error::BadHeaderLength)?;
+        let (options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
+        // In the usual case the result is built in its place from values in registers; moving it there
+        // would cost more than everything else.
+        match Options::parse_usual(options) {
+            Some(timestamps) => {
+                let parsed = Options::only(timestamps);
+                Ok(Self::assemble(fixed, parsed, options, payload))
+            }
+            None => Self::parse_unusual(fixed, options, payload),
+        }
+    }
+
+    #[inline(never)]
+    fn parse_unusual(
+        fixed: &[u8; MIN_HEADER_LEN],
+        options: &'a [u8],
+        payload: &'a [u8],
+    ) -> Result<Self, Error> {
+        Ok(Self::assemble(fixed, Options::parse_each(options)?, options, payload))
+    }
+
+    #[inline(always)]
+    fn assemble(
+        fixed: &[u8; MIN_HEADER_LEN],
+        parsed: Options,
+        options: &'a [u8],
+        payload: &'a [u8],
+    ) -> Self {
         let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, f, w0, w1, c0, c1, u0, u1] = fixed;
-        let options_len =
-            (usize::from(o >> 4) * 4).checked_sub(MIN_HEADER_LEN).ok_or(Error::BadHeaderLength)?;
-        let (raw_options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
-        let header = TcpHeader {
-            src_port: u16::from_be_bytes([s0, s1]),
-            dst_port: u16::from_be_bytes([d0, d1]),
-            seq: Seq::new(u32::from_be_bytes([q0, q1, q2, q3])),
-            ack: Seq::new(u32::from_be_bytes([a0, a1, a2, a3])),
-            flags: Flags::from_bits_truncate(u16::from_be_bytes([o, f])),
-            window: u16::from_be_bytes([w0, w1]),
-            urgent: u16::from_be_bytes([u0, u1]),
-            options: Options::parse(raw_options)?,
-        };
-        let checksum = u16::from_be_bytes([c0, c1]);
-        Ok(TcpPacket { header, checksum, options: raw_options, payload })
+        TcpPacket {
+            header: TcpHeader {
+                src_port: u16::from_be_bytes([s0, s1]),
+                dst_port: u16::from_be_bytes([d0, d1]),
+                seq: Seq::new(u32::from_be_bytes([q0, q1, q2, q3])),
+                ack: Seq::new(u32::from_be_bytes([a0, a1, a2, a3])),
+                flags: Flags::from_bits_truncate(u16::from_be_bytes([o, f])),
+                window: u16::from_be_bytes([w0, w1]),
+                urgent: u16::from_be_bytes([u0, u1]),
+                options: parsed,
+            },
+            checksum: u16::from_be_bytes([c0, c1]),
+            options,
+            payload,
+        }
     }
 
     /// The header's fields and known options.
@@ -253,7 +287,8 @@ impl<'a> TcpPacket<'a> {
     }
 }
 
-/// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC 5927 4.1).
+/// The part of a TCP header that every ICMP error quotes: ports and sequence number (RFC 792, RFC
+/// 5927 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotedTcp {
     /// Source port of the segment the error is about.

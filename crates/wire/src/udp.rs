@@ -1,7 +1,8 @@
 //! The UDP header (RFC 768): ports, length, checksum.
 //!
-//! A checksum of zero means that there is none. IPv4 allows that; IPv6, which has no header checksum of its
-//! own, does not (RFC 8200 8.1; the exception of RFC 6935 for tunnels is not made here).
+//! A checksum of zero means that there is none. IPv4 allows that; IPv6, which has no header
+//! checksum of its own, does not (RFC 8200 8.1; the exception of RFC 6935 for tunnels is not made
+//! here).
 
 #[cfg(test)]
 mod tests;
@@ -26,13 +27,14 @@ pub struct UdpPacket<'a> {
 }
 
 impl<'a> UdpPacket<'a> {
-    /// Reads the datagram at the start of `bytes`, an IP packet's payload; bytes behind the stated length are ignored.
+    /// Reads the datagram at the start of `bytes`, an IP packet's payload; bytes behind the stated
+    /// length are ignored.
     ///
     /// The checksum is not verified.
     ///
     /// # Errors
-    /// [`Error::Truncated`] if header or stated length exceed `bytes`, [`Error::BadLength`] for a length below the
-    /// header's.
+    /// [`Error::Truncated`] if header or stated length exceed `bytes`, [`Error::BadLength`] for a
+    /// length below the header's.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let &[s0, s1, d0, d1, l0, l1, c0, c1] =
             bytes.first_chunk::<HEADER_LEN>().ok_or(Error::Truncated)?;
@@ -85,8 +87,8 @@ pub struct UdpHeader {
 }
 
 impl UdpHeader {
-    /// Writes the header of a datagram with `payload_len` bytes of payload, with a checksum field of zero, and returns
-    /// its length. [`checksum::fill`] completes it.
+    /// Writes the header of a datagram with `payload_len` bytes of payload, with a checksum field
+    /// of zero, and returns its length. [`checksum::fill`] completes it.
     ///
     /// # Errors
     /// [`Error::TooLong`] if the datagram exceeds 65,535 bytes, [`Error::BufferTooSmall`].

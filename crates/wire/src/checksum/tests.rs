@@ -45,8 +45,25 @@ fn sums_of_nothing_and_of_all_ones() {
 }
 
 #[test]
+fn folding_takes_up_every_carry() {
+    // Words at the edges, where one fold's carry makes the next fold carry.
+    let edges = [0, 1, 2, 0x7fff, 0x8000, 0xfffd, 0xfffe, 0xffff];
+    for index in 0..8u32.pow(5) {
+        let words: [u16; 5] =
+            core::array::from_fn(|place| edges[index as usize >> (3 * place) & 7]);
+        let value = words.iter().fold(0u128, |value, &word| value << 16 | u128::from(word));
+        let mut expected: u32 = words.iter().map(|&word| u32::from(word)).sum();
+        while expected > 0xffff {
+            expected = (expected & 0xffff) + (expected >> 16);
+        }
+        assert_eq!(fold(value).get(), u16::from_be(expected as u16), "{words:x?}");
+    }
+}
+
+#[test]
 fn an_ipv4_header_by_hand() {
-    // 4500 + 0073 + 0000 + 4000 + 4011 + c0a8 + 0001 + c0a8 + 00c7 = 2479c; 2 + 479c = 479e; ~479e = b861
+    // 4500 + 0073 + 0000 + 4000 + 4011 + c0a8 + 0001 + c0a8 + 00c7 = 2479c; 2 + 479c = 479e; ~479e
+    // = b861
     let header = [
         0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8, 0x00,
         0x01, 0xc0, 0xa8, 0x00, 0xc7,
@@ -82,11 +99,24 @@ fn a_pseudo_header_is_the_sum_of_its_picture() {
 #[test]
 fn a_udp_checksum_of_zero_travels_as_all_ones() {
     let [src, dst] = [IpAddr::from([0, 0, 0, 0]); 2];
-    // Protocol 17 and length 8 make 25; a source port of 0xffff − 25 − 8 (the length field) brings the sum to 0xffff.
+    // Protocol 17 and length 8 make 25; a source port of 0xffff − 25 − 8 (the length field) brings
+    // the sum to 0xffff.
     let mut packet = [0xff, 0xff - 33, 0, 0, 0, 8, 0, 0];
     fill(src, dst, Protocol::UDP, &mut packet, 6).unwrap();
     assert_eq!(packet[6..], [0xff, 0xff]);
     assert!(verify(src, dst, Protocol::UDP, &packet));
+}
+
+#[test]
+fn a_tcp_checksum_of_zero_stays_zero() {
+    let address = IpAddr::from([0, 0, 0, 0]);
+    // Protocol 6 and length 20 make 26.
+    let mut packet = [0; 20];
+    packet[..2].copy_from_slice(&[0xff, 0xff - 26]);
+    packet[16..18].copy_from_slice(&[1, 2]);
+    fill(address, address, Protocol::TCP, &mut packet, 16).unwrap();
+    assert_eq!(packet[16..18], [0, 0]);
+    assert!(verify(address, address, Protocol::TCP, &packet));
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn an_error_leads_back_to_the_segment() {
     assert_eq!(quoted.protocol, Protocol::TCP);
     let tcp = QuotedTcp::parse(quoted.transport).unwrap();
     assert_eq!((tcp.src_port, tcp.dst_port, tcp.seq.get()), (12345, 80, 0x1000));
-    // The total length describes the original packet; routers cut the quote, and some change the length.
+    // The total length describes the original packet; routers cut the quote, and some change the
+    // length.
     let mut cut = offending.clone();
     cut[2..4].copy_from_slice(&[0xff, 0xff]);
     assert_eq!(QuotedPacket::parse(&cut).unwrap().transport, segment);

@@ -26,8 +26,8 @@ fn packet(src: Ipv6Addr, dst: Ipv6Addr, protocol: Protocol, payload: &[u8]) -> V
 
 #[test]
 fn an_echo_is_read_and_written() {
-    // Pseudo-header: 2001 + 0db8 + 1 + 2001 + 0db8 + 2 + 000a + 003a = 5bb9; message 8000 + 0102 + 0003 + 6162 = e267;
-    // together 13e20, that is 3e21; complement c1de.
+    // Pseudo-header: 2001 + 0db8 + 1 + 2001 + 0db8 + 2 + 000a + 003a = 5bb9; message 8000 + 0102 +
+    // 0003 + 6162 = e267; together 13e20, that is 3e21; complement c1de.
     let bytes = [128, 0, 0xc1, 0xde, 0x01, 0x02, 0x00, 0x03, b'a', b'b'];
     let request = Icmpv6Message::EchoRequest { ident: 0x0102, seq: 3, data: b"ab" };
     assert_eq!(Icmpv6Message::parse(HOST, PEER, &bytes), Ok(request));

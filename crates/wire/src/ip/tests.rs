@@ -63,6 +63,15 @@ fn edits_in_place_need_a_header() {
     assert_eq!(decrement_hop_limit(&mut ipv6(0, 0)), Ok(0));
 }
 
+#[test]
+fn a_wrong_checksum_stays_wrong() {
+    let mut bytes = ipv4(0, 9);
+    bytes[11] ^= 1;
+    set_ecn(&mut bytes, Ecn::Ce).unwrap();
+    decrement_hop_limit(&mut bytes).unwrap();
+    assert!(!Ipv4Packet::parse(&bytes).unwrap().checksum_ok());
+}
+
 proptest! {
     #[test]
     fn marking_changes_the_codepoint_alone(traffic_class: u8, bits in 0u8..4) {

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-/// 192.168.0.1 to 192.168.0.199, UDP, don't fragment, TTL 64; the checksum is worked out in `checksum::tests`.
+/// 192.168.0.1 to 192.168.0.199, UDP, don't fragment, TTL 64; the checksum is worked out in
+/// `checksum::tests`.
 const HEADER: [u8; 20] = [
     0x45, 0x00, 0x00, 0x1c, // version, IHL 5; total length 28
     0x00, 0x00, 0x40, 0x00, // id 0, DF

@@ -1,9 +1,10 @@
 //! IPv6 extension headers (RFC 8200 4; the authentication header RFC 4302 2).
 //!
-//! All that are followed begin with the type of the next header, and all but the fragment header state
-//! their length. Input decides how many there are, so the walk is bounded (RFC 8504 5.3 suggests limits).
-//! Hop-by-hop options count only right behind the fixed header; anywhere else their type is not recognized
-//! (RFC 8200 4.1), as is any type not listed here: the walk ends at it.
+//! All that are followed begin with the type of the next header, and all but the fragment header
+//! state their length. Input decides how many there are, so the walk is bounded (RFC 8504 5.3
+//! suggests limits). Hop-by-hop options count only right behind the fixed header; anywhere else
+//! their type is not recognized (RFC 8200 4.1), as is any type not listed here: the walk ends at
+//! it.
 
 use super::HEADER_LEN;
 use crate::Error;
@@ -19,9 +20,11 @@ pub struct FragmentHeader {
     pub fragment: Fragment,
     /// What the original packet has behind its per-fragment headers.
     pub next_header: Protocol,
-    /// Where the fragment header lies, in bytes from the start of the packet: the length of the per-fragment headers.
+    /// Where the fragment header lies, in bytes from the start of the packet: the length of the
+    /// per-fragment headers.
     pub offset: u16,
-    /// Where the byte lies that announces the fragment header; in the reassembled packet it becomes `next_header`.
+    /// Where the byte lies that announces the fragment header; in the reassembled packet it
+    /// becomes `next_header`.
     pub named_at: u16,
 }
 
@@ -96,7 +99,8 @@ impl Walk {
             let next = Protocol(next);
             walk.protocol = next;
             walk.named_at = offset;
-            // Beyond 64 KiB, which only the quote of a forged jumbogram could reach, there is nothing to find.
+            // Beyond 64 KiB, which only the quote of a forged jumbogram could reach, there is
+            // nothing to find.
             let len = u16::try_from(len).map_err(|_| Error::BadLength)?;
             walk.starts_at = offset.checked_add(len).ok_or(Error::BadLength)?;
             if let Some(fragment) = fragment
@@ -118,7 +122,8 @@ impl Walk {
     }
 }
 
-/// The length of an extension header of type `kind` at the start of `bytes`; `None` if that type is not followed.
+/// The length of an extension header of type `kind` at the start of `bytes`; `None` if that type is
+/// not followed.
 #[inline]
 fn extension_len(kind: Protocol, is_first: bool, bytes: &[u8]) -> Result<Option<usize>, Error> {
     let len_byte = || bytes.get(1).map(|&len| usize::from(len)).ok_or(Error::Truncated);
@@ -196,7 +201,8 @@ pub struct Ipv6Option<'a> {
     pub data: &'a [u8],
 }
 
-/// The options of an extension header, padding left out; an item is an error if an option runs past the header's end.
+/// The options of an extension header, padding left out; an item is an error if an option runs past
+/// the header's end.
 #[derive(Clone, Debug)]
 pub struct Ipv6OptionIter<'a> {
     rest: &'a [u8],
@@ -260,7 +266,8 @@ pub(super) fn first_problem<'a>(
     })
 }
 
-/// No routing type is supported: fine once the route is used up, a parameter problem before (RFC 8200 4.4).
+/// No routing type is supported: fine once the route is used up, a parameter problem before (RFC
+/// 8200 4.4).
 fn routing_problem(header: &ExtensionHeader<'_>) -> Option<ExtensionProblem> {
     const TYPE_OFFSET: usize = 2;
     match header.bytes {

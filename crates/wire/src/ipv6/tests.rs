@@ -123,8 +123,8 @@ fn the_walk_is_bounded() {
 
 #[test]
 fn a_fragment_ends_the_walk() {
-    // Destination options, then a fragment at offset 8 · 0x123 with more to come, of a packet that went on with
-    // destination options: those are data of the piece, whatever they look like.
+    // Destination options, then a fragment at offset 8 · 0x123 with more to come, of a packet that
+    // went on with destination options: those are data of the piece, whatever they look like.
     let rest =
         [&[44, 0, 1, 4, 0, 0, 0, 0][..], &[60, 0, 0x09, 0x19, 0xde, 0xad, 0xbe, 0xef], b"8 bytes."]
             .concat();
@@ -155,7 +155,8 @@ fn an_atomic_fragment_is_a_whole_packet() {
     assert_eq!((packet.protocol(), packet.payload()), (Protocol::TCP, &[1, 2, 3][..]));
 }
 
-/// A destination options header with one option of `kind` behind a Pad1, and what is to be done about it.
+/// A destination options header with one option of `kind` behind a Pad1, and what is to be done
+/// about it.
 fn problem_with_option(kind: u8) -> Option<ExtensionProblem> {
     let bytes = packet(60, &[59, 0, 0, kind, 1, 0, 1, 0]);
     Ipv6Packet::parse(&bytes).unwrap().extension_problem()

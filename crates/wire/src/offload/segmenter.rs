@@ -1,21 +1,22 @@
 //! Segmentation and checksum completion in software.
 //!
-//! A super-segment is one set of headers with more payload than a segment may carry. Every segment cut from it
-//! has those headers, except (as network cards and Linux do it):
+//! A super-segment is one set of headers with more payload than a segment may carry. Every segment
+//! cut from it has those headers, except (as network cards and Linux do it):
 //!
 //! - the sequence number advances by the payload before it;
-//! - FIN and PSH are on the last segment only, CWR on the first only;
+//! - FIN and PSH are on the last segment only, CWR on the first only (so a sender of accurate ECN,
+//!   RFC 9768, whose CWR is part of a counter, must not leave segments with CWR to be cut);
 //! - the urgent pointer keeps pointing at the same octet, and URG ends behind it;
 //! - the IPv4 identification counts up; lengths and checksums are each segment's own.
 //!
-//! The payload is not copied: headers are written to the caller's buffer, payload is handed out in slices of the
-//! original.
+//! The payload is not copied: headers are written to the caller's buffer, payload is handed out in
+//! slices of the original.
 
 use super::{RxChecksum, RxOffload, SegmentKind, Segmentation, TxChecksum, TxOffload};
 use crate::checksum::{self, Sum};
 use crate::ip::{IpPacket, Protocol};
 use crate::tcp::Flags;
-use crate::{Error, Seq, icmpv6, ipv6, tcp, udp};
+use crate::{Error, Seq, ipv6, tcp};
 
 /// Offsets in the TCP header.
 const SEQ: usize = 4;
@@ -86,12 +87,13 @@ struct Cut {
 impl<'a> Segmenter<'a> {
     /// Starts on a packet to be sent: `headers` and, behind them, `payload`.
     ///
-    /// `headers` may be the whole packet. For a super-segment it reaches at least to the end of the TCP header.
+    /// `headers` may be the whole packet. For a super-segment it reaches at least to the end of the
+    /// TCP header.
     ///
     /// # Errors
     /// [`Error::BadOffload`] if the request is impossible for the packet: see
-    /// [`VirtioNetHdr::for_packet`](super::VirtioNetHdr::for_packet); also for a super-segment with SYN or RST, and
-    /// [`Error::TooLong`] if its segments would exceed 65,535 bytes.
+    /// [`VirtioNetHdr::for_packet`](super::VirtioNetHdr::for_packet); also for a super-segment with
+    /// SYN or RST, and [`Error::TooLong`] if its segments would exceed 65,535 bytes.
     pub fn new(
         headers: &'a [u8],
         payload: [&'a [u8]; 2],
@@ -119,8 +121,8 @@ impl<'a> Segmenter<'a> {
         }
     }
 
-    /// Starts on a received packet, to see it as it might have looked on the wire: segments of a super-segment
-    /// apart, and checksums that are known to be valid in their field.
+    /// Starts on a received packet, to see it as it might have looked on the wire: segments of a
+    /// super-segment apart, and checksums that are known to be valid in their field.
     ///
     /// A packet that is not what `offload` says comes out as it is.
     pub fn for_received(packet: &'a [u8], offload: &RxOffload) -> Self {
@@ -140,13 +142,7 @@ impl<'a> Segmenter<'a> {
         if let Some(segmentation) = segmentation {
             return Self::cut(packet, [&[], &[]], segmentation, start);
         }
-        let offset = match ip.protocol() {
-            _ if ip.fragment().is_some() => return Ok(as_is),
-            Protocol::TCP => tcp::CHECKSUM_OFFSET,
-            Protocol::UDP => udp::CHECKSUM_OFFSET,
-            Protocol::ICMPV6 => icmpv6::CHECKSUM_OFFSET,
-            _ => return Ok(as_is),
-        };
+        let Some(offset) = super::checksum_offset(&ip) else { return Ok(as_is) };
         let transport_len = u32::try_from(ip.payload().len()).map_err(|_| Error::TooLong)?;
         let initial = ip.pseudo_header(transport_len);
         let (headers, payload) =
@@ -197,10 +193,12 @@ impl<'a> Segmenter<'a> {
         self.headers.len()
     }
 
-    /// The next packet: its first bytes are written to `out`, the others are in the result. `None` after the last.
+    /// The next packet: its first bytes are written to `out`, the others are in the result. `None`
+    /// after the last.
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`] if `out` is shorter than [`headers_len`](Self::headers_len); nothing is lost then.
+    /// [`Error::BufferTooSmall`] if `out` is shorter than [`headers_len`](Self::headers_len);
+    /// nothing is lost then.
     pub fn next_segment(&mut self, out: &mut [u8]) -> Result<Option<Segment<'a>>, Error> {
         if matches!(self.work, Work::Done) {
             return Ok(None);
@@ -335,7 +333,7 @@ impl Cut {
         fixed[FLAGS] = flags.bits() as u8;
 
         checksum::store(tcp, tcp::CHECKSUM_OFFSET, 0)?;
-        let length = Sum::of_word((segment_len >> 16) as u16) + Sum::of_word(segment_len as u16);
+        let length = Sum::of_words([(segment_len >> 16) as u16, segment_len as u16]);
         let sum = self.pseudo_header + length + Sum::of(tcp) + Sum::of_slices(payload);
         checksum::store(tcp, tcp::CHECKSUM_OFFSET, sum.checksum())
     }

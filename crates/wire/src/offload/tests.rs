@@ -1,4 +1,5 @@
-//! The virtio header's layout and checks; segmentation checked by putting the segments together again.
+//! The virtio header's layout and checks; segmentation checked by putting the segments together
+//! again.
 
 use super::*;
 use crate::{
@@ -294,11 +295,46 @@ fn a_received_checksum_is_put_right_only_if_it_is_known_to_be() {
     let mut recomputed = packet.clone();
     recompute_checksum(&mut recomputed).unwrap();
     assert_eq!(recomputed, fixed);
+    // UDP over IPv4 may have no checksum, and then gets none.
+    let mut udp = packet.clone();
+    udp[9] = 17;
+    udp[26..28].fill(0);
+    assert_eq!(packets(Segmenter::for_received(&udp, &valid)).concat(), udp);
+    let mut recomputed = udp.clone();
+    recompute_checksum(&mut recomputed).unwrap();
+    assert_eq!(recomputed, udp);
     // What was not verified may be broken, and stays so.
     assert_eq!(packets(Segmenter::for_received(&packet, &RxOffload::default())).concat(), packet);
     // What is not a packet is passed on as well.
     assert_eq!(packets(Segmenter::for_received(&[1, 2, 3], &valid)).concat(), [1, 2, 3]);
     assert_eq!(recompute_checksum(&mut [1, 2, 3]), Err(Error::BadVersion));
+}
+
+#[test]
+fn every_checksum_with_a_pseudo_header_is_recomputed() {
+    let valid = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+    for (kind, protocol) in [
+        (SegmentKind::Tcp4, Protocol::UDP),
+        (SegmentKind::Tcp6, Protocol::UDP),
+        (SegmentKind::Tcp6, Protocol::ICMPV6),
+    ] {
+        let (mut packet, start) = headers(kind, &tcp_header(Flags::ACK), 0);
+        let protocol_at = if kind == SegmentKind::Tcp4 { 9 } else { 6 };
+        packet[protocol_at] = protocol.0;
+        packet[usize::from(start)..].fill(0x77);
+        assert!(!IpPacket::parse(&packet).unwrap().transport_checksum_ok());
+        let seen = packets(Segmenter::for_received(&packet, &valid)).concat();
+        assert!(IpPacket::parse(&seen).unwrap().transport_checksum_ok(), "{protocol}");
+        recompute_checksum(&mut packet).unwrap();
+        assert_eq!(packet, seen);
+    }
+    // A piece's checksum is not its own.
+    let (mut piece, _) = headers(SegmentKind::Tcp4, &tcp_header(Flags::ACK), 0);
+    piece[6] = 0x20;
+    let before = piece.clone();
+    recompute_checksum(&mut piece).unwrap();
+    assert_eq!(piece, before);
+    assert_eq!(packets(Segmenter::for_received(&piece, &valid)).concat(), before);
 }
 
 #[test]

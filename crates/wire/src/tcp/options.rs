@@ -1,20 +1,31 @@
 //! TCP options (RFC 9293 3.2 and the RFCs named at each).
 //!
 //! Two views of the same bytes. [`Options`] is what a TCP acts on: the known options as fields.
-//! [`OptionIter`] yields every option as sent, so that a list can be inspected or written back unchanged
-//! with [`emit_options`]. The rules for input:
+//! [`OptionIter`] yields every option as sent, so that a list can be inspected or written back
+//! unchanged with [`emit_options`]. The rules for input:
 //!
-//! - An option length of 0, 1, or past the end makes everything after it meaningless: [`Error::BadOption`]
-//!   (RFC 9293 3.1, MUST-7 asks only that this does not crash; the stack decides between reset and discard).
-//! - A known kind with a length that is wrong for it is ignored, as [`TcpOption::Unknown`] (RFC 7413 4.1.1
-//!   demands this for fast open; for the rest it is the same reading as an unknown kind, MUST-6).
-//! - If a kind occurs twice the first counts: a middlebox that clamps the MSS rewrites the first one.
-//! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3 lets the
-//!   receiver of the option use 14).
+//! - An option length of 0, 1, or past the end makes everything after it meaningless:
+//!   [`Error::BadOption`] (RFC 9293 3.1, MUST-7 asks only that this does not crash; the stack
+//!   decides between reset and discard).
+//! - A known kind with a length that is wrong for it is ignored, as [`TcpOption::Unknown`] (RFC
+//!   7413 4.1.1 demands this for fast open; for the rest it is the same reading as an unknown kind,
+//!   MUST-6).
+//! - If a kind occurs twice the first counts: a middlebox that clamps the MSS rewrites the first
+//!   one.
+//! - Values are kept exactly as sent, also an MSS of 0 or a window scale above 14 (RFC 7323 2.3
+//!   lets the receiver of the option use 14).
 //! - What follows an end-of-list option is not looked at.
 
+mod fast_open;
+mod sack;
+mod user_timeout;
+
+pub use fast_open::FastOpen;
+pub use sack::{SackBlock, SackBlocks};
+pub use user_timeout::UserTimeout;
+
 use super::MAX_OPTIONS_LEN;
-use crate::{Error, Seq};
+use crate::Error;
 use core::fmt;
 
 const END_OF_LIST: u8 = 0;
@@ -28,7 +39,7 @@ const USER_TIMEOUT: u8 = 28;
 const FAST_OPEN: u8 = 34;
 
 /// The known options of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Maximum segment size in bytes (RFC 9293 3.7.1); on SYN segments.
     pub mss: Option<u16>,
@@ -46,29 +57,56 @@ pub struct Options {
     pub fast_open: Option<FastOpen>,
 }
 
+impl Default for Options {
+    #[inline]
+    fn default() -> Self {
+        Options::only(None)
+    }
+}
+
 impl Options {
+    /// Timestamps and nothing else.
+    #[inline(always)]
+    pub(super) fn only(timestamps: Option<Timestamps>) -> Options {
+        Options {
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            timestamps,
+            sack: SackBlocks::new(),
+            user_timeout: None,
+            fast_open: None,
+        }
+    }
+
     /// Reads the options between the fixed header and the payload.
     ///
     /// # Errors
     /// [`Error::BadOption`] for an option length of 0, 1, or past the end.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Options, Error> {
-        match *bytes {
-            [] => Ok(Options::default()),
-            // Nearly every segment of a connection with timestamps looks like this (RFC 7323 appendix A).
-            [NOP, NOP, TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] => Ok(Options {
-                timestamps: Some(Timestamps {
-                    value: u32::from_be_bytes([v0, v1, v2, v3]),
-                    echo: u32::from_be_bytes([e0, e1, e2, e3]),
-                }),
-                ..Options::default()
-            }),
-            _ => Options::parse_each(bytes),
+        match Options::parse_usual(bytes) {
+            Some(timestamps) => Ok(Options::only(timestamps)),
+            None => Options::parse_each(bytes),
         }
     }
 
-    fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
-        let mut options = Options::default();
+    /// The timestamps, if any, of the layouts that nearly every segment of a connection has: nothing
+    /// else, or no options at all (RFC 7323 appendix A). `None` for any other layout.
+    #[inline(always)]
+    pub(super) fn parse_usual(bytes: &[u8]) -> Option<Option<Timestamps>> {
+        match *bytes {
+            [] => Some(None),
+            [NOP, NOP, TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] => Some(Some(Timestamps {
+                value: u32::from_be_bytes([v0, v1, v2, v3]),
+                echo: u32::from_be_bytes([e0, e1, e2, e3]),
+            })),
+            _ => None,
+        }
+    }
+
+    pub(super) fn parse_each(mut bytes: &[u8]) -> Result<Options, Error> {
+        let mut options = Options::only(None);
         while let Some((option, rest)) = split_option(bytes)? {
             options.note(&option);
             bytes = rest;
@@ -77,6 +115,7 @@ impl Options {
     }
 
     /// Takes over an option unless one of its kind is there already.
+    #[inline(always)]
     fn note(&mut self, option: &TcpOption<'_>) {
         match *option {
             TcpOption::Nop | TcpOption::Unknown { .. } => {}
@@ -136,9 +175,9 @@ impl Options {
 
     /// Writes the options and returns their length in bytes, a multiple of four.
     ///
-    /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open. NOPs in
-    /// front keep each option's value on a four-byte boundary (RFC 7323 appendix A); SACK-permitted
-    /// takes the place of the timestamps' NOPs when both are sent.
+    /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open.
+    /// NOPs in front keep each option's value on a four-byte boundary (RFC 7323 appendix A);
+    /// SACK-permitted takes the place of the timestamps' NOPs when both are sent.
     ///
     /// # Errors
     /// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` is shorter than
@@ -248,6 +287,7 @@ pub enum TcpOption<'a> {
 }
 
 impl<'a> TcpOption<'a> {
+    #[inline(always)]
     fn decode(kind: u8, data: &'a [u8]) -> TcpOption<'a> {
         let known = match (kind, data) {
             (MSS, &[m0, m1]) => Some(TcpOption::Mss(u16::from_be_bytes([m0, m1]))),
@@ -266,6 +306,7 @@ impl<'a> TcpOption<'a> {
             (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
             _ => None,
         };
+        // [MUST-6] Not an error: whoever does not know the kind skips it.
         known.unwrap_or(TcpOption::Unknown { kind, data })
     }
 
@@ -297,7 +338,8 @@ impl<'a> TcpOption<'a> {
                 out.put([FAST_OPEN, 2 + cookie.len() as u8])?;
                 out.put_slice(cookie)
             }
-            // Kinds 0 and 1 have no length byte: written as asked they would read back as something else.
+            // Kinds 0 and 1 have no length byte: written as asked they would read back as something
+            // else.
             TcpOption::Unknown { kind: END_OF_LIST | NOP, .. } => Err(Error::BadOption),
             TcpOption::Unknown { kind, data } => {
                 let len = u8::try_from(data.len() + 2).map_err(|_| Error::TooLong)?;
@@ -309,14 +351,15 @@ impl<'a> TcpOption<'a> {
 }
 
 /// Takes the first option off `bytes`: `None` at the end of the list.
-#[inline]
+// [MUST-4] [MUST-5] [MUST-64] Whatever the segment's flags, and wherever in the bytes an option begins.
+#[inline(always)]
 fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
     match *bytes {
         [] | [END_OF_LIST, ..] => Ok(None),
         [NOP, ref rest @ ..] => Ok(Some((TcpOption::Nop, rest))),
+        // [MUST-68] Every other option has a length. [MUST-7] One of 0 or 1 would not cover itself.
         [_] => Err(Error::BadOption),
         [kind, len, ref rest @ ..] => {
-            // A length of 0 or 1 would not even cover itself.
             let data_len = usize::from(len).checked_sub(2).ok_or(Error::BadOption)?;
             let (data, rest) = rest.split_at_checked(data_len).ok_or(Error::BadOption)?;
             Ok(Some((TcpOption::decode(kind, data), rest)))
@@ -326,8 +369,9 @@ fn split_option(bytes: &[u8]) -> Result<Option<(TcpOption<'_>, &[u8])>, Error> {
 
 /// The options of a header, in the order sent.
 ///
-/// The iteration ends at the end of the bytes, at an end-of-list option, or at an option of illegal length
-/// (which [`TcpPacket::parse`](super::TcpPacket::parse) has already excluded for a packet's own options).
+/// The iteration ends at the end of the bytes, at an end-of-list option, or at an option of illegal
+/// length (which [`TcpPacket::parse`](super::TcpPacket::parse) has already excluded for a packet's
+/// own options).
 #[derive(Clone, Debug)]
 pub struct OptionIter<'a> {
     rest: &'a [u8],
@@ -361,14 +405,15 @@ impl<'a> Iterator for OptionIter<'a> {
 
 impl core::iter::FusedIterator for OptionIter<'_> {}
 
-/// Writes options one after the other and pads them with zeros (end of list) to a multiple of four bytes.
+/// Writes options one after the other and pads them with zeros (end of list) to a multiple of four
+/// bytes.
 ///
-/// Returns the length with padding. Nothing is added for alignment: a list read by [`OptionIter`] is
-/// written back byte for byte, provided its own padding was zeros.
+/// Returns the length with padding. Nothing is added for alignment: a list read by [`OptionIter`]
+/// is written back byte for byte, provided its own padding was zeros.
 ///
 /// # Errors
-/// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` has no room for the options,
-/// [`Error::BadOption`] for a [`TcpOption::Unknown`] of kind 0 or 1.
+/// [`Error::TooLong`] above 40 bytes, [`Error::BufferTooSmall`] if `out` has no room for the
+/// options, [`Error::BadOption`] for a [`TcpOption::Unknown`] of kind 0 or 1.
 pub fn emit_options<'a>(
     out: &mut [u8],
     options: impl IntoIterator<Item = TcpOption<'a>>,
@@ -381,6 +426,7 @@ pub fn emit_options<'a>(
             other => other,
         })?;
     }
+    // [MUST-69] The rest of the last word stays zero.
     let len = (MAX_OPTIONS_LEN - writer.0.len()).next_multiple_of(4);
     let encoded = buffer.get(..len).ok_or(Error::TooLong)?;
     out.get_mut(..len).ok_or(Error::BufferTooSmall)?.copy_from_slice(encoded);
@@ -414,196 +460,7 @@ impl Writer<'_> {
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: the peer's timestamp being echoed; significant with [`Flags::ACK`](super::Flags::ACK).
+    /// TSecr: the peer's timestamp being echoed; significant with
+    /// [`Flags::ACK`](super::Flags::ACK).
     pub echo: u32,
-}
-
-/// A range of octets that has arrived out of order (RFC 2018 3).
-///
-/// Nothing is checked on reception: `left` may come after `right` in what a hostile peer sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct SackBlock {
-    /// The first sequence number of the block.
-    pub left: Seq,
-    /// The sequence number just after the block.
-    pub right: Seq,
-}
-
-/// Up to four SACK blocks in the order sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct SackBlocks {
-    // Blocks beyond `len` stay at their default, so that the derived comparison is right.
-    blocks: [SackBlock; SackBlocks::MAX],
-    len: u8,
-}
-
-impl SackBlocks {
-    /// The most blocks that fit 40 bytes of options.
-    pub const MAX: usize = 4;
-
-    /// No blocks.
-    #[inline]
-    pub fn new() -> Self {
-        SackBlocks::default()
-    }
-
-    /// Adds a block at the end; `false` if there are [`MAX`](Self::MAX) already.
-    #[inline]
-    pub fn push(&mut self, block: SackBlock) -> bool {
-        match self.blocks.get_mut(usize::from(self.len)) {
-            Some(place) => {
-                *place = block;
-                self.len += 1;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The blocks in order.
-    #[inline]
-    pub fn as_slice(&self) -> &[SackBlock] {
-        self.blocks.get(..self.len()).unwrap_or_default()
-    }
-
-    /// The blocks in order.
-    #[inline]
-    pub fn iter(&self) -> core::slice::Iter<'_, SackBlock> {
-        self.as_slice().iter()
-    }
-
-    /// The number of blocks.
-    #[inline]
-    pub const fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// Whether there are no blocks.
-    #[inline]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The option's length byte.
-    fn option_len(&self) -> u8 {
-        2 + 8 * self.len
-    }
-
-    /// Reads one to four whole blocks; any other length is not a SACK option.
-    fn decode(data: &[u8]) -> Option<SackBlocks> {
-        let (chunks, rest) = data.as_chunks::<8>();
-        if chunks.is_empty() || !rest.is_empty() {
-            return None;
-        }
-        let mut blocks = SackBlocks::new();
-        for &[l0, l1, l2, l3, r0, r1, r2, r3] in chunks {
-            let left = Seq::new(u32::from_be_bytes([l0, l1, l2, l3]));
-            let right = Seq::new(u32::from_be_bytes([r0, r1, r2, r3]));
-            if !blocks.push(SackBlock { left, right }) {
-                return None;
-            }
-        }
-        Some(blocks)
-    }
-
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), Error> {
-        for block in self {
-            out.put(block.left.get().to_be_bytes())?;
-            out.put(block.right.get().to_be_bytes())?;
-        }
-        Ok(())
-    }
-}
-
-impl<'a> IntoIterator for &'a SackBlocks {
-    type Item = &'a SackBlock;
-    type IntoIter = core::slice::Iter<'a, SackBlock>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
-/// The user timeout option (RFC 5482 3): how long the sender keeps unacknowledged data before it aborts.
-///
-/// Zero is kept as sent; RFC 5482 3 forbids sending it and has receivers ignore it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UserTimeout {
-    in_minutes: bool,
-    value: u16,
-}
-
-impl UserTimeout {
-    const GRANULARITY: u16 = 0x8000;
-    const MAX_VALUE: u16 = 0x7fff;
-
-    /// The shortest timeout the option can express that is at least `seconds`: in seconds up to 32,767 of them, in
-    /// minutes above, at most 32,767 minutes (22 days).
-    pub const fn from_secs(seconds: u32) -> Self {
-        if seconds <= Self::MAX_VALUE as u32 {
-            UserTimeout { in_minutes: false, value: seconds as u16 }
-        } else {
-            let minutes = seconds.div_ceil(60);
-            let most = Self::MAX_VALUE as u32;
-            let value = if minutes < most { minutes } else { most };
-            UserTimeout { in_minutes: true, value: value as u16 }
-        }
-    }
-
-    /// The timeout in seconds.
-    pub const fn as_secs(self) -> u32 {
-        if self.in_minutes { self.value as u32 * 60 } else { self.value as u32 }
-    }
-
-    /// Whether the value travels in minutes (the granularity bit) and not in seconds.
-    pub const fn in_minutes(self) -> bool {
-        self.in_minutes
-    }
-
-    /// The option's 16 bits: granularity, then 15 bits of value.
-    const fn field(self) -> u16 {
-        (if self.in_minutes { Self::GRANULARITY } else { 0 }) | self.value
-    }
-
-    const fn from_field(field: u16) -> Self {
-        UserTimeout { in_minutes: field & Self::GRANULARITY != 0, value: field & Self::MAX_VALUE }
-    }
-}
-
-/// The fast open option (RFC 7413 4.1.1): a cookie, or the request for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FastOpen {
-    // Bytes beyond `len` stay zero, so that the derived comparison is right.
-    cookie: [u8; FastOpen::MAX_COOKIE_LEN],
-    len: u8,
-}
-
-impl FastOpen {
-    /// The longest cookie in bytes.
-    pub const MAX_COOKIE_LEN: usize = 16;
-
-    /// The request for a cookie: an option without one.
-    pub const REQUEST: FastOpen = FastOpen { cookie: [0; Self::MAX_COOKIE_LEN], len: 0 };
-
-    /// A cookie of 4 to 16 bytes and even length, or the request for one if it is empty; `None` for any other length.
-    pub fn new(cookie: &[u8]) -> Option<Self> {
-        let len = cookie.len();
-        if len != 0 && (len < 4 || len % 2 == 1) {
-            return None;
-        }
-        let mut option = Self::REQUEST;
-        option.cookie.get_mut(..len)?.copy_from_slice(cookie);
-        option.len = u8::try_from(len).ok()?;
-        Some(option)
-    }
-
-    /// Whether this asks for a cookie.
-    pub const fn is_request(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The cookie's bytes; none for a request.
-    pub fn as_slice(&self) -> &[u8] {
-        self.cookie.get(..usize::from(self.len)).unwrap_or_default()
-    }
 }

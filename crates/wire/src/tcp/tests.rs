@@ -107,7 +107,7 @@ fn lengths_that_lie_are_errors() {
 
 #[test]
 fn illegal_option_lengths_are_errors() {
-    // RFC 9293 MUST-7: zero, one, past the end; and a kind without its length byte.
+    // [MUST-7] Zero, one, past the end. [MUST-68] A kind without its length byte.
     for options in [[2, 0, 0, 0], [2, 1, 0, 0], [2, 5, 0, 0], [1, 1, 1, 2], [200, 255, 0, 0]] {
         assert_eq!(Options::parse(&options).unwrap_err(), Error::BadOption);
         let mut bytes = [0; 24];
@@ -120,6 +120,7 @@ fn illegal_option_lengths_are_errors() {
 
 #[test]
 fn a_known_kind_of_wrong_length_is_unknown_and_kept() {
+    // [MUST-6] Neither is an error.
     let bytes = [2, 3, 9, 3, 2, 4, 3, 7, 8, 4, 1, 2, 5, 2, 34, 5, 1, 2, 3, 1];
     let expected = [
         TcpOption::Unknown { kind: 2, data: &[9] },
@@ -146,9 +147,22 @@ fn the_first_of_two_counts() {
 
 #[test]
 fn nothing_after_the_end_of_the_list_counts() {
+    // [MUST-4] End of list.
     let bytes = [3, 3, 2, 0, 2, 0, 2, 1];
     assert_eq!(Options::parse(&bytes), Ok(Options { window_scale: Some(2), ..Options::default() }));
     assert_eq!(OptionIter::new(&bytes).count(), 1);
+}
+
+#[test]
+fn an_option_is_read_whatever_the_flags() {
+    // [MUST-5] [MUST-4] An MSS in segments that are not SYNs, behind NOPs.
+    for flags in [Flags::ACK, Flags::RST, Flags::FIN | Flags::ACK, Flags::empty()] {
+        let mut bytes = [0; 28];
+        TcpHeader { flags, ..TcpHeader::default() }.emit(&mut bytes).unwrap();
+        bytes[12] = 0x70;
+        bytes[20..].copy_from_slice(&[1, 1, 1, 2, 4, 5, 0xb4, 1]);
+        assert_eq!(TcpPacket::parse(&bytes).unwrap().header().options.mss, Some(1460));
+    }
 }
 
 #[test]
@@ -159,6 +173,7 @@ fn strange_values_are_kept_as_sent() {
 
 #[test]
 fn the_usual_timestamps_layout_and_any_other_read_alike() {
+    // [MUST-64] On a word boundary or not.
     let stamps = Timestamps { value: 0x8765_4321, echo: 0x0abc_def0 };
     let expected = Options { timestamps: Some(stamps), ..Options::default() };
     let option = [8, 10, 0x87, 0x65, 0x43, 0x21, 0x0a, 0xbc, 0xde, 0xf0];
@@ -175,7 +190,8 @@ fn the_usual_timestamps_layout_and_any_other_read_alike() {
 
 #[test]
 fn sack_blocks_are_read_and_written() {
-    // RFC 2018 4, case 2: the first of eight segments is lost, the last ack says 5000 and 5500–9000.
+    // RFC 2018 4, case 2: the first of eight segments is lost, the last ack says 5000 and
+    // 5500–9000.
     let bytes = [1, 1, 5, 10, 0, 0, 0x15, 0x7c, 0, 0, 0x23, 0x28];
     let options = Options::parse(&bytes).unwrap();
     let block = SackBlock { left: Seq::new(5500), right: Seq::new(9000) };
@@ -256,6 +272,7 @@ fn option_lists_that_cannot_be_written_are_refused() {
     let long = [TcpOption::Unknown { kind: 99, data: &[0; 300] }];
     assert_eq!(emit_options(&mut out, long), Err(Error::TooLong));
     assert_eq!(emit_options(&mut out[..3], [TcpOption::Nop]), Err(Error::BufferTooSmall));
+    // [MUST-69] Padding is zeros.
     assert_eq!(emit_options(&mut out, [TcpOption::Nop]), Ok(4));
     assert_eq!(out[..4], [1, 0, 0, 0]);
 }

@@ -10,8 +10,9 @@ const V4: (IpAddr, IpAddr) =
     (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2)));
 const V6: (IpAddr, IpAddr) = (IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
 
-/// Ports 1000 and 53, payload "hi". The sum: pseudo-header c000 + 0201 + c633 + 6402 + 0011 + 000a = 1ec51, that
-/// is ec52; 03e8 + 0035 + 000a + 6869 = 6c90; together 158e2, that is 58e3; complement a71c.
+/// Ports 1000 and 53, payload "hi". The sum: pseudo-header c000 + 0201 + c633 + 6402 + 0011 + 000a
+/// = 1ec51, that is ec52; 03e8 + 0035 + 000a + 6869 = 6c90; together 158e2, that is 58e3;
+/// complement a71c.
 const DATAGRAM: [u8; 10] = [0x03, 0xe8, 0x00, 0x35, 0x00, 0x0a, 0xa7, 0x1c, b'h', b'i'];
 
 #[test]
