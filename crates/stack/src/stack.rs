@@ -198,6 +198,12 @@ impl Stack {
         self.config.addresses.iter().any(|&(ours, _)| ours == address)
     }
 
+    /// Whether a packet of these addresses, from elsewhere or from ourselves, is not what it claims to be: our own
+    /// addresses are not heard from elsewhere, and loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
+    fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
+        self.is_local(src) != from_self || (src.is_loopback() && !dst.is_loopback())
+    }
+
     /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
     fn is_host(&self, address: IpAddr) -> bool {
         is_unicast(address)

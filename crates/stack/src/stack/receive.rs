@@ -39,8 +39,14 @@ impl<'a> Packet<'a> {
 }
 
 impl Stack {
-    /// A packet arrived at `now`.
+    /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
+    /// from one of our addresses is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
+        self.receive(now, packet, false);
+    }
+
+    /// A packet arrived, from elsewhere or from ourselves.
+    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
         self.counters.packets_received += 1;
         let bytes = packet.payload.bytes();
         let Ok(ip) = IpPacket::parse(bytes) else {
@@ -54,13 +60,14 @@ impl Stack {
             return;
         }
         // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
-        if !self.is_local(ip.dst()) || !self.is_host(ip.src()) {
+        let (src, dst) = (ip.src(), ip.dst());
+        if !self.is_local(dst) || !self.is_host(src) || self.is_forged(src, dst, from_self) {
             self.counters.misaddressed += 1;
             return;
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.on_packet(now, Packet::borrowed(&whole));
+                self.receive(now, Packet::borrowed(&whole), from_self);
             }
             return;
         }
