@@ -31,8 +31,8 @@ impl Connection {
             return false;
         }
         if ack < una {
-            // [MAY-12] RFC 5961 section 5: too old to be true.
-            if una.since(ack) > self.snd.max_window {
+            // [MAY-12] RFC 5961 section 5: too old to be true, or of what was never sent.
+            if una.since(ack) > self.snd.max_window || ack < Pos::FIRST_DATA {
                 self.reply(now);
                 return false;
             }

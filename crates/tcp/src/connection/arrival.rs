@@ -52,7 +52,6 @@ impl Connection {
         if !header.flags.contains(Flags::ACK) {
             return;
         }
-        self.update_timestamp(now, header, start);
         self.rcv.last_heard = now;
         self.rcv.keep_alives_unanswered = 0;
         let ack = self.snd.space.from_wire(header.ack, self.una());
@@ -73,6 +72,8 @@ impl Connection {
         if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
             return;
         }
+        // After the acknowledgement was found plausible: a forged value must not be had for a guess of RCV.NXT alone.
+        self.update_timestamp(now, header, start);
         // [MUST-66] urgent data is announced even by a segment that a closed window does not admit.
         self.on_urgent(header, start);
         if place == Place::Edge {
