@@ -391,8 +391,10 @@ impl Stack {
         self.counters.malformed += 1;
     }
 
-    pub(crate) fn answers_echo(&self) -> bool {
-        self.config.echo
+    /// How much data fits an echo reply with `headers` bytes of headers; `None` if there is to be none.
+    pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
+        let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
+        self.config.echo.then_some(room)
     }
 
     pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {
