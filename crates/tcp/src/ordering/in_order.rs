@@ -3,7 +3,7 @@
 //! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
 //! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
-//! is held (each piece is charged at least [`PIECE_CHARGE`]) and by the number of gaps.
+//! is held (each early piece is charged at least [`PIECE_CHARGE`]; ready ones are gathered) and by the number of gaps.
 
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
@@ -95,11 +95,12 @@ impl InOrder {
         }
     }
 
+    /// A block for data in order, with room for more.
     fn block(&mut self, len: usize) -> Vec<u8> {
         if len <= self.spare.capacity() {
             core::mem::take(&mut self.spare)
         } else {
-            Vec::with_capacity(len.max(BLOCK.min(len.next_power_of_two().max(64))))
+            Vec::with_capacity(len.max(BLOCK))
         }
     }
 
@@ -113,30 +114,39 @@ impl InOrder {
         }
     }
 
-    fn piece(&mut self, payload: &Payload<'_>, in_order: bool) -> Piece {
-        if let Some((buffer, range)) = payload.worth_keeping() {
-            return Piece::Kept { buffer, range };
-        }
-        let wanted = if in_order { payload.len().max(BLOCK) } else { payload.len() };
-        let mut block = self.block(wanted);
-        block.extend_from_slice(payload.bytes());
-        Piece::Gathered { block, start: 0 }
-    }
-
+    /// The next data: it goes where there is room already, or gets a place of its own. As two neighbours then never fit
+    /// into one block, blocks are half full at least, however small the segments are.
     fn append(&mut self, payload: &Payload<'_>) {
         self.ready_bytes += payload.len();
         self.next += payload.len() as u64;
-        let small = payload.worth_keeping().is_none();
-        if small
-            && let Some(last) = self.ready.back_mut()
-            && last.room() >= payload.len()
-            && let Piece::Gathered { block, .. } = last
-        {
-            block.extend_from_slice(payload.bytes());
+        if self.gather(payload.bytes()) {
             return;
         }
-        let piece = self.piece(payload, true);
+        let piece = match payload.worth_keeping() {
+            Some((buffer, range)) => Piece::Kept { buffer, range },
+            None => self.gathered(payload.bytes()),
+        };
         self.ready.push_back(piece);
+    }
+
+    /// Copies `bytes` behind what is ready, if the last block has room for them.
+    fn gather(&mut self, bytes: &[u8]) -> bool {
+        match self.ready.back_mut() {
+            Some(Piece::Gathered { block, .. })
+                if block.capacity() - block.len() >= bytes.len() =>
+            {
+                block.extend_from_slice(bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A block that begins with `bytes`.
+    fn gathered(&mut self, bytes: &[u8]) -> Piece {
+        let mut block = self.block(bytes.len());
+        block.extend_from_slice(bytes);
+        Piece::Gathered { block, start: 0 }
     }
 
     /// Moves early pieces that have become in order.
@@ -148,6 +158,12 @@ impl InOrder {
             self.early_bytes -= piece.len();
             self.ready_bytes += piece.len();
             self.next += piece.len() as u64;
+            if self.gather(piece.bytes()) {
+                continue;
+            }
+            // Crumbs that came early get a block in which the next ones find room too.
+            let crumb = matches!(piece, Piece::Gathered { .. }) && piece.len() < BLOCK / 2;
+            let piece = if crumb { self.gathered(piece.bytes()) } else { piece };
             self.ready.push_back(piece);
         }
         self.early_ranges.remove_below(self.next);
@@ -168,7 +184,17 @@ impl InOrder {
             block.extend_from_slice(payload.bytes());
             return;
         }
-        let piece = self.piece(payload, false);
+        let piece = match payload.worth_keeping() {
+            Some((buffer, range)) => Piece::Kept { buffer, range },
+            None => {
+                // Not the spare block: one early byte would pin all of it, and be charged for a fraction.
+                let len = payload.len();
+                let capacity = len.max(BLOCK.min(len.next_power_of_two().max(64)));
+                let mut block = Vec::with_capacity(capacity);
+                block.extend_from_slice(payload.bytes());
+                Piece::Gathered { block, start: 0 }
+            }
+        };
         self.early.insert(index, (at, piece));
     }
 
@@ -379,6 +405,7 @@ impl Ordering for InOrder {
             + self.spare.capacity()
             + self.ready.capacity() * size_of::<Piece>()
             + self.early.capacity() * size_of::<(Pos, Piece)>()
+            + self.early_ranges.memory()
     }
 }
 
