@@ -154,7 +154,10 @@ impl Connection {
         self.snd.max_window = self.snd.max_window.max(window);
         self.snd.unanswered_probes = 0;
         if self.snd.right_edge > self.nxt() {
-            self.snd.probes = 0;
+            // With nobody waiting for the data, only progress counts: see after_acknowledgement.
+            if !self.orphaned {
+                self.snd.probes = 0;
+            }
             self.snd.probe_outstanding = false;
             self.timers.clear(Timer::Persist);
         }
@@ -218,6 +221,9 @@ impl Connection {
             self.snd.unacked_since = self.snd.sent.first().map(|record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);
+            }
+            if self.snd.right_edge > self.nxt() {
+                self.snd.probes = 0;
             }
             let space = self.snd.buffer.space();
             if self.snd.writer_waits && space * 3 >= self.snd.buffer.limit() {
