@@ -113,16 +113,17 @@ pub enum StackConfigError {
     Profile(#[from] ProfileError),
 }
 
-/// Whether an address can name one host.
+/// Whether an address can name one host (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.5.2: an IPv4-mapped address is
+/// never on the wire).
 pub fn is_unicast(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
-            !(v4.is_multicast()
-                || v4.is_unspecified()
-                || v4 == Ipv4Addr::BROADCAST
-                || v4.octets()[0] >= 240)
+            let [first, ..] = v4.octets();
+            !(v4.is_multicast() || v4 == Ipv4Addr::BROADCAST || first == 0 || first >= 240)
         }
-        IpAddr::V6(v6) => !(v6.is_multicast() || v6.is_unspecified()),
+        IpAddr::V6(v6) => {
+            !(v6.is_multicast() || v6.is_unspecified() || v6.to_ipv4_mapped().is_some())
+        }
     }
 }
 

@@ -59,12 +59,13 @@ impl Stack {
                     return;
                 };
                 if let IcmpMessage::EchoRequest { ident, seq, data } = message {
+                    let Some(most) = self.echo_room(20 + icmp::HEADER_LEN) else { return };
+                    // RFC 1122 section 3.2.2.6: without fragmentation the reply is cut to what may leave.
+                    let data = data.get(..most).unwrap_or(data);
                     let reply = IcmpMessage::EchoReply { ident, seq, data };
                     let header = Ipv4Header::new(v4.dst(), v4.src(), Protocol::ICMP);
                     let mut packet = vec![0; 20 + reply.encoded_len()];
-                    if self.answers_echo()
-                        && icmp::emit_packet(&header, &reply, &mut packet).is_ok()
-                    {
+                    if icmp::emit_packet(&header, &reply, &mut packet).is_ok() {
                         self.packet_reply(packet);
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning(&message), message.quoted()) {
@@ -77,12 +78,15 @@ impl Stack {
                     return;
                 };
                 if let Icmpv6Message::EchoRequest { ident, seq, data } = message {
+                    let Some(most) = self.echo_room(40 + icmpv6::HEADER_LEN) else { return };
+                    // RFC 4443 section 4.2 wants the data entire or not at all.
+                    if data.len() > most {
+                        return;
+                    }
                     let reply = Icmpv6Message::EchoReply { ident, seq, data };
                     let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
                     let mut packet = vec![0; 40 + reply.encoded_len()];
-                    if self.answers_echo()
-                        && icmpv6::emit_packet(&header, &reply, &mut packet).is_ok()
-                    {
+                    if icmpv6::emit_packet(&header, &reply, &mut packet).is_ok() {
                         self.packet_reply(packet);
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning_v6(&message), message.quoted())

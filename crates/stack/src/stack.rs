@@ -209,6 +209,12 @@ impl Stack {
         self.config.addresses.iter().any(|&(ours, _)| ours == address)
     }
 
+    /// Whether a packet of these addresses, from elsewhere or from ourselves, is not what it claims to be: our own
+    /// addresses are not heard from elsewhere, and loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
+    fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
+        self.is_local(src) != from_self || (src.is_loopback() && !dst.is_loopback())
+    }
+
     /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
     fn is_host(&self, address: IpAddr) -> bool {
         is_unicast(address)
@@ -401,8 +407,10 @@ impl Stack {
         self.counters.malformed += 1;
     }
 
-    pub(crate) fn answers_echo(&self) -> bool {
-        self.config.echo
+    /// How much data fits an echo reply with `headers` bytes of headers; `None` if there is to be none.
+    pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
+        let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
+        self.config.echo.then_some(room)
     }
 
     pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {

@@ -48,6 +48,9 @@ use limiter::ReplyLimiter;
 use timers::Timers;
 use transom_wire::{Seq, TcpHeader};
 
+/// The least payload of a full segment: what the smallest path MTU of IPv4, 68 bytes, leaves beside timestamps.
+const MIN_SEGMENT: u32 = 16;
+
 /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
@@ -297,7 +300,7 @@ impl Connection {
             .peer_mss
             .min(self.path.mss())
             .saturating_sub(self.agreed.data_option_len())
-            .max(32)
+            .max(MIN_SEGMENT)
     }
 
     /// The next event, oldest kind first.

@@ -114,6 +114,11 @@ impl RangeSet {
         Gaps { rest: &self.ranges[index..], at: range.start, end: range.end }
     }
 
+    /// Bytes of memory owned.
+    pub fn memory(&self) -> usize {
+        self.ranges.capacity() * size_of::<(Pos, Pos)>()
+    }
+
     /// Gives back unused memory.
     pub fn shrink(&mut self) {
         self.ranges.shrink_to_fit();

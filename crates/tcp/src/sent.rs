@@ -474,7 +474,7 @@ impl SentList {
 
     /// Bytes of memory owned.
     pub fn memory(&self) -> usize {
-        self.list.capacity() * size_of::<Sent>()
+        self.list.capacity() * size_of::<Sent>() + self.sacked.memory()
     }
 
     /// Recomputes every counter from the records and compares; for tests.

@@ -54,9 +54,15 @@ impl Examined {
 }
 
 impl Stack {
-    /// A packet arrived at `now`.
+    /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
+    /// from one of our addresses is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
-        if let Some(examined) = self.examine(now, packet.bytes, packet.offload) {
+        self.receive(now, packet, false);
+    }
+
+    /// A packet arrived, from elsewhere or from ourselves.
+    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, from_self) {
             self.on_flow(now, examined.key, &examined.segment(packet.bytes));
         }
     }
@@ -71,7 +77,7 @@ impl Stack {
         offload: RxOffload,
     ) -> Option<PacketBuf> {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
-        let Some(examined) = self.examine(now, bytes, offload) else { return Some(buffer) };
+        let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
             self.on_flow(now, examined.key, &examined.segment(bytes));
             return Some(buffer);
@@ -90,7 +96,13 @@ impl Stack {
     }
 
     /// Everything that can be checked of a packet before its flow is known. Packets that are not TCP are dealt with here.
-    fn examine(&mut self, now: Instant, bytes: &[u8], offload: RxOffload) -> Option<Examined> {
+    fn examine(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        offload: RxOffload,
+        from_self: bool,
+    ) -> Option<Examined> {
         self.counters.packets_received += 1;
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
@@ -103,13 +115,14 @@ impl Stack {
             return None;
         }
         // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
-        if !self.is_local(ip.dst()) || !self.is_host(ip.src()) {
+        let (src, dst) = (ip.src(), ip.dst());
+        if !self.is_local(dst) || !self.is_host(src) || self.is_forged(src, dst, from_self) {
             self.counters.misaddressed += 1;
             return None;
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.on_packet(now, Packet::borrowed(&whole));
+                self.receive(now, Packet::borrowed(&whole), from_self);
             }
             return None;
         }

@@ -153,7 +153,7 @@ impl Stack {
     fn settle_next(&mut self, now: Instant) -> Option<Settled> {
         loop {
             if let Some(packet) = self.loopback.pop_front() {
-                self.on_packet(now, Packet::borrowed(&packet));
+                self.receive(now, Packet::borrowed(&packet), true);
             } else if let Some(reply) = self.replies.pop_front() {
                 if let Some(settled) = self.settle_reply(reply) {
                     return Some(settled);

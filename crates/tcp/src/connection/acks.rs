@@ -32,8 +32,8 @@ impl Connection {
             return false;
         }
         if ack < una {
-            // [MAY-12] RFC 5961 section 5: too old to be true.
-            if una.since(ack) > self.snd.max_window {
+            // [MAY-12] RFC 5961 section 5: too old to be true, or of what was never sent.
+            if una.since(ack) > self.snd.max_window || ack < Pos::FIRST_DATA {
                 self.reply(now);
                 return false;
             }
@@ -169,7 +169,10 @@ impl Connection {
         self.snd.max_window = self.snd.max_window.max(window);
         self.snd.unanswered_probes = 0;
         if self.snd.right_edge > self.nxt() {
-            self.snd.probes = 0;
+            // With nobody waiting for the data, only progress counts: see after_acknowledgement.
+            if !self.orphaned {
+                self.snd.probes = 0;
+            }
             self.timers.clear(Timer::Persist);
         }
     }
@@ -237,6 +240,9 @@ impl Connection {
             self.snd.unacked_since = self.snd.sent.first().map(|record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);
+            }
+            if self.snd.right_edge > self.nxt() {
+                self.snd.probes = 0;
             }
             let space = self.snd.buffer.space();
             if self.snd.writer_waits && space * 3 >= self.snd.buffer.limit() {

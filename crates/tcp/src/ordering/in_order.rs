@@ -3,7 +3,7 @@
 //! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
 //! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
-//! is held (each piece is charged at least `PIECE_CHARGE`) and by the number of gaps.
+//! is held (each early piece is charged at least `PIECE_CHARGE`; ready ones are gathered) and by the number of gaps.
 
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
@@ -118,11 +118,12 @@ impl InOrder {
         }
     }
 
+    /// A block for data in order, with room for more.
     fn block(&mut self, len: usize) -> Vec<u8> {
         if len <= self.spare.capacity() {
             core::mem::take(&mut self.spare)
         } else {
-            Vec::with_capacity(len.max(BLOCK.min(len.next_power_of_two().max(64))))
+            Vec::with_capacity(len.max(BLOCK))
         }
     }
 
@@ -144,36 +145,48 @@ impl InOrder {
         }
     }
 
-    /// A piece for `payload`, the part of the segment's payload that begins at `offset`; it will stand at `spot`.
-    fn piece(&mut self, payload: &Payload<'_>, offset: usize, spot: Awaiting) -> Piece {
-        // One buffer serves one piece; further parts of the same segment are copied.
-        if payload.is_on_offer() && self.awaiting.is_none() {
-            self.awaiting = Some((spot, offset));
-            return Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() };
+    /// A piece that will be the buffer of `payload`, the part of the segment's payload that begins at `offset`, if that is on
+    /// offer; it will stand at `spot`. One buffer serves one piece.
+    fn awaited(&mut self, payload: &Payload<'_>, offset: usize, spot: Awaiting) -> Option<Piece> {
+        if !payload.is_on_offer() || self.awaiting.is_some() {
+            return None;
         }
-        let wanted = match spot {
-            Awaiting::Ready(_) => payload.len().max(BLOCK),
-            Awaiting::Early(_) => payload.len(),
-        };
-        let mut block = self.block(wanted);
-        block.extend_from_slice(payload.bytes());
-        Piece::Gathered { block, start: 0 }
+        self.awaiting = Some((spot, offset));
+        Some(Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() })
     }
 
+    /// The next data: its buffer is kept, or it goes where there is room already, or gets a place of its own. As two
+    /// neighbours then never fit into one block, blocks are half full at least, however small the segments are.
     fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.next += payload.len() as u64;
-        if !payload.is_on_offer()
-            && let Some(last) = self.ready.back_mut()
-            && last.room() >= payload.len()
-            && let Piece::Gathered { block, .. } = last
-        {
-            block.extend_from_slice(payload.bytes());
-            return;
-        }
         let spot = Awaiting::Ready(self.ready.len());
-        let piece = self.piece(payload, offset, spot);
+        let piece = match self.awaited(payload, offset, spot) {
+            Some(piece) => piece,
+            None if self.gather(payload.bytes()) => return,
+            None => self.gathered(payload.bytes()),
+        };
         self.ready.push_back(piece);
+    }
+
+    /// Copies `bytes` behind what is ready, if the last block has room for them.
+    fn gather(&mut self, bytes: &[u8]) -> bool {
+        match self.ready.back_mut() {
+            Some(Piece::Gathered { block, .. })
+                if block.capacity() - block.len() >= bytes.len() =>
+            {
+                block.extend_from_slice(bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A block that begins with `bytes`.
+    fn gathered(&mut self, bytes: &[u8]) -> Piece {
+        let mut block = self.block(bytes.len());
+        block.extend_from_slice(bytes);
+        Piece::Gathered { block, start: 0 }
     }
 
     /// Takes the piece at the front away, after it has been read.
@@ -197,6 +210,12 @@ impl InOrder {
             self.early_bytes -= piece.len();
             self.ready_bytes += piece.len();
             self.next += piece.len() as u64;
+            // Crumbs that came early get a block in which the next ones find room too.
+            let crumb = matches!(piece, Piece::Gathered { .. }) && piece.len() < BLOCK / 2;
+            if crumb && self.gather(piece.bytes()) {
+                continue;
+            }
+            let piece = if crumb { self.gathered(piece.bytes()) } else { piece };
             self.ready.push_back(piece);
         }
         self.early_ranges.remove_below(self.next);
@@ -218,7 +237,17 @@ impl InOrder {
             block.extend_from_slice(payload.bytes());
             return;
         }
-        let piece = self.piece(payload, offset, Awaiting::Early(at));
+        let piece = match self.awaited(payload, offset, Awaiting::Early(at)) {
+            Some(piece) => piece,
+            None => {
+                // Not the spare block: one early byte would pin all of it, and be charged for a fraction.
+                let len = payload.len();
+                let capacity = len.max(BLOCK.min(len.next_power_of_two().max(64)));
+                let mut block = Vec::with_capacity(capacity);
+                block.extend_from_slice(payload.bytes());
+                Piece::Gathered { block, start: 0 }
+            }
+        };
         self.early.insert(index, (at, piece));
     }
 
@@ -459,6 +488,7 @@ impl Ordering for InOrder {
             + self.spare.capacity()
             + self.ready.capacity() * size_of::<Piece>()
             + self.early.capacity() * size_of::<(Pos, Piece)>()
+            + self.early_ranges.memory()
     }
 }
 

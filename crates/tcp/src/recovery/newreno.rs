@@ -18,6 +18,9 @@ pub struct NewReno {
     duplicates: u32,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,
+    /// Bytes that they can still truthfully say so of: what was in the network when the last acknowledgement advanced.
+    /// More duplicates than that are forged (RFC 5681 section 3.2, the note on bogus duplicates).
+    credit: u64,
     recovery_point: Option<Pos>,
     /// RFC 6582's `recover`: duplicates for data before it do not start another recovery.
     recover: Option<Pos>,
@@ -85,6 +88,7 @@ impl Recovery for NewReno {
                     // acknowledged beyond one segment had been counted as departed.
                     self.departed = self.departed.saturating_sub(ack.acked.saturating_sub(mss));
                     verdict.lost += sent.mark_head_lost(mss);
+                    self.credit = self.in_flight(sent);
                     // The "impatient" variant: only the first partial acknowledgement restarts the timer.
                     verdict.restart_timer = !self.partial_seen;
                     self.partial_seen = true;
@@ -98,7 +102,11 @@ impl Recovery for NewReno {
             }
         } else if ack.duplicate {
             self.duplicates = self.duplicates.saturating_add(1);
-            if self.phase != Phase::Loss {
+            if self.phase == Phase::Recovery {
+                let left = mss.min(self.credit);
+                self.credit -= left;
+                self.departed += left;
+            } else if self.phase != Phase::Loss {
                 self.departed += mss;
             }
             if matches!(self.phase, Phase::Open | Phase::Disorder) {
@@ -111,6 +119,7 @@ impl Recovery for NewReno {
                     self.first_pending = true;
                     self.partial_seen = false;
                     verdict.lost += sent.mark_head_lost(mss);
+                    self.credit = self.in_flight(sent);
                     verdict.entered = true;
                 } else {
                     // RFC 3042 section 2: two segments beyond cwnd, however many duplicates there are.
