@@ -13,12 +13,13 @@ pub struct SendBuffer {
     ring: VecDeque<u8>,
     start: Pos,
     limit: usize,
+    fixed: bool,
 }
 
 impl SendBuffer {
     /// An empty buffer whose first byte will stand at `start`, holding at most `limit` bytes.
     pub fn new(start: Pos, limit: usize) -> Self {
-        SendBuffer { ring: VecDeque::new(), start, limit }
+        SendBuffer { ring: VecDeque::new(), start, limit, fixed: false }
     }
 
     /// The oldest byte still held (everything before is acknowledged).
@@ -46,9 +47,17 @@ impl SendBuffer {
         self.limit
     }
 
-    /// Changes the bound. Bytes already held are never dropped.
+    /// Changes the bound, unless it is fixed.
     pub fn set_limit(&mut self, limit: usize) {
+        if !self.fixed {
+            self.limit = limit;
+        }
+    }
+
+    /// Changes the bound for good. Bytes already held are never dropped.
+    pub fn fix_limit(&mut self, limit: usize) {
         self.limit = limit;
+        self.fixed = true;
     }
 
     /// How many bytes a write would take now.
@@ -117,6 +126,16 @@ mod tests {
         buffer.release_if_empty();
         assert_eq!(buffer.memory(), 0);
         assert_eq!(buffer.start(), Pos::FIRST_DATA + 100);
+    }
+
+    #[test]
+    fn a_fixed_limit_stays() {
+        let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 100);
+        buffer.set_limit(200);
+        assert_eq!(buffer.space(), 200);
+        buffer.fix_limit(50);
+        buffer.set_limit(500);
+        assert_eq!(buffer.space(), 50);
     }
 
     proptest! {
