@@ -18,7 +18,7 @@ pub const AF_INET: i32 = 2;
 pub const AF_INET6: i32 = 10;
 
 /// The length of the longest address, a `sockaddr_in6`.
-pub const MAX_LEN: usize = 28;
+pub const SOCKADDR_MAX: usize = 28;
 
 /// The address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn decode(bytes: &[u8]) -> Result<SocketAddr> {
 
 /// Writes a `sockaddr_in` or `sockaddr_in6`.
 pub fn encode(address: SocketAddr) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(MAX_LEN);
+    let mut bytes = Vec::with_capacity(SOCKADDR_MAX);
     let family = Family::of(address.ip());
     bytes.extend((family.number() as u16).to_ne_bytes());
     bytes.extend(address.port().to_be_bytes());

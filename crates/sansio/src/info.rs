@@ -60,7 +60,7 @@ pub struct TcpInfo {
     /// Bit 0: the application limits the sender.
     pub tcpi_flags: u8,
 
-    /// Retransmission timeout, µs.
+    /// Retransmission timeout, microseconds.
     pub tcpi_rto: u32,
     /// Zero: not kept.
     pub tcpi_ato: u32,
@@ -93,9 +93,9 @@ pub struct TcpInfo {
     pub tcpi_pmtu: u32,
     /// The receive buffer, bytes.
     pub tcpi_rcv_ssthresh: u32,
-    /// Smoothed round-trip time, µs.
+    /// Smoothed round-trip time, microseconds.
     pub tcpi_rtt: u32,
-    /// Its variation, µs.
+    /// Its variation, microseconds.
     pub tcpi_rttvar: u32,
     /// Slow-start threshold, segments; 0x7fffffff before the first reduction.
     pub tcpi_snd_ssthresh: u32,
@@ -129,7 +129,7 @@ pub struct TcpInfo {
 
     /// Bytes written and not yet sent.
     pub tcpi_notsent_bytes: u32,
-    /// The smallest round-trip time seen, µs.
+    /// The smallest round-trip time seen, microseconds.
     pub tcpi_min_rtt: u32,
     /// Zero: not kept apart.
     pub tcpi_data_segs_in: u32,
@@ -141,7 +141,7 @@ pub struct TcpInfo {
 
     /// Zero: not kept.
     pub tcpi_busy_time: u64,
-    /// Time limited by the peer's window, µs.
+    /// Time limited by the peer's window, microseconds.
     pub tcpi_rwnd_limited: u64,
     /// Zero: not kept.
     pub tcpi_sndbuf_limited: u64,

@@ -68,7 +68,7 @@ pub unsafe extern "C" fn ts_parse_address(text: *const c_char, address: *mut Add
 /// Makes a host.
 ///
 /// Returns its number, or `-TS_EFAULT`, `-TS_E2BIG` if `config` is of a later version and uses it, or `-TS_EINVAL` if it does not
-/// make sense; `ts_message (0, …)` then says why.
+/// make sense; `ts_message (0, text, room)` then says why.
 ///
 /// # Safety
 /// `config` is null or valid for reading as many bytes as its `size` says (four at least), and its `addresses` for reading

@@ -1,4 +1,4 @@
-//! Socket calls: those of POSIX with the host in front, and the negated error in place of −1 and `errno`.
+//! Socket calls: those of POSIX with the host in front, and the negated error in place of -1 and `errno`.
 //!
 //! Addresses are Linux' `struct sockaddr_in` and `struct sockaddr_in6`, given as `void *`. Besides the errors named at each call
 //! there are `-TS_EBADF` for a host or descriptor that is none, `-TS_EFAULT` for null where memory is needed, and `-TS_EIO`.
@@ -27,7 +27,7 @@ unsafe fn address(from: *const c_void, len: u32) -> Result<SocketAddr> {
         return Err(Errno(EFAULT));
     }
     // What lies beyond the longest address does not matter.
-    let len = (len as usize).min(address::MAX_LEN);
+    let len = (len as usize).min(address::SOCKADDR_MAX);
     // SAFETY: what the caller promises.
     address::decode(unsafe { memory::bytes(from, len) }?)
 }
@@ -68,7 +68,7 @@ pub extern "C" fn ts_listen(host: HostNumber, fd: i32, backlog: i32) -> i32 {
 /// Connects. A blocking socket waits for the handshake.
 ///
 /// Returns 0, or `-TS_EINPROGRESS`, `-TS_EALREADY`, `-TS_EISCONN`, `-TS_EINTR`, `-TS_EAFNOSUPPORT`, `-TS_EADDRNOTAVAIL`,
-/// `-TS_ENETUNREACH`, `-TS_EINVAL`, and how the attempt failed: `-TS_ECONNREFUSED`, `-TS_ETIMEDOUT`, …
+/// `-TS_ENETUNREACH`, `-TS_EINVAL`, and how the attempt failed: `-TS_ECONNREFUSED`, `-TS_ETIMEDOUT` and others.
 ///
 /// # Safety
 /// `addr` is null or valid for reading `len` bytes.
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn ts_read(host: HostNumber, fd: i32, to: *mut c_void, len
 /// `ts_read` with `TS_MSG_PEEK`, `TS_MSG_OOB`, `TS_MSG_WAITALL`, `TS_MSG_DONTWAIT` or `TS_MSG_TRUNC`, with which `to` may be null.
 ///
 /// Returns the number of bytes, or `-TS_EAGAIN`, `-TS_EINTR`, `-TS_ENOTCONN`, `-TS_EINVAL` for `TS_MSG_OOB` without an urgent byte,
-/// `-TS_EOPNOTSUPP` for other flags, and once how the connection ended: `-TS_ECONNRESET`, `-TS_ETIMEDOUT`, …
+/// `-TS_EOPNOTSUPP` for other flags, and once how the connection ended: `-TS_ECONNRESET`, `-TS_ETIMEDOUT` and others.
 ///
 /// # Safety
 /// `to` is null or valid for writing `len` bytes.
@@ -305,7 +305,7 @@ pub unsafe extern "C" fn ts_poll(
     number(with(host, poll))
 }
 
-/// Sets an option. There are those named `TS_SO_…`, `TS_TCP_…`, `TS_IP_…` and `TS_IPV6_…`; the numbers are Linux'.
+/// Sets an option. There are those named `TS_SO_*`, `TS_TCP_*`, `TS_IP_*` and `TS_IPV6_*`; the numbers are Linux'.
 ///
 /// Returns 0, `-TS_ENOPROTOOPT`, `-TS_EINVAL`, or `-TS_ENOENT` for a congestion controller there is not.
 ///

@@ -57,9 +57,9 @@ pub const TCP_USER_TIMEOUT: i32 = 18;
 
 /// The type of service; its lower two bits are not the application's.
 pub const IP_TOS: i32 = 1;
-/// The time to live, 1 to 255; −1 for the default.
+/// The time to live, 1 to 255; -1 for the default.
 pub const IP_TTL: i32 = 2;
-/// The hop limit, 1 to 255; −1 for the default.
+/// The hop limit, 1 to 255; -1 for the default.
 pub const IPV6_UNICAST_HOPS: i32 = 16;
 /// Always 1: IPv6 sockets are for IPv6 alone.
 pub const IPV6_V6ONLY: i32 = 26;
