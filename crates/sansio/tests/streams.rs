@@ -101,6 +101,8 @@ fn packets_come_before_timers_and_in_the_order_in_which_they_were_queued() {
     assert_eq!(read(&mut host, fd, 10, 0), Ok(b"12".to_vec()));
     assert!(drain(&mut host).iter().all(|seen| seen.payload.is_empty()), "nothing is sent again");
     // Without an acknowledgement it is, at that very moment.
+    let mut host = support::host(support::LOCAL);
+    let (fd, _peer) = accepted(&mut host);
     host.write(fd, b"y").unwrap();
     let sent = only(&mut host);
     host.run_to(sent.at + Duration::from_nanos(199_999_999)).unwrap();

@@ -158,6 +158,7 @@ pub(crate) fn accepted(host: &mut Host) -> (i32, Peer) {
     host.bind(listener, at("0.0.0.0:80")).expect("bind");
     host.listen(listener, 5).expect("listen");
     // Another port each time: what became of the last connection may still be there.
+    drain(host);
     let nth = host.stack().counters().passive_opens;
     let mut peer = Peer::new(40_000 + nth as u16, 80);
     peer.send(host, Flags::SYN, b"");
