@@ -88,6 +88,7 @@ struct Slot {
     ready: bool,
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
+    hop_limit: u8,
     dscp: u8,
 }
 

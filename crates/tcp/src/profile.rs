@@ -125,6 +125,9 @@ pub struct Profile {
     pub pacing: PacingChoice,
     /// Options offered to the peer.
     pub options: OfferedOptions,
+    /// The largest segment announced and sent, in bytes of payload and options, if less than the interface takes
+    /// (what `TCP_MAXSEG` sets); at least 64.
+    pub max_segment: Option<u16>,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
     pub dup_thresh: u32,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
@@ -170,6 +173,7 @@ impl Default for Profile {
             ack: AckChoice::Delayed(Duration::from_millis(40)),
             pacing: PacingChoice::None,
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
+            max_segment: None,
             dup_thresh: 3,
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
@@ -226,6 +230,9 @@ pub enum ProfileError {
         /// Upper bound.
         max: Duration,
     },
+    /// A segment size that leaves no room for data.
+    #[error("a maximum segment size of {0} bytes leaves no room for data; 64 is the least")]
+    MaxSegment(u16),
     /// RFC 6675 needs at least one.
     #[error("a duplicate-acknowledgement threshold of zero would call everything lost")]
     DupThresh,
@@ -279,6 +286,9 @@ impl Profile {
         if timer.initial.is_zero() || timer.min > timer.max || timer.max.is_zero() {
             let Rfc6298Config { initial, min, max, min_variation: _, granularity: _ } = timer;
             return Err(ProfileError::TimerBounds { initial, min, max });
+        }
+        if let Some(size) = self.max_segment.filter(|&size| size < 64) {
+            return Err(ProfileError::MaxSegment(size));
         }
         if self.dup_thresh == 0 {
             return Err(ProfileError::DupThresh);
@@ -373,5 +383,9 @@ mod tests {
         ));
         let slow = AckChoice::Delayed(Duration::from_millis(500));
         assert!(matches!(Profile { ack: slow, ..good }.validate(), Err(ProfileError::AckDelay(_))));
+        assert_eq!(
+            Profile { max_segment: Some(63), ..good }.validate(),
+            Err(ProfileError::MaxSegment(63))
+        );
     }
 }

@@ -83,12 +83,13 @@ pub struct SendBuffer {
     ring: Ring,
     start: Pos,
     limit: usize,
+    fixed: bool,
 }
 
 impl SendBuffer {
     /// An empty buffer whose first byte will stand at `start`, holding at most `limit` bytes.
     pub fn new(start: Pos, limit: usize) -> Self {
-        SendBuffer { ring: Ring::default(), start, limit }
+        SendBuffer { ring: Ring::default(), start, limit, fixed: false }
     }
 
     /// The oldest byte still held (everything before is acknowledged).
@@ -116,9 +117,17 @@ impl SendBuffer {
         self.limit
     }
 
-    /// Changes the bound. Bytes already held are never dropped.
+    /// Changes the bound, unless it is fixed.
     pub fn set_limit(&mut self, limit: usize) {
+        if !self.fixed {
+            self.limit = limit;
+        }
+    }
+
+    /// Changes the bound for good. Bytes already held are never dropped.
+    pub fn fix_limit(&mut self, limit: usize) {
         self.limit = limit;
+        self.fixed = true;
     }
 
     /// How many bytes a write would take now.
@@ -182,6 +191,16 @@ mod tests {
         buffer.release_if_empty();
         assert_eq!(buffer.memory(), 0);
         assert_eq!(buffer.start(), Pos::FIRST_DATA + 100);
+    }
+
+    #[test]
+    fn a_fixed_limit_stays() {
+        let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 100);
+        buffer.set_limit(200);
+        assert_eq!(buffer.space(), 200);
+        buffer.fix_limit(50);
+        buffer.set_limit(500);
+        assert_eq!(buffer.space(), 50);
     }
 
     proptest! {

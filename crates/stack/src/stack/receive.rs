@@ -9,6 +9,7 @@ use core::ops::Range;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::profile::Profile;
 use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWaitAction;
@@ -253,21 +254,23 @@ impl Stack {
     ) {
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
-        let dscp = profile.dscp;
         let connection = Connection::from_half_open(profile, half, now);
-        let index = self.install(connection, key, Owner::Listener(listener), dscp);
+        let index = self.install(connection, key, Owner::Listener(listener));
         self.on_connection(now, index, segment);
     }
 
-    pub(super) fn install(
-        &mut self,
-        connection: Connection,
-        key: FlowKey,
-        owner: Owner,
-        dscp: u8,
-    ) -> u32 {
-        let slot =
-            Slot { connection, key, owner, timer: None, ready: false, detached: false, dscp };
+    pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
+        let &Profile { hop_limit, dscp, .. } = connection.profile();
+        let slot = Slot {
+            connection,
+            key,
+            owner,
+            timer: None,
+            ready: false,
+            detached: false,
+            hop_limit,
+            dscp,
+        };
         let (index, _) = self.slots.insert(Box::new(slot));
         self.flows.insert(key, Handler::Connection(index));
         index
@@ -337,9 +340,9 @@ impl Stack {
         }
     }
 
-    pub(super) fn path_info(&self, key: &FlowKey, now: Instant) -> PathInfo {
+    pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
-        PathInfo {
+        let path = PathInfo {
             mtu: self.path_mtu(key.remote, now),
             interface_mtu: self.config.mtu,
             ip_header,
@@ -347,7 +350,8 @@ impl Stack {
             max_super_segment: self.config.offload.segmentation.map(|max| {
                 u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
             }),
-        }
+        };
+        path.limited_to(profile.max_segment)
     }
 
     fn endpoint(key: &FlowKey) -> Endpoint {
@@ -363,14 +367,15 @@ impl Stack {
         beyond: Option<Seq>,
     ) {
         let syn = segment.header;
-        let path = self.path_info(&key, now);
+        let Some(entry) = self.listeners.get(listener.index) else { return };
+        let profile = entry.profile.clone();
+        let path = self.path_info(&key, &profile, now);
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         if entry.is_full() {
             // No hurry to answer: the peer repeats its SYN.
             self.counters.syns_dropped += 1;
             return;
         }
-        let profile = entry.profile.clone();
         let offset = self.secrets.timestamp_offset(&key);
         let crowded =
             entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
@@ -433,7 +438,7 @@ impl Stack {
         }
         let profile = entry.profile.clone();
         let offset = self.secrets.timestamp_offset(&key);
-        let path = self.path_info(&key, now);
+        let path = self.path_info(&key, &profile, now);
         let theirs = Options {
             timestamps: theirs.timestamps.map(|stamps| Timestamps { echo: 0, ..stamps }),
             ..theirs

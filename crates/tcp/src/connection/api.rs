@@ -102,6 +102,11 @@ impl Connection {
         ended && self.rcv.ordering.readable() == 0
     }
 
+    /// Whether the peer's FIN has arrived, with everything before it.
+    pub fn peer_has_closed(&self) -> bool {
+        self.rcv.fin.is_some_and(|fin| self.rcv.ordering.next() > fin)
+    }
+
     /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it.
     pub fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<usize, ReadError> {
         let read = self.rcv.ordering.read(out);
@@ -200,9 +205,9 @@ impl Connection {
         self.update_window_if_due();
     }
 
-    /// Fixes the send buffer's size.
+    /// Fixes the send buffer's size and ends its growth.
     pub fn set_send_buffer(&mut self, bytes: usize) {
-        self.snd.buffer.set_limit(bytes.max(2048));
+        self.snd.buffer.fix_limit(bytes.max(2048));
     }
 
     /// Acknowledge the next arrivals at once.

@@ -46,6 +46,17 @@ impl PathInfo {
         self.mtu.saturating_sub(self.ip_header + 20)
     }
 
+    /// The same path for segments of at most `max_segment` bytes of payload and options.
+    pub fn limited_to(self, max_segment: Option<u16>) -> Self {
+        let Some(max) = max_segment else { return self };
+        let packet = u32::from(max) + self.ip_header + 20;
+        PathInfo {
+            mtu: self.mtu.min(packet),
+            interface_mtu: self.interface_mtu.min(packet),
+            ..self
+        }
+    }
+
     /// What to announce in the MSS option: what we can receive, whatever the path does in the other direction
     /// [MUST-67] [SHLD-6].
     pub fn announced_mss(&self) -> u16 {
