@@ -1,7 +1,9 @@
 //! The groups there are.
 
 pub mod bulk;
+pub mod connects;
 pub mod memory;
+pub mod round_trip;
 
 use crate::harness::Group;
 use crate::placement::Placement;
@@ -47,5 +49,17 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer from the kernel's TCP.",
         single_threaded: false,
         build: bulk::build_recv,
+    },
+    Entry {
+        name: "round-trip",
+        about: "One byte to the kernel's TCP and back.",
+        single_threaded: false,
+        build: round_trip::build,
+    },
+    Entry {
+        name: "connects",
+        about: "Connections opened and closed in order, per second.",
+        single_threaded: false,
+        build: connects::build,
     },
 ];

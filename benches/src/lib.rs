@@ -14,3 +14,4 @@ pub mod pair;
 pub mod placement;
 pub mod report;
 pub mod smol;
+pub mod watchdog;
