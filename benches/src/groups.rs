@@ -2,6 +2,8 @@
 
 pub mod bulk;
 pub mod connects;
+pub mod demux;
+pub mod footprint;
 pub mod memory;
 pub mod round_trip;
 
@@ -61,5 +63,17 @@ pub const ALL: &[Entry] = &[
         about: "Connections opened and closed in order, per second.",
         single_threaded: false,
         build: connects::build,
+    },
+    Entry {
+        name: "demux",
+        about: "Cost of a packet on four busy connections among many idle ones, in memory.",
+        single_threaded: true,
+        build: demux::build,
+    },
+    Entry {
+        name: "footprint",
+        about: "Memory for each of 100,000 connections of one host.",
+        single_threaded: true,
+        build: footprint::build,
     },
 ];

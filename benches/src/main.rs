@@ -5,6 +5,7 @@ use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::Duration;
+use transom_benches::counting::CountingAllocator;
 use transom_benches::environment::Environment;
 use transom_benches::groups::{self, Entry, Settings};
 use transom_benches::harness;
@@ -49,6 +50,9 @@ struct Arguments {
     #[arg(long)]
     list: bool,
 }
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CpuChoice {
