@@ -1,7 +1,11 @@
 //! The groups there are.
 
 pub mod bulk;
+pub mod connects;
+pub mod demux;
+pub mod footprint;
 pub mod memory;
+pub mod round_trip;
 
 use crate::harness::Group;
 use crate::placement::Placement;
@@ -47,5 +51,29 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer from the kernel's TCP.",
         single_threaded: false,
         build: bulk::build_recv,
+    },
+    Entry {
+        name: "round-trip",
+        about: "One byte to the kernel's TCP and back.",
+        single_threaded: false,
+        build: round_trip::build,
+    },
+    Entry {
+        name: "connects",
+        about: "Connections opened and closed in order, per second.",
+        single_threaded: false,
+        build: connects::build,
+    },
+    Entry {
+        name: "demux",
+        about: "Cost of a packet on four busy connections among many idle ones, in memory.",
+        single_threaded: true,
+        build: demux::build,
+    },
+    Entry {
+        name: "footprint",
+        about: "Memory for each of 100,000 connections of one host.",
+        single_threaded: true,
+        build: footprint::build,
     },
 ];

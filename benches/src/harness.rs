@@ -5,6 +5,7 @@
 //! of every case, there and back in alternating order, so that no case is always the first after a pause. For each round
 //! a case's sample is divided by that of the case it is held *against*; the result is the median of these ratios.
 
+use crate::watchdog::Watchdog;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::time::Duration;
@@ -74,6 +75,9 @@ struct Comparison {
     against: Option<&'static str>,
     bound: Option<Bound>,
 }
+
+/// What opening and closing a sample's connections may take, warm-up included, beyond three times its length.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// Takes one sample, which should last about as long as it is told.
 pub type Sampler = Box<dyn FnMut(Duration) -> anyhow::Result<f64>>;
@@ -183,6 +187,7 @@ pub fn measure(
     rounds: usize,
     span: Duration,
     progress: &ProgressBar,
+    watchdog: &Watchdog,
 ) -> Vec<CaseResult> {
     let rounds = rounds.min(group.most_samples).max(1);
     let count = group.cases.len();
@@ -193,7 +198,7 @@ pub fn measure(
             let index = if round % 2 == 0 { turn } else { count - 1 - turn };
             let case = &mut group.cases[index];
             progress.set_message(case.name);
-            match (case.sampler)(span) {
+            match watchdog.watch(case.name, span * 3 + GRACE, || (case.sampler)(span)) {
                 Ok(value) => samples[index].push(Some(value)),
                 Err(error) => {
                     samples[index].push(None);

@@ -5,11 +5,13 @@ use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::time::Duration;
+use transom_benches::counting::CountingAllocator;
 use transom_benches::environment::Environment;
 use transom_benches::groups::{self, Entry, Settings};
 use transom_benches::harness;
 use transom_benches::placement::{Cpus, Placement};
 use transom_benches::report::{GroupReport, Report};
+use transom_benches::watchdog::Watchdog;
 
 /// Measures Transom beside the kernel's TCP and smoltcp.
 ///
@@ -49,6 +51,9 @@ struct Arguments {
     list: bool,
 }
 
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CpuChoice {
     /// Everything on one CPU
@@ -84,11 +89,15 @@ fn main() -> anyhow::Result<()> {
     let cpus = Cpus::detect().context("reading the CPU affinity")?;
     let environment = Environment::detect();
     println!("{environment}");
+    let watchdog = Watchdog::start(|case| {
+        eprintln!("\n{case} hangs; giving up");
+        std::process::exit(1);
+    })?;
     let mut report = Report { environment, seconds: arguments.seconds, groups: Vec::new() };
     for entry in chosen {
         for placement in placements(entry, arguments.cpu, cpus.count()) {
             cpus.place(placement).context("setting the CPU affinity")?;
-            let group = run(entry, placement, &arguments, cpus.count());
+            let group = run(entry, placement, &arguments, cpus.count(), &watchdog);
             println!("\n{}", group.markdown());
             report.groups.push(group);
             cpus.place(Placement::Free).context("setting the CPU affinity")?;
@@ -128,7 +137,13 @@ fn placements(entry: &Entry, choice: CpuChoice, cpus: usize) -> Vec<Placement> {
     }
 }
 
-fn run(entry: &Entry, placement: Placement, arguments: &Arguments, cpus: usize) -> GroupReport {
+fn run(
+    entry: &Entry,
+    placement: Placement,
+    arguments: &Arguments,
+    cpus: usize,
+    watchdog: &Watchdog,
+) -> GroupReport {
     let settings = Settings { placement, chunk: usize::from(arguments.chunk) * 1024 };
     let mut report = GroupReport {
         group: entry.name,
@@ -146,7 +161,7 @@ fn run(entry: &Entry, placement: Placement, arguments: &Arguments, cpus: usize) 
             let progress = progress_bar((rounds * group.cases.len()) as u64, entry.name);
             let span = Duration::from_secs_f64(arguments.seconds);
             report.unit = group.unit;
-            report.cases = harness::measure(&mut group, rounds, span, &progress);
+            report.cases = harness::measure(&mut group, rounds, span, &progress, watchdog);
             report.notes = group.notes;
             progress.finish_and_clear();
         }

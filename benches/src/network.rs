@@ -6,7 +6,7 @@
 
 use anyhow::Context;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunOffload};
@@ -45,7 +45,7 @@ pub struct KernelEnd {
 impl KernelEnd {
     /// An address at this end.
     pub fn at(&self, port: u16) -> SocketAddr {
-        SocketAddrV4::new(self.address.into(), port).into()
+        (self.address, port).into()
     }
 
     /// Listens at a port of this end.
@@ -151,7 +151,7 @@ impl TransomPath {
 
     /// An address at Transom's end.
     pub fn at(&self, port: u16) -> SocketAddr {
-        SocketAddrV4::new(OTHER.into(), port).into()
+        (OTHER, port).into()
     }
 
     /// Connects from Transom.

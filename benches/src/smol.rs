@@ -5,3 +5,4 @@
 //! support for segmentation offload is used.
 
 pub mod loopback;
+pub mod tun;

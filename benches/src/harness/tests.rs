@@ -12,7 +12,8 @@ fn the_median_is_the_middle() {
 
 fn run(cases: Vec<Case>, rounds: usize) -> Vec<CaseResult> {
     let mut group = Group::new(Unit::PerSecond, cases);
-    measure(&mut group, rounds, Duration::ZERO, &ProgressBar::hidden())
+    let watchdog = Watchdog::start(|name| panic!("{name} hangs")).unwrap();
+    measure(&mut group, rounds, Duration::ZERO, &ProgressBar::hidden(), &watchdog)
 }
 
 #[test]

@@ -9,17 +9,26 @@ use smoltcp::phy::{self, Checksum, ChecksumCapabilities, Device, DeviceCapabilit
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// The port that is listened at.
 const PORT: u16 = 1234;
 
-/// A device that receives what it sends.
+/// A buffer of one MTU with a packet in it.
 #[derive(Debug)]
+struct Packet {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// A device that receives what it sends.
+#[derive(Debug, Default)]
 struct Loopback {
     mtu: usize,
-    queue: VecDeque<Vec<u8>>,
-    spare: Vec<Vec<u8>>,
+    queue: VecDeque<Packet>,
+    /// Buffers not in use. A received packet and the answer to it hold on to them at the same time.
+    spare: RefCell<Vec<Packet>>,
 }
 
 impl Device for Loopback {
@@ -38,49 +47,44 @@ impl Device for Loopback {
     }
 
     fn receive(&mut self, _timestamp: Instant) -> Option<(RxToken<'_>, TxToken<'_>)> {
-        // An answer written with the second token may reuse a buffer, but not the one being read.
         let packet = self.queue.pop_front()?;
-        let buffer = self.spare.pop().unwrap_or_default();
-        Some((
-            RxToken { packet, spare: &mut self.spare },
-            TxToken { buffer, queue: &mut self.queue },
-        ))
+        let Loopback { mtu, queue, spare } = self;
+        Some((RxToken { packet, spare }, TxToken { mtu: *mtu, queue, spare }))
     }
 
     fn transmit(&mut self, _timestamp: Instant) -> Option<TxToken<'_>> {
-        let buffer = self.spare.pop().unwrap_or_default();
-        Some(TxToken { buffer, queue: &mut self.queue })
+        let Loopback { mtu, queue, spare } = self;
+        Some(TxToken { mtu: *mtu, queue, spare })
     }
 }
 
 struct RxToken<'a> {
-    packet: Vec<u8>,
-    spare: &'a mut Vec<Vec<u8>>,
+    packet: Packet,
+    spare: &'a RefCell<Vec<Packet>>,
 }
 
 impl phy::RxToken for RxToken<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
-        let result = read(&self.packet);
-        self.spare.push(self.packet);
+        let result = read(&self.packet.bytes[..self.packet.len]);
+        self.spare.borrow_mut().push(self.packet);
         result
     }
 }
 
 struct TxToken<'a> {
-    buffer: Vec<u8>,
-    queue: &'a mut VecDeque<Vec<u8>>,
+    mtu: usize,
+    queue: &'a mut VecDeque<Packet>,
+    spare: &'a RefCell<Vec<Packet>>,
 }
 
 impl phy::TxToken for TxToken<'_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(mut self, len: usize, write: F) -> R {
-        // Only bytes beyond what the buffer has held before are zeroed.
-        if self.buffer.len() < len {
-            self.buffer.resize(len, 0);
-        } else {
-            self.buffer.truncate(len);
-        }
-        let result = write(&mut self.buffer);
-        self.queue.push_back(self.buffer);
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
+        let spare = self.spare.borrow_mut().pop();
+        let mut packet = spare.unwrap_or_else(|| Packet { bytes: vec![0; self.mtu], len: 0 });
+        packet.len = len;
+        // smoltcp never asks for more than the MTU.
+        let result = write(&mut packet.bytes[..len]);
+        self.queue.push_back(packet);
         result
     }
 }
@@ -106,7 +110,7 @@ impl LoopbackPair {
     /// # Errors
     /// When smoltcp refuses a socket call or the handshake does not complete.
     pub fn connect(mtu: usize, buffer: usize) -> anyhow::Result<Self> {
-        let mut device = Loopback { mtu, queue: VecDeque::new(), spare: Vec::new() };
+        let mut device = Loopback { mtu, ..Loopback::default() };
         let config = Config::new(HardwareAddress::Ip);
         let mut interface = Interface::new(config, &mut device, Instant::now());
         interface.update_ip_addrs(|addresses| {
