@@ -11,17 +11,22 @@ mod sample;
 mod transfer;
 
 use crate::report;
+use crate::units::parse_bytes;
 use anyhow::{Context, Result, bail};
 use observe::Timeline;
 use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use transfer::Outcome;
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 
-/// Arguments of `transom demo`.
+/// Send a file to the kernel's TCP and back, and look at how it went
+///
+/// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. It leaves a
+/// report to look at in a browser and a capture to open in Wireshark.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// How much data to generate
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
     size: u64,
     /// Rate of the bottleneck, both ways
     #[arg(long, value_name = "RATE", default_value = "100Mbit/s")]
@@ -87,36 +92,9 @@ fn parse_span(text: &str) -> Result<transom_tcp::time::Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// A number of bytes: `65536`, `64KiB`, `1.5MB`, `2 GiB`.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is not a size, such as 64MiB"))?;
-    let factor = match unit.trim() {
-        "" | "B" => 1.0,
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" | "K" => 1024.0,
-        "MiB" | "M" => 1024.0 * 1024.0,
-        "GiB" | "G" => 1024.0 * 1024.0 * 1024.0,
-        other => {
-            return Err(format!(
-                "{other:?} is not a unit of size; use KiB, MiB, GiB, kB, MB or GB"
-            ));
-        }
-    };
-    let bytes = number * factor;
-    if !(1.0..=1e12).contains(&bytes) {
-        return Err(format!("{text:?} is outside 1 byte to 1 TB"));
-    }
-    Ok(bytes as u64)
-}
-
 /// Runs the demo.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let args = &args;
     // Before any thread exists: that is when an ordinary user may still get a user namespace.
     let privileges = network::prepare(args.memory);
     fs::create_dir_all(&args.out)
@@ -164,7 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !intact {
         bail!("a copy differs from the original");
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes `len` bytes of data that does not compress.
@@ -251,19 +229,4 @@ fn print_json(
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_as_people_write_them() {
-        assert_eq!(parse_size("65536"), Ok(65_536));
-        assert_eq!(parse_size("64MiB"), Ok(64 << 20));
-        assert_eq!(parse_size(" 1.5 MB "), Ok(1_500_000));
-        for wrong in ["", "0", "-3", "12 parsecs", "1e3", "9999GiB", "nan"] {
-            assert!(parse_size(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

@@ -41,7 +41,9 @@ fn section(
 ) -> Section {
     let Outcome { trace, passed, .. } = outcome;
     let rtt = Chart::new("Round-trip time", "time", "ms")
+        .floating()
         .series("smoothed", Style::Line, Hue::Blue, trace.srtt.clone())
+        .series("smallest", Style::Step, Hue::Pink, trace.min_rtt.clone())
         .series("last sample", Style::Dots, Hue::Grey, trace.last_rtt.clone());
     let windows = Chart::new("Windows of the sender", "window", "KiB")
         .caption(if sampled_by_kernel {
@@ -51,7 +53,8 @@ fn section(
         })
         .series("cwnd", Style::Step, Hue::Blue, trace.cwnd.clone())
         .series("ssthresh", Style::Step, Hue::Orange, trace.ssthresh.clone())
-        .series("in flight", Style::Line, Hue::Green, trace.in_flight.clone());
+        .series("in flight", Style::Line, Hue::Green, trace.in_flight.clone())
+        .markers("timeout", Shape::Ring, Hue::Red, trace.timeouts.clone());
     let sequence = Chart::new("Time and sequence", "stream", "MiB")
         .caption("As seen at Transom's device.")
         .series("data", Style::Line, Hue::Blue, scaled(&passed.sent, MIB))

@@ -13,6 +13,7 @@ pub(crate) struct Sample {
     pub(crate) in_flight: u64,
     pub(crate) srtt: Option<Duration>,
     pub(crate) last_rtt: Option<Duration>,
+    pub(crate) min_rtt: Option<Duration>,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: Option<u64>,
 }
@@ -30,6 +31,7 @@ fn of_transom(info: &Info) -> Sample {
         in_flight: info.in_flight,
         srtt: info.srtt,
         last_rtt: info.last_rtt,
+        min_rtt: info.min_rtt,
         retransmitted: info.counters.retransmitted_segments,
         timeouts: Some(info.counters.timeouts),
     }
@@ -46,6 +48,7 @@ impl Sender {
                     in_flight: info.outstanding,
                     srtt: Some(info.srtt),
                     last_rtt: None,
+                    min_rtt: None,
                     retransmitted: info.retransmitted_segments,
                     timeouts: None,
                 }),
@@ -63,6 +66,9 @@ pub(crate) struct Trace {
     pub(crate) in_flight: Vec<(f64, f64)>,
     pub(crate) srtt: Vec<(f64, f64)>,
     pub(crate) last_rtt: Vec<(f64, f64)>,
+    pub(crate) min_rtt: Vec<(f64, f64)>,
+    /// Where retransmission timeouts were noticed, at the height of cwnd.
+    pub(crate) timeouts: Vec<(f64, f64)>,
     pub(crate) last: Option<Sample>,
 }
 
@@ -79,6 +85,13 @@ impl Trace {
         }
         if let Some(rtt) = sample.last_rtt {
             self.last_rtt.push((at, ms(rtt)));
+        }
+        if let Some(rtt) = sample.min_rtt {
+            self.min_rtt.push((at, ms(rtt)));
+        }
+        let before = self.last.and_then(|last| last.timeouts).unwrap_or(0);
+        if sample.timeouts.is_some_and(|count| count > before) {
+            self.timeouts.push((at, kib(sample.cwnd)));
         }
         self.last = Some(sample);
     }
