@@ -50,6 +50,9 @@ if command -v cargo-deny >/dev/null; then
 else
     echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
 fi
+for example in in_memory echo_server http_get; do
+    step "example $example" cargo run --quiet -p transom-examples --example "$example"
+done
 step "tests" cargo test --workspace --no-fail-fast -- --nocapture --test-threads=2
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
