@@ -116,6 +116,18 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(peer.info().cwnd, 10_000, "the peer's window was the limit");
 }
 
+/// In slow start a window of which more than half was used counts as used (RFC 7661's measure of a validated window):
+/// doubling takes a round trip to show.
+#[test]
+fn a_half_used_window_grows_in_slow_start() {
+    let mut peer = Setup::default().active();
+    peer.write(6000).wait(100);
+    peer.recv(seg().ack(1001));
+    assert_eq!(peer.info().cwnd, 11_000, "6000 of 10000");
+    peer.recv(seg().ack(2001)).recv(seg().ack(6001));
+    assert_eq!(peer.info().cwnd, 11_000, "5000 of 11000");
+}
+
 /// ssthresh never falls below two segments (RFC 5681 equation 4).
 #[test]
 fn the_floor_is_two_segments() {

@@ -72,6 +72,26 @@ fn push_marks_the_end_of_what_is_queued() {
     peer.recv(seg().ack(5001)).shutdown().expect(&["FA 5001:5002 ack 1"]);
 }
 
+/// [SHLD-28] A super-segment is made of full segments, whatever the windows leave; the device cuts it.
+#[test]
+fn super_segments_are_made_of_full_segments() {
+    let mut setup = Setup::default().window(3500);
+    setup.path.max_super_segment = Some(64_000);
+    let mut peer = setup.active();
+    peer.write(9_300).expect(&["A 1:3001 ack 1"]);
+    assert_eq!(peer.last.as_ref().unwrap().segment_size, Some(1000));
+    peer.recv(seg().ack(3001).win(5_999)).expect(&["A 3001:8001 ack 1"]);
+    peer.recv(seg().ack(8001)).expect(&["PA 8001:9301 ack 1"]);
+    assert_eq!(peer.last.as_ref().unwrap().segment_size, Some(1000), "1000 and 300");
+    peer.recv(seg().ack(9301)).write(700).expect(&["PA 9301:10001 ack 1"]);
+    assert_eq!(peer.last.as_ref().unwrap().segment_size, None);
+    // The device's limit is rounded down to whole segments.
+    peer.recv(seg().ack(10_001).win(60_000));
+    peer.connection.set_max_super_segment(Some(4_700));
+    peer.write(9_000);
+    peer.expect(&["A 10001:14001 ack 1", "A 14001:18001 ack 1", "PA 18001:19001 ack 1"]);
+}
+
 /// [MUST-38] A window of less than a segment is used only if all that is queued fits, or half of the largest window.
 #[test]
 fn the_sender_avoids_silly_windows() {

@@ -226,6 +226,22 @@ fn partial_acknowledgements_repair_one_hole_each() {
     assert_eq!(info.counters.fast_recoveries, 1, "one reduction for one window");
 }
 
+/// RFC 6582 step 3: what the partial acknowledgement covered is taken off the inflated window, but for one segment.
+#[test]
+fn a_partial_acknowledgement_deflates_the_window() {
+    let mut peer = ten_out();
+    peer.run_to(200);
+    // 1:1001 and 3001:4001 are lost; eight others and what Limited Transmit sent arrive: nine duplicates before the
+    // retransmission does. The window is 5000 + 9 · 1000, and 14001 is what it admits.
+    for _ in 0..9 {
+        peer.recv(seg());
+    }
+    assert_eq!(peer.ranges().last(), Some(&(13_001, 14_001)));
+    // 14000 - 3000 + 1000 = 12000 against 3001:14001 outstanding: the hole, and one new segment.
+    peer.run_to(300).recv(seg().ack(3001));
+    peer.expect(&["A 3001:4001 ack 1", "A 14001:15001 ack 1"]);
+}
+
 /// RFC 6582 step 3: the timer restarts with the first partial acknowledgement only ("impatient").
 #[test]
 fn many_holes_end_in_a_timeout() {
@@ -262,6 +278,22 @@ fn duplicates_caused_by_our_own_retransmissions_start_nothing() {
     assert!(peer.ranges().iter().all(|&(from, _)| from > 10_000), "nothing is sent again");
     // Limited Transmit lets two more out, not one for every duplicate.
     assert!(info.snd_nxt.since(info.snd_una) <= info.cwnd + 2000);
+}
+
+/// The same when the acknowledgements advance in small steps: the timer was wrong, every segment was sent twice.
+#[test]
+fn a_spurious_timeout_is_not_followed_by_a_fast_retransmission() {
+    let mut peer = ten_out();
+    peer.run_to(400).drain();
+    for i in 1..=10 {
+        peer.recv(seg().ack(1 + i * 1000));
+    }
+    let copies = peer.ranges().iter().filter(|range| range.0 < 10_001).count();
+    assert!(copies >= 3, "{copies} copies are on their way");
+    for _ in 0..copies {
+        peer.recv(seg().ack(10_001));
+    }
+    assert_eq!(peer.info().counters.fast_recoveries, 0);
 }
 
 /// RFC 6582 section 4: a loss right behind `recover` is still found, by the acknowledgement heuristic.

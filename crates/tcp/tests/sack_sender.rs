@@ -73,6 +73,22 @@ fn several_losses_in_a_window() {
     assert_eq!(info.counters.timeouts, 0);
 }
 
+/// IsLost by three discontiguous ranges above, though they are far from filling a segment each.
+#[test]
+fn three_small_ranges_are_enough() {
+    let mut peer = Setup::default().profile(|profile| profile.nodelay = true).active();
+    for _ in 0..8 {
+        peer.write(100);
+    }
+    peer.drain();
+    peer.recv(seg().sack(&[(101, 201), (301, 401)])).silent();
+    peer.recv(seg().sack(&[(501, 601), (101, 201), (301, 401)]));
+    // The window has room for two segments of 1000 bytes: rule 3 fills the other holes at once.
+    peer.expect(&["A 1:101 ack 1", "A 201:301 ack 1", "A 401:501 ack 1"]);
+    assert_eq!(peer.info().duplicate_acks, 2);
+    assert_eq!(peer.info().phase, Phase::Recovery);
+}
+
 /// Section 2: an acknowledgement that brings new SACK information is a duplicate although it also advances or changes
 /// the window.
 #[test]

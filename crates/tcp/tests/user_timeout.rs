@@ -2,9 +2,12 @@
 
 mod common;
 
-use common::{Setup, ms, secs, seg};
-use transom_tcp::connection::{ConnectionError, State};
+use common::{Setup, line, ms, secs, seg};
+use std::sync::Arc;
+use transom_tcp::connection::{Connection, ConnectionError, State};
+use transom_tcp::packet::Payload;
 use transom_tcp::profile::{Profile, ProfileError};
+use transom_tcp::segment::Segment;
 
 /// [MUST-21] Data unacknowledged for so long ends the connection, at that very time.
 #[test]
@@ -87,6 +90,22 @@ fn it_is_advertised_if_enabled() {
     peer.silent();
     let mut quiet = Setup::default().profile(|p| p.user_timeout = Some(secs(30))).connecting();
     quiet.expect(&["S 0:1"]);
+}
+
+/// A passive open advertises it with the SYN-ACK and its first segment.
+#[test]
+fn a_passive_open_advertises_it_too() {
+    let setup = Setup::default()
+        .profile(|p| (p.user_timeout, p.advertise_user_timeout) = (Some(secs(40)), true));
+    let (mut half, peer) = setup.half_open();
+    assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), "SA 0:1 ack 1 uto 40");
+    let (header, _) = peer.build(&seg().seq(1));
+    let mut connection = Connection::from_half_open(Arc::new(setup.profile), &half, peer.now);
+    let segment = Segment { header: &header, payload: Payload::EMPTY, segment_size: None };
+    connection.on_segment(peer.now, &segment);
+    let first = connection.poll_transmit(peer.now).expect("a segment of its own").header;
+    assert_eq!(line(&first), "A 1:1 ack 1 uto 40");
+    assert!(connection.poll_transmit(peer.now).is_none());
 }
 
 /// The option fits beside timestamps and as many SACK blocks as it leaves room for.
