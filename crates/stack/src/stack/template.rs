@@ -34,6 +34,8 @@ pub(super) struct Template {
     ip_sum: Sum,
     /// The sum of the pseudo-header without the length.
     pseudo: Sum,
+    /// The sum of the two ports.
+    ports: Sum,
 }
 
 impl Template {
@@ -68,6 +70,7 @@ impl Template {
         Some(Template {
             ip_sum: Sum::of(&bytes[..ip_len]),
             pseudo: pseudo_header(key.local, key.remote, Protocol::TCP, 0),
+            ports: Sum::of_word(key.local_port) + Sum::of_word(key.remote_port),
             bytes,
             ip_len: ip_len as u8,
             v4,
@@ -90,7 +93,8 @@ impl Template {
         let ip_len = self.ip_len();
         out[..44].copy_from_slice(&self.bytes);
         let tcp = &mut out[ip_len..];
-        let tcp_len = match header.options {
+        // The header's sum is taken from the values: reading back what was just written would have to wait for it.
+        let (tcp_len, tcp_sum) = match header.options {
             Options {
                 timestamps: Some(stamps),
                 mss: None,
@@ -101,19 +105,28 @@ impl Template {
                 sack,
             } if sack.is_empty() => {
                 let tcp = tcp.first_chunk_mut::<32>()?;
-                tcp[4..8].copy_from_slice(&header.seq.get().to_be_bytes());
-                tcp[8..12].copy_from_slice(&header.ack.get().to_be_bytes());
                 let offset_and_flags = (8 << 12) | (header.flags.bits() & 0x01ff);
+                let words = [header.seq.get(), header.ack.get(), stamps.value, stamps.echo];
+                tcp[4..8].copy_from_slice(&words[0].to_be_bytes());
+                tcp[8..12].copy_from_slice(&words[1].to_be_bytes());
                 tcp[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
                 tcp[14..16].copy_from_slice(&header.window.to_be_bytes());
-                tcp[16..18].fill(0);
                 tcp[18..20].copy_from_slice(&header.urgent.to_be_bytes());
                 tcp[20..24].copy_from_slice(&TIMESTAMPS);
-                tcp[24..28].copy_from_slice(&stamps.value.to_be_bytes());
-                tcp[28..32].copy_from_slice(&stamps.echo.to_be_bytes());
-                32
+                tcp[24..28].copy_from_slice(&words[2].to_be_bytes());
+                tcp[28..32].copy_from_slice(&words[3].to_be_bytes());
+                let long: u64 = words.into_iter().map(u64::from).sum();
+                let short = u64::from(offset_and_flags)
+                    + u64::from(header.window)
+                    + u64::from(header.urgent)
+                    + 0x0101
+                    + 0x080a;
+                (32, self.ports + Sum::of_value(long + short))
             }
-            _ => header.emit(tcp).ok()?,
+            _ => {
+                let len = header.emit(tcp).ok()?;
+                (len, Sum::of(tcp.get(..len)?))
+            }
         };
         let len = u16::try_from(tcp_len + payload[0].len() + payload[1].len()).ok()?;
         if self.v4 {
@@ -126,15 +139,14 @@ impl Template {
         }
         let pseudo = self.pseudo + Sum::of_word(len);
         let headers = ip_len + tcp_len;
-        let tcp = out.get_mut(ip_len..headers)?;
         // [MUST-2]
         let (field, checksum) = if device_completes {
             (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
         } else {
-            let sum = Sum::of(tcp) + Sum::of_slices(&payload);
+            let sum = tcp_sum + Sum::of_slices(&payload);
             ((pseudo + sum).checksum(), TxChecksum::Complete)
         };
-        tcp[16..18].copy_from_slice(&field.to_be_bytes());
+        out.get_mut(ip_len + 16..ip_len + 18)?.copy_from_slice(&field.to_be_bytes());
         let kind = if self.v4 { SegmentKind::Tcp4 } else { SegmentKind::Tcp6 };
         let segmentation = segment_size.map(|segment_size| Segmentation {
             kind,
