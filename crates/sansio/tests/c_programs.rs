@@ -124,3 +124,21 @@ fn the_program_in_the_readme() {
     let said = run(&compiler, "readme", &source, &Link::Shared);
     assert!(said.starts_with("100000 bytes in "), "{said}");
 }
+
+#[test]
+fn the_header_in_cpp() {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/transom_sansio.h");
+    let checked = Command::new(&compiler)
+        .args(["-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror"])
+        .args(["-fsyntax-only", "-x", "c++"])
+        .arg(header)
+        .output();
+    match checked {
+        Ok(checked) => {
+            let said = String::from_utf8_lossy(&checked.stderr);
+            assert!(checked.status.success(), "{said}");
+        }
+        Err(error) => eprintln!("SKIPPED: there is no C++ compiler ({compiler}): {error}"),
+    }
+}

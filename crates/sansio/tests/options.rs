@@ -4,12 +4,12 @@ mod support;
 
 use support::{Peer, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
+use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_sansio::stream::SHUT_WR;
 use transom_tcp::profile::{OfferedOptions, Profile};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, Options, TcpHeader, Timestamps};
@@ -128,7 +128,7 @@ fn the_segment_size_is_announced_and_kept() {
         options: Options { mss: Some(1460), ..Options::default() },
         ..peer.header(Flags::SYN)
     };
-    peer.seq = peer.seq + 1;
+    peer.seq += 1;
     host.inject(Instant::ZERO, &support::packet(&syn, b"")).unwrap();
     let syn_ack = only(&mut host);
     assert_eq!(syn_ack.header.options.mss, Some(300));
