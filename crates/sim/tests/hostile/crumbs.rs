@@ -129,6 +129,43 @@ fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
     }
 }
 
+/// The same against super-segments, each of which is one record until it is cut: 4 MB in segments of 52 bytes would be
+/// 80,000 of them.
+#[test]
+fn super_segments_are_not_cut_without_end() {
+    let mut victim = Victim::with(|config, profile, _| {
+        config.offload.segmentation = Some(65_535);
+        profile.send_buffer = 4 << 20;
+        profile.max_send_buffer = 4 << 20;
+    });
+    victim.limits = Limits { packets: 200, allocations: 16, held: 32 << 20 };
+    let options = Options { mss: Some(64), window_scale: Some(14), ..usual_options() };
+    let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
+    let idle = victim.held();
+    let chunk = stream(0, 4 << 20);
+    while victim.info(id).snd_nxt.since(victim.info(id).snd_una) < 2 << 20 {
+        let connection = victim.connection(id);
+        let room = (4 << 20) - connection.unacknowledged();
+        if room > 0 {
+            victim.write(id, &chunk[..room]);
+        }
+        peer.acknowledge(&mut victim);
+    }
+    victim.sent();
+    // The first news calls most of the flight lost, and half of it may leave again.
+    victim.limits.packets = 50;
+    let flight = victim.info(id).snd_nxt.since(victim.info(id).snd_una) as i64;
+    // Every second segment, from the end.
+    let mut at = flight - 104;
+    while at > 400 {
+        let blocks = [(at, at + 52), (at - 104, at - 52), (at - 208, at - 156)];
+        victim.inject(&peer.sack(&blocks));
+        at -= 312;
+    }
+    let held = victim.held() - idle - (victim.info(id).snd_buffer as i64);
+    assert!(held < 4 << 20, "{held} bytes of records");
+}
+
 #[test]
 fn one_byte_segments_out_of_order_cost_a_bounded_multiple() {
     let orders: [(&str, fn(i64) -> i64); 5] = [

@@ -47,10 +47,17 @@ impl Default for Limits {
 }
 
 /// A packet that left the victim.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Out {
     /// The whole packet.
     pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Out {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes.len())?;
+        self.tcp().map_or(Ok(()), |header| write!(f, ": {header}"))
+    }
 }
 
 impl Out {

@@ -118,10 +118,8 @@ impl Recovery for SackRecovery {
         if self.rescue_rxt.is_none_or(|rescued| sent.start() > rescued) {
             let point = self.recovery_point?;
             let last = sent
-                .records()
-                .rev()
-                .find(|record| !record.fate.sacked && record.end <= point)
-                .filter(|record| !record.fate.retransmitted)?;
+                .last_unsacked(point)
+                .filter(|record| record.end <= point && !record.fate.retransmitted)?;
             let end = last.end;
             let start = last.start.max(end - u64::from(mss));
             if start > last.start {
