@@ -254,7 +254,7 @@ impl Run {
         } else {
             self.connection.write(self.now, &bytes)
         };
-        self.write_at = self.write_at + written.unwrap_or(0) as u32;
+        self.write_at += written.unwrap_or(0) as u32;
     }
 
     fn read(&mut self, len: usize) {
@@ -265,7 +265,7 @@ impl Run {
             Ok(n) => {
                 assert_bytes(&buffer[..n], self.read_at, "other than were sent");
                 assert!(len == 0 || (expected == Ok(n) && peeked[..n] == buffer[..n]));
-                self.read_at = self.read_at + n as u32;
+                self.read_at += n as u32;
             }
             Err(ReadError::WouldBlock | ReadError::Failed(_)) => {}
         }
@@ -276,7 +276,7 @@ impl Run {
         let n = slice.len().min(most);
         assert_bytes(&slice[..n], self.read_at, "other than were sent");
         assert_eq!(self.connection.consume(self.now, n), n);
-        self.read_at = self.read_at + n as u32;
+        self.read_at += n as u32;
     }
 
     fn icmp(&mut self, script: &mut Script<'_>) {

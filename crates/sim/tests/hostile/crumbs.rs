@@ -49,7 +49,7 @@ fn a_tiny_mss_does_not_make_crumbs() {
                     packets += 1;
                     let len = out.payload().len();
                     bytes += len;
-                    peer.ack = peer.ack + len as u32;
+                    peer.ack += len as u32;
                 }
                 victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
                 if written < data.len() {
@@ -65,9 +65,12 @@ fn a_tiny_mss_does_not_make_crumbs() {
     }
 }
 
-/// A sender whose flight is large, to a peer with a small or a usual MSS.
-fn large_flight(mss: u16) -> (Victim, Peer, ConnectionId, i64) {
-    let mut victim = Victim::with(|_, profile, _| profile.max_send_buffer = 1 << 20);
+/// A sender whose flight is large, in segments or super-segments, to a peer with a small or a usual MSS.
+fn large_flight(mss: u16, merged: bool) -> (Victim, Peer, ConnectionId, i64) {
+    let mut victim = Victim::with(|config, profile, _| {
+        config.offload.segmentation = merged.then_some(65_535);
+        profile.max_send_buffer = 1 << 20;
+    });
     victim.limits.packets = 40_000;
     victim.limits.held = 16 << 20;
     let options = Options { mss: Some(mss), ..usual_options() };
@@ -91,9 +94,9 @@ fn large_flight(mss: u16) -> (Victim, Peer, ConnectionId, i64) {
 /// segments are cut off, so there are never more records than segments.
 #[test]
 fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
-    for mss in [64u16, 536, 1460] {
+    for (mss, merged) in [(64u16, false), (64, true), (536, false), (1460, false), (1460, true)] {
         for step in [1u32, 53, 100, 1_448, 2_896] {
-            let (mut victim, peer, id, idle) = large_flight(mss);
+            let (mut victim, peer, id, idle) = large_flight(mss, merged);
             let info = victim.info(id);
             let flight = info.snd_nxt.since(info.snd_una) as i64;
             let segments = flight / i64::from(info.mss) + 1;
@@ -113,7 +116,7 @@ fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
                 victim.inject(&peer.sack(&blocks));
                 acks += 1;
             }
-            let what = format!("MSS {mss}, pieces of {step}");
+            let what = format!("MSS {mss}, pieces of {step}, super-segments: {merged}");
             // The ring that holds the data, and a record of 128 bytes (twice, as vectors grow) for each segment.
             let most = info.snd_buffer as i64 + 2 * (128 + 16) * 2 * segments + (64 << 10);
             let held = victim.held() - idle;
@@ -205,7 +208,7 @@ fn one_byte_segments_in_order_cost_a_bounded_multiple() {
                 victim.inject(&peer.at(Flags::ACK, 0, 0, b"a"));
                 victim.inject(&peer.at(Flags::ACK, 1, 0, b"b"));
             }
-            peer.seq = peer.seq + 2;
+            peer.seq += 2;
         }
         assert_modest(&victim, id, idle, if pairs { "in pairs" } else { "one by one" });
         assert_eq!(victim.read(id), b"ab".repeat(RECEIVE_BUFFER / 2));
@@ -221,7 +224,7 @@ fn crumbs_that_become_readable_are_gathered() {
             victim.inject(&peer.at(Flags::ACK, 1 + 2 * gap, 0, b"x"));
         }
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[b'x'; 601]));
-        peer.seq = peer.seq + 601;
+        peer.seq += 601;
     }
     assert_modest(&victim, id, idle, "closed gaps");
 }

@@ -82,7 +82,7 @@ fn errors_about_nothing_in_flight_are_ignored() {
         (before.state, before.path_mtu, before.cwnd)
     );
     assert_eq!(after.in_flight, before.in_flight);
-    peer.ack = peer.ack + flight;
+    peer.ack += flight;
     peer.assert_alive(&mut victim, id);
 }
 

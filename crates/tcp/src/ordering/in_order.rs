@@ -3,7 +3,7 @@
 //! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
 //! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
-//! is held (each early piece is charged at least [`PIECE_CHARGE`]; ready ones are gathered) and by the number of gaps.
+//! is held (an early piece is charged 512 bytes at least; ready ones are gathered) and by the number of gaps.
 
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
