@@ -171,7 +171,8 @@ fn super_segments_are_not_cut_without_end() {
 
 #[test]
 fn one_byte_segments_out_of_order_cost_a_bounded_multiple() {
-    let orders: [(&str, fn(i64) -> i64); 5] = [
+    type Place = fn(i64) -> i64;
+    let orders: [(&str, Place); 5] = [
         ("every second byte", |i| 1 + 2 * i),
         ("descending", |i| 60_000 - i),
         ("every second, descending", |i| 60_001 - 2 * i),
