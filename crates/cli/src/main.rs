@@ -1,7 +1,91 @@
 //! The `transom` command.
+//!
+//! Each subcommand is a module with an `Args` that clap fills in and a `run` that returns the exit status. What
+//! several of them need lies beside them: [`network`] decides where packets go and gives a [`socket::Host`], which
+//! is Transom's TCP or, for comparison, the kernel's; [`output`] is how anything gets printed.
+//!
+//! `run` is called before any thread exists, because an ordinary user's own network begins with a user namespace,
+//! which the kernel gives only to a process with one thread.
+#![forbid(unsafe_code)]
 
-// The commands that write reports are not here yet; only the tests use it.
-#[cfg_attr(not(test), allow(dead_code, unused_imports))]
+mod bench;
+mod demo;
+mod get;
+mod hash;
+mod interrupt;
+mod network;
+mod output;
+mod progress;
+mod recv;
 mod report;
+mod send;
+mod serve;
+mod socket;
+mod units;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A TCP you can see into and safely change, from user space.
+///
+/// Transom is a complete TCP inside an ordinary program. These commands run it against the kernel's TCP or any
+/// other: over a TUN interface, or in a private network that needs no privileges (--lab).
+#[derive(Parser)]
+#[command(
+    name = "transom",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Examples:
+  transom demo                                      a transfer through a bad path, with a report
+  transom serve . --run curl -s http://10.9.0.2/    curl against Transom, no privileges needed
+  transom bench --server --run transom bench --side kernel 10.9.0.2
+
+`transom help COMMAND` shows a command's options and examples."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Serve(serve::Args),
+    Get(get::Args),
+    Send(send::Args),
+    Recv(recv::Args),
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo(args) => demo::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Send(args) => send::run(args),
+        Command::Recv(args) => recv::run(args),
+        Command::Bench(args) => bench::run(args),
+    };
+    outcome.unwrap_or_else(|error| output::report(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples() {
+        for command in super::Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
+            assert!(help.contains("Example"), "{} --help has no example", command.get_name());
+            assert!(help.contains(&format!("transom {}", command.get_name())));
+        }
+    }
+}

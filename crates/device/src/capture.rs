@@ -1,11 +1,13 @@
 //! Packet captures in the pcapng format.
 //!
-//! A file is a sequence of blocks (draft-ietf-opsawg-pcapng): a section header, an interface description for
-//! each interface before its first packet, and an enhanced packet block for each packet, all little-endian here.
-//! Timestamps have nanosecond resolution and packets begin with their IP header (`LINKTYPE_RAW`). Whether a
-//! packet came in or went out is told by its flags, and a packet may carry a comment that Wireshark shows with it.
+//! A file is a sequence of blocks (draft-ietf-opsawg-pcapng): a section header, an interface
+//! description for each interface before its first packet, and an enhanced packet block for each
+//! packet, all little-endian here. Timestamps have nanosecond resolution and packets begin with
+//! their IP header (`LINKTYPE_RAW`). Whether a packet came in or went out is told by its flags, and
+//! a packet may carry a comment that Wireshark shows with it.
 //!
-//! [`Capture`] writes the blocks; [`Tapped`] is a device that writes down all that passes through another one.
+//! [`Capture`] writes the blocks; [`Tapped`] is a device that writes down all that passes through
+//! another one.
 
 use std::io::{self, Write};
 
@@ -105,8 +107,8 @@ impl<W: Write> Capture<W> {
 
     /// Writes one packet, given in parts that follow each other.
     ///
-    /// `at` counts from 1970-01-01 00:00 UTC; with a virtual clock's origin instead, times are right relative to
-    /// each other.
+    /// `at` counts from 1970-01-01 00:00 UTC; with a virtual clock's origin instead, times are
+    /// right relative to each other.
     ///
     /// # Errors
     /// What the writer answers.

@@ -1,9 +1,9 @@
 //! The interface between a stack and what carries its packets.
 //!
-//! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring buffer's two
-//! halves), so that nothing is copied to put them in a row. Receiving hands out pooled, reference-counted
-//! buffers: the receive queue may keep one for as long as the application has not read it, and the device
-//! gets its share back through [`Device::recycle`] right away.
+//! Sending is scatter-gather: a packet is a block of headers and up to two payload slices (a ring
+//! buffer's two halves), so that nothing is copied to put them in a row. Receiving hands out
+//! pooled buffers, and with them their ownership: the receive queue may keep one for as long as the
+//! application has not read it, and in the end it comes back through [`Device::recycle`].
 
 use std::io;
 use std::ops::Range;
@@ -17,10 +17,11 @@ use transom_wire::offload::{RxOffload, TxChecksum, TxOffload};
 pub struct Capabilities {
     /// The longest IP packet, in bytes including its headers, that may be sent unsegmented.
     pub mtu: usize,
-    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it completes the sum.
+    /// Whether [`TxChecksum::Partial`] may be used: the device or whoever receives from it
+    /// completes the sum.
     pub tx_checksum: bool,
-    /// The longest super-segment, in bytes including its headers, that may be sent with a segmentation request;
-    /// `None` when the device cannot segment.
+    /// The longest super-segment, in bytes including its headers, that may be sent with a
+    /// segmentation request; `None` when the device cannot segment.
     pub segmentation: Option<usize>,
     /// Whether [`Device::recv`] may deliver super-segments longer than the MTU.
     pub rx_coalesce: bool,
@@ -53,8 +54,8 @@ impl<'a> TxPacket<'a> {
         self.len() == 0
     }
 
-    /// Copies the packet's parts one after the other into `out`, which must hold at least [`TxPacket::len`]
-    /// bytes; returns the number written, or `None` if they do not fit.
+    /// Copies the packet's parts one after the other into `out`, which must hold at least
+    /// [`TxPacket::len`] bytes; returns the number written, or `None` if they do not fit.
     pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
         let mut at = 0;
         for part in [self.headers, self.payload[0], self.payload[1]] {
@@ -67,8 +68,8 @@ impl<'a> TxPacket<'a> {
 
 /// A received packet: a place in a pooled buffer.
 ///
-/// When nobody needs it any more, or once everyone who does holds a clone of the buffer, the buffer goes back
-/// to the device with [`Device::recycle`]. Dropping it instead is safe and costs an allocation later.
+/// When nobody needs it any more, the buffer goes back to the device with [`Device::recycle`].
+/// Dropping it instead is safe and costs an allocation later.
 #[derive(Clone, Debug)]
 pub struct RxPacket {
     /// The buffer that holds the packet.
@@ -86,9 +87,53 @@ impl RxPacket {
     }
 }
 
-/// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same way.
+/// The longest head of a packet received in two parts, in bytes.
+pub const MAX_HEAD: usize = 120;
+
+/// The first bytes of a packet received in two parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    bytes: [u8; MAX_HEAD],
+    len: usize,
+}
+
+impl Head {
+    /// A head of `bytes`, of which there may be at most [`MAX_HEAD`]; more are cut off.
+    pub fn new(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(MAX_HEAD);
+        let mut head = Head { bytes: [0; MAX_HEAD], len };
+        head.bytes[..len].copy_from_slice(&bytes[..len]);
+        head
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// What [`Device::recv_scattered`] received.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// A packet in one piece.
+    Whole(RxPacket),
+    /// A packet in two parts.
+    Split {
+        /// Its first bytes.
+        head: Head,
+        /// How many of the bytes of `body` follow.
+        body_len: usize,
+        /// As in [`RxPacket::offload`], but taken on trust: it holds if the packet's headers are what the caller
+        /// expected.
+        offload: RxOffload,
+    },
+}
+
+/// Why a device refused a packet. Nothing was sent; sending the same packet again fails the same
+/// way.
 ///
-/// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see [`SendError::of`].
+/// It arrives inside an [`io::Error`] of kind [`io::ErrorKind::InvalidInput`]; see
+/// [`SendError::of`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -125,8 +170,9 @@ impl From<SendError> for io::Error {
 }
 
 impl Capabilities {
-    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload request makes sense
-    /// is for [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
+    /// Checks that `packet` asks for no more than these capabilities offer; whether its offload
+    /// request makes sense is for
+    /// [`VirtioNetHdr::for_packet`](transom_wire::offload::VirtioNetHdr::for_packet) to say.
     ///
     /// # Errors
     /// The first [`SendError`] that applies.
@@ -154,15 +200,16 @@ pub trait Device: Send {
     /// Sends one packet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when the device is full: nothing was sent, and the same packet may be sent
-    /// later. [`io::ErrorKind::InvalidInput`] with a [`SendError`] inside when the packet is refused. Anything
-    /// else is the operating system's answer.
+    /// [`io::ErrorKind::WouldBlock`] when the device is full: nothing was sent, and the same packet
+    /// may be sent later. [`io::ErrorKind::InvalidInput`] with a [`SendError`] inside when the
+    /// packet is refused. Anything else is the operating system's answer.
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()>;
 
     /// Receives one packet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is none. Anything else is the operating system's answer.
+    /// [`io::ErrorKind::WouldBlock`] when there is none. Anything else is the operating system's
+    /// answer.
     fn recv(&mut self) -> io::Result<RxPacket>;
 
     /// Receives up to `max` packets, appends them to `out` and returns how many there were.
@@ -182,15 +229,38 @@ pub trait Device: Send {
         Ok(max)
     }
 
-    /// Gives a received packet's buffer, or the caller's share of it, back for reuse.
+    /// Receives one packet in two parts: its first `head_len` bytes (at most [`MAX_HEAD`]) by themselves, and the rest in `body`.
+    /// Never blocks.
+    ///
+    /// This is for a caller that expects a packet with so long a header and wants the payload where it is to be
+    /// used. A device that cannot scatter gives a whole packet, as [`Device::recv`] does; so does one that finds
+    /// that the packet does not fit, or is shorter than its head.
+    ///
+    /// # Errors
+    /// As [`Device::recv`], and [`io::ErrorKind::Interrupted`] after a packet that made no sense: there may be more.
+    fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+        let _ = (head_len, body);
+        self.recv().map(Received::Whole)
+    }
+
+    /// Puts the packet received last, in two parts, together after all. `None`: it makes no sense, and is dropped.
+    fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+        let bytes = [head.bytes(), body].concat();
+        let offload = RxOffload::default();
+        Some(RxPacket { range: 0..bytes.len(), buffer: PacketBuf::copy_of(&bytes), offload })
+    }
+
+    /// Gives a received packet's buffer back for reuse.
     fn recycle(&mut self, buffer: PacketBuf);
 
-    /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be readable without
-    /// reason until the next [`Device::recv`] has found nothing. `None` if there is nothing to wait on.
+    /// A descriptor that is readable whenever [`Device::recv`] would succeed. It may also be
+    /// readable without reason until the next [`Device::recv`] has found nothing. `None` if there
+    /// is nothing to wait on.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Passes everything on, the batch as well: the inner device may have a better way than the default.
+/// Passes everything on, the batch as well: the inner device may have a better way than the
+/// default.
 macro_rules! forward_device {
     ($($pointer:ty),*) => {$(
         impl<D: Device + ?Sized> Device for $pointer {
@@ -208,6 +278,14 @@ macro_rules! forward_device {
 
             fn recv_batch(&mut self, max: usize, out: &mut Vec<RxPacket>) -> io::Result<usize> {
                 (**self).recv_batch(max, out)
+            }
+
+            fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+                (**self).recv_scattered(head_len, body)
+            }
+
+            fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+                (**self).gather(head, body)
             }
 
             fn recycle(&mut self, buffer: PacketBuf) {

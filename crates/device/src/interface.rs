@@ -1,7 +1,8 @@
 //! Settings of network interfaces: up, MTU, queue length, addresses, routes, veth pairs.
 //!
-//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened, so it can be
-//! opened in a thread that is inside a namespace and used from any other. Nothing here runs a program.
+//! [`Interfaces`] holds a netlink socket and acts on the network namespace in which it was opened,
+//! so it can be opened in a thread that is inside a namespace and used from any other. Nothing here
+//! runs a program.
 
 use std::fmt;
 use std::io;
@@ -9,11 +10,14 @@ use std::net::{AddrParseError, IpAddr};
 use std::num::ParseIntError;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::netlink::{Netlink, Request, find_attribute};
 
-/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632, section 3.1;
-/// RFC 4291, section 2.3). For an interface address the host bits say which host; for a route they are zero.
+/// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632,
+/// section 3.1; RFC 4291, section 2.3). For an interface address the host bits say which host; for
+/// a route they are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpPrefix {
     address: IpAddr,
@@ -21,7 +25,8 @@ pub struct IpPrefix {
 }
 
 impl IpPrefix {
-    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than that.
+    /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than
+    /// that.
     pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
         let bits = match address {
             IpAddr::V4(_) => 32,
@@ -169,8 +174,9 @@ impl Interfaces {
 
     /// Gives an interface an address and, with it, a route to the address' network.
     ///
-    /// An IPv6 address is usable at once: duplicate address detection (RFC 4862, section 5.4) is skipped, as
-    /// nobody else configures addresses on an interface of our own making.
+    /// Duplicate address detection (RFC 4862, section 5.4) is skipped, as nobody else configures
+    /// addresses on an interface of our own making. So packets may be sent from the address at
+    /// once; for those to it, see [`Interfaces::wait_until_local`].
     ///
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
@@ -190,10 +196,46 @@ impl Interfaces {
         Ok(())
     }
 
+    /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
+    /// came to be within `patience`.
+    ///
+    /// The kernel puts an IPv6 address in its routing table later than it says it has added it, on
+    /// a thread of its own, and only when the interface is up. A packet that comes in between is
+    /// lost.
+    ///
+    /// # Errors
+    /// What the kernel answers when asked for a route, unless it is that there is none.
+    pub fn wait_until_local(
+        &mut self,
+        address: IpAddr,
+        patience: Duration,
+    ) -> Result<bool, InterfaceError> {
+        let start = Instant::now();
+        loop {
+            let bytes = octets(address);
+            let mut body = [0; ROUTE_BODY_LEN];
+            body[0] = family(address);
+            body[1] = (bytes.len() * 8) as u8;
+            let request =
+                Request::new(libc::RTM_GETROUTE, 0, &body).attribute(libc::RTA_DST, &bytes);
+            match self.netlink.execute(request) {
+                Ok(answer) if answer.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if is_no_route(&error) => {}
+                Err(error) => return Err(failed("find the way to", &address.to_string())(error)),
+            }
+            if start.elapsed() >= patience {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Routes `destination` out of an interface, through `gateway` if there is one.
     ///
     /// # Errors
-    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route exists.
+    /// The kernel's refusal: the interface is down, the gateway is out of reach, or the route
+    /// exists.
     pub fn add_route(
         &mut self,
         name: &str,
@@ -201,7 +243,7 @@ impl Interfaces {
         gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
         let index = self.state(name)?.index;
-        let mut body = [0; 12]; // struct rtmsg
+        let mut body = [0; ROUTE_BODY_LEN];
         body[0] = family(destination.address());
         body[1] = destination.prefix_len();
         body[4] = libc::RT_TABLE_MAIN;
@@ -210,7 +252,7 @@ impl Interfaces {
             (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
             _ => libc::RT_SCOPE_UNIVERSE,
         };
-        body[7] = libc::RTN_UNICAST;
+        body[ROUTE_TYPE] = libc::RTN_UNICAST;
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let mut request = Request::new(libc::RTM_NEWROUTE, flags, &body)
             .attribute(libc::RTA_DST, &octets(destination.address()))
@@ -222,8 +264,8 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace `peer` refers to.
-    /// Both are down and without addresses.
+    /// Makes a pair of virtual Ethernet interfaces: `name` here, `peer_name` in the namespace
+    /// `peer` refers to. Both are down and without addresses.
     ///
     /// # Errors
     /// The kernel's refusal: a name is taken, or it knows no veth.
@@ -274,6 +316,10 @@ const VETH_INFO_PEER: u16 = 1;
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY_LEN: usize = 16;
 
+/// Bytes of `struct rtmsg`, and where in it the type stands.
+const ROUTE_BODY_LEN: usize = 12;
+const ROUTE_TYPE: usize = 7;
+
 /// A request about the interface that an `IFLA_IFNAME` attribute will name.
 fn link_request(kind: u16, request_flags: i32, flags: u32, mask: u32) -> LinkRequest {
     let mut body = [0; LINK_BODY_LEN];
@@ -310,6 +356,10 @@ fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
         queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
         up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
     })
+}
+
+fn is_no_route(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable)
 }
 
 fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> InterfaceError {

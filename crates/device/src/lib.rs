@@ -1,19 +1,19 @@
 //! What carries packets for a user-level TCP.
 //!
-//! A [`Device`] sends and receives whole IP packets without ever blocking. The stack above it stays free of
-//! system calls; everything below it (how bytes reach the other side, which offloads there are, where the
-//! buffers come from) is this crate's business:
+//! A [`Device`] sends and receives whole IP packets without ever blocking. The stack above it stays
+//! free of system calls; everything below it (how bytes reach the other side, which offloads there
+//! are, where the buffers come from) is this crate's business:
 //!
 //! - [`memory`]: two devices joined by bounded queues, or one link for a single thread.
-//! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the kernel and
-//!   super-segments of up to 64 KB cross in one system call, both ways.
+//! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the
+//!   kernel and super-segments of up to 64 KB cross in one system call, both ways.
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
-//! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they need, as root
-//!   or as an ordinary user.
+//! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
+//!   need, as root or as an ordinary user.
 //!
-//! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values. A device says
-//! in its [`Capabilities`] which of them it takes; it refuses the others with a typed [`SendError`] instead of
-//! sending something else than what was asked.
+//! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
+//! A device says in its [`Capabilities`] which of them it takes; it refuses the others with a typed
+//! [`SendError`] instead of sending something else than what was asked.
 //!
 //! ```
 //! use transom_device::memory::{MemoryConfig, pair};
@@ -36,9 +36,10 @@
 pub mod capture;
 mod device;
 pub mod interface;
+pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod tun;
 
-pub use device::{Capabilities, Device, RxPacket, SendError, TxPacket};
+pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

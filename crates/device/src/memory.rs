@@ -1,13 +1,13 @@
 //! Devices that are only memory: two ends for two threads, or one link for a single one.
 //!
-//! A packet is copied once, from the sender's slices into a pooled buffer, and the receiver reads it there. The
-//! queue in each direction is bounded, so a sender that is too fast sees [`io::ErrorKind::WouldBlock`] as it
-//! would on a real device; nothing is ever lost. There are two sizes of buffers, so that an acknowledgement
-//! waiting in the queue does not hold 64 KB.
+//! A packet is copied once, from the sender's slices into a pooled buffer, and the receiver reads
+//! it there. The queue in each direction is bounded, so a sender that is too fast sees
+//! [`io::ErrorKind::WouldBlock`] as it would on a real device; nothing is ever lost. There are two
+//! sizes of buffers, so that an acknowledgement waiting in the queue does not hold 64 KB.
 //!
-//! With [`pair`], each direction is a queue under a mutex, held for moments only (never while copying), and an
-//! eventfd that is readable while there may be something to receive. [`MemoryLink`] is the same queue without
-//! either, for simulations and benchmarks in one thread.
+//! With [`pair`], each direction is a queue under a mutex, held for moments only (never while
+//! copying), and an eventfd that is readable while there may be something to receive.
+//! [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,7 +35,8 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// A link that leaves checksums open and carries super-segments of up to 64 KB, as a virtual machine's would.
+    /// A link that leaves checksums open and carries super-segments of up to 64 KB, as a virtual
+    /// machine's would.
     pub fn with_offload() -> Self {
         MemoryConfig { tx_checksum: true, segmentation: Some(65_535), ..Self::default() }
     }
@@ -130,8 +131,7 @@ fn check(capabilities: &Capabilities, packet: &TxPacket<'_>) -> Result<(), SendE
 
 /// Copies an admitted packet into a buffer of sufficient size: the way it will be received.
 fn fill(mut buffer: PacketBuf, packet: &TxPacket<'_>) -> io::Result<RxPacket> {
-    let length = buffer.get_mut().and_then(|bytes| packet.copy_to(bytes));
-    let length = length.ok_or(io::ErrorKind::InvalidInput)?;
+    let length = packet.copy_to(buffer.bytes_mut()).ok_or(io::ErrorKind::InvalidInput)?;
     let checksum = match packet.offload.checksum {
         TxChecksum::Complete => RxChecksum::Unverified,
         // Memory does not corrupt, and the field is not a checksum yet.
@@ -151,7 +151,8 @@ struct Shared {
 #[derive(Debug)]
 struct SharedState {
     lane: Lane,
-    /// Whether `readable` has been written to and not yet read. Changes together with it, under the lock.
+    /// Whether `readable` has been written to and not yet read. Changes together with it, under the
+    /// lock.
     signalled: bool,
 }
 
@@ -195,8 +196,9 @@ impl Shared {
 
 /// One end of a [`pair`].
 ///
-/// When the other end has been dropped, this one goes on like a host whose cable was pulled: what it sends is
-/// accepted until the queue is full, and nothing arrives. [`MemoryDevice::is_connected`] tells.
+/// When the other end has been dropped, this one goes on like a host whose cable was pulled: what
+/// it sends is accepted until the queue is full, and nothing arrives.
+/// [`MemoryDevice::is_connected`] tells.
 #[derive(Debug)]
 pub struct MemoryDevice {
     capabilities: Capabilities,
@@ -260,8 +262,8 @@ impl Device for MemoryDevice {
 
 /// One direction of a link within a single thread: what is sent into it is received from it.
 ///
-/// As a [`Device`] it is a loopback. Two of them join two stacks that are driven in turns: each stack sends into
-/// one and receives from the other.
+/// As a [`Device`] it is a loopback. Two of them join two stacks that are driven in turns: each
+/// stack sends into one and receives from the other.
 #[derive(Debug)]
 pub struct MemoryLink {
     capabilities: Capabilities,

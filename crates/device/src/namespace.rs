@@ -1,16 +1,17 @@
 //! Network namespaces of the process' own, without a name and without the `ip` program.
 //!
 //! A namespace belongs to threads, not to the process: a fresh thread leaves the one it was born in
-//! (`unshare(CLONE_NEWNET)`), opens a descriptor that stands for the new one, and ends. The descriptor keeps
-//! the namespace alive, so do the sockets, TUN devices and programs inside; when the last of them is gone, by
-//! whatever way the process ended, the kernel removes it all. Nothing has a name that could be left behind.
+//! (`unshare(CLONE_NEWNET)`), opens a descriptor that stands for the new one, and ends. The
+//! descriptor keeps the namespace alive, so do the sockets, TUN devices and programs inside; when
+//! the last of them is gone, by whatever way the process ended, the kernel removes it all. Nothing
+//! has a name that could be left behind.
 //!
-//! To work inside, [`Namespace::run`] lends a thread that has entered (`setns`): a socket or TUN opened there
-//! stays with that namespace, whichever thread uses it later.
+//! To work inside, [`Namespace::run`] lends a thread that has entered (`setns`): a socket or TUN
+//! opened there stays with that namespace, whichever thread uses it later.
 //!
 //! All this takes `CAP_SYS_ADMIN`. An ordinary user gets it in a user namespace of their own, which
-//! [`enter_user_namespace`] makes; the kernel allows that only while the process has one thread, hence at the
-//! start of `main`.
+//! [`enter_user_namespace`] makes; the kernel allows that only while the process has one thread,
+//! hence at the start of `main`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -87,7 +88,8 @@ impl Namespace {
     pub fn new() -> Result<Self, NamespaceError> {
         on_own_thread(|| {
             // SAFETY: CLONE_NEWNET alone leaves the descriptor table shared, which is the one thing
-            // `unshare_unsafe` asks its caller to take care of; and the thread ends with this closure.
+            // `unshare_unsafe` asks its caller to take care of; and the thread ends with this
+            // closure.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
                 .map_err(|errno| NamespaceError::Create(errno.into()))?;
             let descriptor = rustix::fs::open(
@@ -104,8 +106,8 @@ impl Namespace {
 
     /// Runs `work` inside the namespace, on a thread of its own, and waits for it.
     ///
-    /// Sockets and TUN devices that `work` opens and returns stay in the namespace and work from any thread.
-    /// If `work` panics, so does the caller.
+    /// Sockets and TUN devices that `work` opens and returns stay in the namespace and work from
+    /// any thread. If `work` panics, so does the caller.
     ///
     /// # Errors
     /// When no thread can be had or it is not let in; `work` has not run then.
@@ -116,8 +118,9 @@ impl Namespace {
         })?
     }
 
-    /// Moves the calling thread into the namespace for good, and with it what it opens and the threads and
-    /// programs it starts from now on. For a thread that lives inside; otherwise use [`Namespace::run`].
+    /// Moves the calling thread into the namespace for good, and with it what it opens and the
+    /// threads and programs it starts from now on. For a thread that lives inside; otherwise use
+    /// [`Namespace::run`].
     ///
     /// # Errors
     /// [`NamespaceError::Enter`] without the right to it.
@@ -128,7 +131,8 @@ impl Namespace {
 
     /// Starts a program inside the namespace.
     ///
-    /// A program that outlives its caller keeps the namespace, so whoever starts one should wait for it or kill it.
+    /// A program that outlives its caller keeps the namespace, so whoever starts one should wait
+    /// for it or kill it.
     ///
     /// # Errors
     /// As [`Namespace::run`] and [`Command::spawn`].
@@ -139,12 +143,13 @@ impl Namespace {
 
     /// The namespace's interfaces: addresses, routes, up and down.
     pub fn interfaces(&self) -> MutexGuard<'_, Interfaces> {
-        // A panic in between leaves at most an unread answer, which its sequence number tells apart.
+        // A panic in between leaves at most an unread answer, which its sequence number tells
+        // apart.
         self.interfaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins two namespaces by a pair of virtual Ethernet interfaces: `name` here, `other_name` in `other`. Both
-    /// are down and without addresses.
+    /// Joins two namespaces by a pair of virtual Ethernet interfaces: `name` here, `other_name` in
+    /// `other`. Both are down and without addresses.
     ///
     /// # Errors
     /// The kernel's refusal: a name is taken, or it knows no veth.
@@ -157,12 +162,12 @@ impl Namespace {
         self.interfaces().add_veth(name, other_name, other.as_fd())
     }
 
-    /// Sets one of the namespace's own kernel parameters below `net`, named as sysctl(8) does, for example
-    /// `net.ipv4.tcp_congestion_control`.
+    /// Sets one of the namespace's own kernel parameters below `net`, named as sysctl(8) does, for
+    /// example `net.ipv4.tcp_congestion_control`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if the name does not begin with `net.` or would leave that directory, else the
-    /// kernel's refusal.
+    /// [`io::ErrorKind::InvalidInput`] if the name does not begin with `net.` or would leave that
+    /// directory, else the kernel's refusal.
     pub fn set_sysctl(&self, name: &str, value: &str) -> io::Result<()> {
         let valid = name.starts_with("net.") && !name.contains("..") && !name.contains('/');
         if !valid {

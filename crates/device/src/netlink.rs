@@ -1,10 +1,10 @@
 //! The part of rtnetlink that sets up interfaces, by hand.
 //!
-//! A request is a header, a fixed body that depends on its kind, and attributes, all of them padded to four
-//! bytes and in the machine's byte order (RFC 3549, section 2). The kernel handles it before `send` returns and
-//! queues the answer: for requests that ask for something one message with it, and always an acknowledgement
-//! that carries an error number or zero. A socket acts on the network namespace it was opened in, whoever uses
-//! it later.
+//! A request is a header, a fixed body that depends on its kind, and attributes, all of them padded
+//! to four bytes and in the machine's byte order (RFC 3549, section 2). The kernel handles it
+//! before `send` returns and queues the answer: for requests that ask for something one message
+//! with it, and always an acknowledgement that carries an error number or zero. A socket acts on
+//! the network namespace it was opened in, whoever uses it later.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A request of one of the `RTM_*` kinds with its fixed body; `flags` are `NLM_F_*` beyond the usual ones.
+    /// A request of one of the `RTM_*` kinds with its fixed body; `flags` are `NLM_F_*` beyond the
+    /// usual ones.
     pub(crate) fn new(kind: u16, flags: i32, body: &[u8]) -> Self {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
         let mut bytes = vec![0; HEADER_LEN];
@@ -72,7 +73,8 @@ impl Request {
     }
 
     fn finish(&mut self, start: usize) {
-        // Requests are made of interface names and addresses: far below the 64 KiB an attribute can hold.
+        // Requests are made of interface names and addresses: far below the 64 KiB an attribute can
+        // hold.
         let length = (self.bytes.len() - start) as u16;
         self.bytes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
         self.pad();
@@ -110,7 +112,8 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Carries out one request and returns the body of the answer, empty if there is none but success.
+    /// Carries out one request and returns the body of the answer, empty if there is none but
+    /// success.
     pub(crate) fn execute(&mut self, request: Request) -> io::Result<Vec<u8>> {
         self.sequence = self.sequence.wrapping_add(1);
         let message = request.into_message(self.sequence);

@@ -1,18 +1,19 @@
 //! A Linux TUN interface: IP packets between this process and the kernel's own network.
 //!
-//! Each `read` gives one packet that the kernel routed into the interface, each `write` is one packet that the
-//! kernel takes as received from it. With `IFF_VNET_HDR` a virtio-net header stands before each packet, and two
-//! things become possible that make the interface fast. A packet may leave its checksum open, as the kernel
-//! trusts both itself and us. And a packet may be a super-segment of up to 64 KB that goes through the whole
-//! stack in one piece. Towards the kernel that takes only the header; from the kernel it takes `TUNSETOFFLOAD` as well, which
-//! an old kernel may refuse in part. What was obtained is in the device's [`Capabilities`].
+//! Each `read` gives one packet that the kernel routed into the interface, each `write` is one
+//! packet that the kernel takes as received from it. With `IFF_VNET_HDR` a virtio-net header stands
+//! before each packet, and two things become possible that make the interface fast. A packet may
+//! leave its checksum open, as the kernel trusts both itself and us. And a packet may be a
+//! super-segment of up to 64 KB that goes through the whole stack in one piece. Towards the kernel
+//! that takes only the header; from the kernel it takes `TUNSETOFFLOAD` as well, which an old
+//! kernel may refuse in part. What was obtained is in the device's [`Capabilities`].
 //!
-//! Sending gathers the header and the packet's parts in one `writev`. Receiving reads straight into a pooled
-//! buffer, header and all, of which [`RxPacket`]'s range then leaves the header out. Neither allocates in
-//! steady state.
+//! Sending gathers the header and the packet's parts in one `writev`. Receiving reads straight into
+//! a pooled buffer, header and all, of which [`RxPacket`]'s range then leaves the header out.
+//! Neither allocates in steady state.
 //!
-//! The kernel keeps the packets we have not read yet in a queue of fixed length and drops what does not fit, so the
-//! queue must hold what a peer may have in flight: see [`TunBuilder::queue_len`].
+//! The kernel keeps the packets we have not read yet in a queue of fixed length and drops what does
+//! not fit, so the queue must hold what a peer may have in flight: see [`TunBuilder::queue_len`].
 //!
 //! ```no_run
 //! use transom_device::namespace::{Namespace, enter_user_namespace};
@@ -30,25 +31,32 @@
 //! ```
 
 use std::ffi::{c_int, c_uint};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
+use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod ioctl;
 
-/// The longest packet that either IP version's length field can express by itself (RFC 791, section 3.1).
+/// The longest packet that either IP version's length field can express by itself (RFC 791, section
+/// 3.1).
 const LONGEST_PACKET: usize = 65_535;
 
-/// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out (RFC 8200,
-/// section 3).
+/// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out
+/// (RFC 8200, section 3).
 const IPV6_HEADER_LEN: usize = 40;
+
+/// How long the kernel may take to put a new address in its routing table. Milliseconds are usual;
+/// when it takes longer than this, the worst is that the first packets to the address are lost.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How much work is shared between the kernel and us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -119,7 +127,8 @@ pub struct TunBuilder {
 }
 
 impl TunBuilder {
-    /// The interface's name, 1 to 15 bytes. `%d` in it stands for a number of the kernel's choice. Default: `tun%d`.
+    /// The interface's name, 1 to 15 bytes. `%d` in it stands for a number of the kernel's choice.
+    /// Default: `tun%d`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -139,30 +148,34 @@ impl TunBuilder {
 
     /// How many packets the kernel keeps for us before it drops. Default: 10,000.
     ///
-    /// The kernel's own default of 500 is too little. Its TCP sends whatever the receive window allows, and
-    /// nothing holds it back here, for a packet counts as sent once it is in this queue: without segmentation offload a
-    /// window of 6 MB, the usual limit on Linux, is 4,300 packets of 1,460 bytes at once. 10,000 covers two
-    /// such connections, or one of 14 MB, and costs 80 KB while it is empty. Whoever allows more in flight
-    /// than that without offload should ask for more.
+    /// The kernel's own default of 500 is too little. Its TCP sends whatever the receive window
+    /// allows, and nothing holds it back here, for a packet counts as sent once it is in this
+    /// queue: without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300
+    /// packets of 1,460 bytes at once. 10,000 covers two such connections, or one of 14 MB, and
+    /// costs 80 KB while it is empty. Whoever allows more in flight than that without offload
+    /// should ask for more.
     pub fn queue_len(mut self, packets: u32) -> Self {
         self.queue_len = packets;
         self
     }
 
-    /// How much work to share with the kernel; less if it refuses. Default: [`TunOffload::Segmentation`].
+    /// How much work to share with the kernel; less if it refuses. Default:
+    /// [`TunOffload::Segmentation`].
     pub fn offload(mut self, offload: TunOffload) -> Self {
         self.offload = offload;
         self
     }
 
-    /// How many idle receive buffers to keep, of 64 KB each with segmentation offload. Default: 256.
+    /// How many idle receive buffers to keep, of 64 KB each with segmentation offload. Default:
+    /// 256.
     pub fn keep_buffers(mut self, buffers: usize) -> Self {
         self.keep_buffers = buffers;
         self
     }
 
-    /// Attaches to an interface that somebody has set up already, such as a persistent one that belongs to an
-    /// ordinary user, and changes nothing about it: its MTU is read, and other settings are not made.
+    /// Attaches to an interface that somebody has set up already, such as a persistent one that
+    /// belongs to an ordinary user, and changes nothing about it: its MTU is read, and other
+    /// settings are not made.
     pub fn existing(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self.configure = false;
@@ -203,6 +216,9 @@ impl TunBuilder {
             for address in &self.addresses {
                 interfaces.add_address(&name, *address)?;
             }
+            for address in &self.addresses {
+                interfaces.wait_until_local(address.address(), ADDRESS_PATIENCE)?;
+            }
         }
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
@@ -226,11 +242,13 @@ impl TunBuilder {
             header_len,
             pool,
             spare: None,
+            last_header: VirtioNetHdr::default(),
             discarded: 0,
         })
     }
 
-    /// Opens the character device and makes it an interface, with a virtio-net header if that is wanted and known.
+    /// Opens the character device and makes it an interface, with a virtio-net header if that is
+    /// wanted and known.
     fn create(
         &self,
         error: impl Fn(io::Error) -> TunError,
@@ -266,13 +284,14 @@ fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Asks for as many of the wanted offloads from the kernel to us as it grants, and says whether super-segments
-/// may come. When it grants nothing it finishes every packet before handing it over, which is always right.
+/// Asks for as many of the wanted offloads from the kernel to us as it grants, and says whether
+/// super-segments may come. When it grants nothing it finishes every packet before handing it over,
+/// which is always right.
 fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
     const CHECKSUM: c_uint = libc::TUN_F_CSUM;
     const SEGMENTATION: c_uint = CHECKSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
-    // With ECN, a super-segment's CWR flag belongs to its first segment only (RFC 3168, section 6.1.2); without
-    // this flag the kernel cuts such super-segments itself.
+    // With ECN, a super-segment's CWR flag belongs to its first segment only (RFC 3168, section
+    // 6.1.2); without this flag the kernel cuts such super-segments itself.
     const ECN: c_uint = SEGMENTATION | libc::TUN_F_TSO_ECN;
     let attempts: &[c_uint] = match wanted {
         TunOffload::None => &[0],
@@ -295,6 +314,8 @@ pub struct Tun {
     pool: BufferPool,
     /// A buffer that a fruitless read has left.
     spare: Option<PacketBuf>,
+    /// The virtio-net header of the packet received last in two parts.
+    last_header: VirtioNetHdr,
     discarded: u64,
 }
 
@@ -322,14 +343,15 @@ impl Tun {
         self.index
     }
 
-    /// How many packets from the kernel were thrown away because they were longer than the MTU was when the
-    /// device was opened, or because their virtio-net header made no sense.
+    /// How many packets from the kernel were thrown away because they were longer than the MTU was
+    /// when the device was opened, or because their virtio-net header made no sense.
     pub fn discarded(&self) -> u64 {
         self.discarded
     }
 }
 
-/// What the header before a packet says; `None` if it makes no sense or there is no packet behind it.
+/// What the header before a packet says; `None` if it makes no sense or there is no packet behind
+/// it.
 fn parse_header(header_len: usize, read: &[u8]) -> Option<RxOffload> {
     if header_len == 0 {
         return (!read.is_empty()).then(RxOffload::default);
@@ -373,10 +395,7 @@ impl Device for Tun {
     fn recv(&mut self) -> io::Result<RxPacket> {
         loop {
             let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
-            let Some(bytes) = buffer.get_mut() else {
-                // Somebody kept a clone of a buffer that was never theirs to share; it is theirs now.
-                continue;
-            };
+            let bytes = buffer.bytes_mut();
             let length = match rustix::io::read(&self.descriptor, &mut *bytes) {
                 Ok(length) => length,
                 Err(errno) => {
@@ -396,6 +415,72 @@ impl Device for Tun {
                     self.discarded += 1;
                     self.spare = Some(buffer);
                 }
+            }
+        }
+    }
+
+    fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+        let longest = self.capabilities.segmentation.unwrap_or(self.capabilities.mtu);
+        if head_len > MAX_HEAD || head_len + body.len() < longest {
+            return self.recv().map(Received::Whole);
+        }
+        let mut head = [0; VirtioNetHdr::LEN + MAX_HEAD];
+        let front = self.header_len + head_len;
+        // One byte more than fits tells a packet that is too long from one that just fits.
+        let mut beyond = [0];
+        let length = loop {
+            let mut parts = [
+                IoSliceMut::new(&mut head[..front]),
+                IoSliceMut::new(body),
+                IoSliceMut::new(&mut beyond),
+            ];
+            match rustix::io::readv(&self.descriptor, &mut parts) {
+                Ok(length) => break length,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        };
+        let body_len = length.saturating_sub(front);
+        let head_bytes = &head[self.header_len.min(length)..front.min(length)];
+        if body_len > body.len() || head_bytes.is_empty() {
+            self.discarded += 1;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let header = match self.header_len {
+            0 => VirtioNetHdr::default(),
+            _ => VirtioNetHdr::decode(&head).unwrap_or_default(),
+        };
+        self.last_header = header;
+        let head = Head::new(head_bytes);
+        match header.claimed_offload(u16::try_from(head_len).unwrap_or(u16::MAX)) {
+            Ok(offload) if body_len > 0 => Ok(Received::Split { head, body_len, offload }),
+            _ => match self.gather(&head, body.get(..body_len).unwrap_or_default()) {
+                Some(packet) => Ok(Received::Whole(packet)),
+                None => Err(io::ErrorKind::Interrupted.into()),
+            },
+        }
+    }
+
+    fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+        let head = head.bytes();
+        let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+        let length = head.len() + body.len();
+        if buffer.capacity() < length {
+            buffer = PacketBuf::with_capacity(length);
+        }
+        let bytes = buffer.bytes_mut();
+        bytes[..head.len()].copy_from_slice(head);
+        bytes[head.len()..length].copy_from_slice(body);
+        let offload = match self.header_len {
+            0 => Ok(RxOffload::default()),
+            _ => self.last_header.rx_offload(&bytes[..length]),
+        };
+        match offload {
+            Ok(offload) => Some(RxPacket { buffer, range: 0..length, offload }),
+            Err(_) => {
+                self.discarded += 1;
+                self.spare = Some(buffer);
+                None
             }
         }
     }

@@ -18,8 +18,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator as it is; counting touches a thread-local without
-// a destructor and without lazy initialisation, which does not allocate.
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches a
+// thread-local without a destructor and without lazy initialisation, which does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -42,8 +42,8 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// Sends bursts of eight, some short and some long, and receives them, keeping one buffer back each time as a receive
-/// queue would.
+/// Sends bursts of eight, some short and some long, and receives them, every other time keeping the
+/// latest buffer back for a while as a receive queue would.
 fn exchange(send: &mut impl Device, mut receive: Option<&mut dyn Device>) {
     let long = [1; 1500];
     let mut kept = None;
@@ -58,10 +58,15 @@ fn exchange(send: &mut impl Device, mut receive: Option<&mut dyn Device>) {
                 None => send,
             };
             let packet = receiver.recv().unwrap();
-            if round % 2 == 0 {
-                kept = Some(packet.buffer.clone());
+            let held = kept.replace(packet.buffer);
+            if round % 2 == 0
+                && let Some(buffer) = kept.take()
+            {
+                receiver.recycle(buffer);
             }
-            receiver.recycle(packet.buffer);
+            if let Some(buffer) = held {
+                receiver.recycle(buffer);
+            }
         }
     }
     drop(kept);

@@ -20,7 +20,8 @@ const PSH: u8 = 8;
 
 type Tap = Tapped<MemoryLink, Vec<u8>>;
 
-/// A link whose two ends are one, so that every packet is captured on its way out and on its way in.
+/// A link whose two ends are one, so that every packet is captured on its way out and on its way
+/// in.
 fn tapped_link(config: &MemoryConfig) -> Tap {
     let capture = Capture::new(Vec::new()).unwrap();
     Tapped::new(MemoryLink::new(config), capture, "link").unwrap()
@@ -168,7 +169,8 @@ fn a_failing_writer_ends_the_capture_and_not_the_traffic() {
     assert!(tap.into_parts().1.is_none());
 }
 
-/// What one tshark run prints for a file, with all checksums verified; `None`, and a word about it, without tshark.
+/// What one tshark run prints for a file, with all checksums verified; `None`, and a word about it,
+/// without tshark.
 fn tshark(file: &std::path::Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).arg("-n").args(arguments);
@@ -246,7 +248,8 @@ fn tshark_finds_nothing_wrong_with_a_capture_of_offloaded_traffic() {
     assert!(lines.lines().all(|line| line.starts_with("tun of ours\t")), "{lines}");
     assert_eq!((seen("2"), seen("1")), (outbound, packets.len() - outbound));
 
-    // Notes and chats, such as "connection establish request", are not complaints; nor is the reset at the end.
+    // Notes and chats, such as "connection establish request", are not complaints; nor is the reset
+    // at the end.
     let complaints = "_ws.malformed or tcp.checksum.status == 0 or udp.checksum.status == 0 \
                       or ip.checksum.status == 0 or _ws.expert.severity == error \
                       or tcp.analysis.ack_lost_segment or tcp.analysis.lost_segment \

@@ -1,4 +1,5 @@
-//! Network namespaces: separate, usable from outside, configurable, and gone when nobody holds them.
+//! Network namespaces: separate, usable from outside, configurable, and gone when nobody holds
+//! them.
 
 mod support;
 
@@ -75,6 +76,9 @@ fn joined() -> Option<(Namespace, Namespace)> {
         interfaces.add_address(name, prefix(v4)).unwrap();
         interfaces.add_address(name, prefix(v6)).unwrap();
         interfaces.set_up(name, true).unwrap();
+        for text in [v4, v6] {
+            assert!(interfaces.wait_until_local(prefix(text).address(), PATIENCE).unwrap());
+        }
     }
     Some((left, right))
 }
@@ -90,15 +94,7 @@ fn a_veth_pair_carries_kernel_tcp_between_two_namespaces() {
             listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
             received
         });
-        // An IPv6 address is usable as soon as the link is; that may take the kernel a moment.
-        let deadline = Instant::now() + PATIENCE;
-        let mut stream = loop {
-            match left.run(|| TcpStream::connect((host, 80))).unwrap() {
-                Ok(stream) => break stream,
-                Err(error) if Instant::now() > deadline => panic!("{error}"),
-                Err(_) => std::thread::sleep(Duration::from_millis(10)),
-            }
-        };
+        let mut stream = left.run(|| TcpStream::connect((host, 80))).unwrap().unwrap();
         stream.write_all(&[42; 100_000]).unwrap();
         drop(stream);
         assert_eq!(reader.join().unwrap(), [42; 100_000]);
@@ -111,6 +107,24 @@ fn addresses_of_both_families_are_usable_at_once() {
     // An address still subject to duplicate address detection could not be bound.
     for address in ["192.0.2.1:0", "[2001:db8::1]:0"] {
         left.run(|| UdpSocket::bind(address)).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn an_address_is_local_where_it_was_added_and_nowhere_else() {
+    let Some((left, right)) = joined() else { return };
+    for (side, other, own) in [
+        (&left, &right, ["192.0.2.1", "2001:db8::1"]),
+        (&right, &left, ["192.0.2.2", "2001:db8::2"]),
+    ] {
+        for address in own.iter().chain(&["127.0.0.1", "::1"]) {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(side.interfaces().wait_until_local(address, PATIENCE).unwrap(), "{address}");
+        }
+        for address in own.iter().chain(&["198.51.100.1", "2001:db8:ffff::1"]) {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(!other.interfaces().wait_until_local(address, Duration::ZERO).unwrap());
+        }
     }
 }
 
@@ -196,7 +210,8 @@ fn a_namespace_is_gone_with_its_last_holder() {
     let Some((left, right)) = joined() else { return };
     let socket = right.run(|| UdpSocket::bind("192.0.2.2:0")).unwrap().unwrap();
     drop(right);
-    // The kernel takes namespaces down in the background; half a second is ample for it to do it wrongly.
+    // The kernel takes namespaces down in the background; half a second is ample for it to do it
+    // wrongly.
     std::thread::sleep(Duration::from_millis(500));
     left.interfaces().state("left0").expect("a socket holds the namespace");
     drop(socket);

@@ -215,7 +215,8 @@ fn the_queue_holds_a_burst_nobody_reads_yet() {
 fn an_empty_device_says_so_at_once() {
     let Some((_namespace, mut tun)) = setup(TunOffload::Segmentation) else { return };
     let mut out = Vec::new();
-    while tun.recv_batch(16, &mut out).is_ok() {} // whatever the kernel says when an interface comes up
+    // Whatever the kernel says when an interface comes up.
+    while tun.recv_batch(16, &mut out).is_ok() {}
     assert_eq!(tun.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 

@@ -1,6 +1,7 @@
-//! Networks of an ordinary user's own. Entering a user namespace takes a process with one thread, which no test
-//! of the usual harness is in, so this is a program of its own: without arguments it starts itself again
-//! in each of the situations to be tested, and each of these prints what it found.
+//! Networks of an ordinary user's own. Entering a user namespace takes a process with one thread,
+//! which no test of the usual harness is in, so this is a program of its own: without arguments it
+//! starts itself again in each of the situations to be tested, and each of these prints what it
+//! found.
 
 use std::net::UdpSocket;
 use std::os::unix::process::CommandExt;

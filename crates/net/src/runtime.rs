@@ -19,14 +19,17 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use transom_device::{Device, TxPacket};
+
+use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Packet, Stack as Host, StackEvent};
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
 use transom_tcp::connection::Event;
 use transom_tcp::time::{Duration, Instant};
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
+/// A reader's buffer below this size is not offered to the device: packets might not fit.
+const WORTH_SCATTERING: usize = 65_536;
 /// How often the background thread looks whether it is needed.
 const DOZE: std::time::Duration = std::time::Duration::from_millis(1);
 
@@ -107,10 +110,7 @@ impl Inner {
             match self.device.recv() {
                 Ok(packet) => {
                     arrived += 1;
-                    let now = self.clock.now();
-                    let shared = Packet::shared(&packet.buffer, packet.range);
-                    self.host.on_packet(now, shared.with_offload(packet.offload));
-                    self.device.recycle(packet.buffer);
+                    self.take_in(packet);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -128,8 +128,63 @@ impl Inner {
         arrived > 0
     }
 
+    fn take_in(&mut self, packet: RxPacket) {
+        let now = self.clock.now();
+        let RxPacket { buffer, range, offload } = packet;
+        if let Some(buffer) = self.host.on_owned_packet(now, buffer, range, offload) {
+            self.device.recycle(buffer);
+        }
+    }
+
+    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
+    /// Returns how many bytes of it, and whether anything arrived.
+    fn work_for_reader(&mut self, id: ConnectionId, out: &mut [u8]) -> (usize, bool) {
+        let mut filled = 0;
+        let mut arrived = false;
+        for _ in 0..BATCH {
+            let body = out.get_mut(filled..).unwrap_or_default();
+            let Some(head_len) =
+                self.host.expected_headers(id).filter(|_| body.len() >= WORTH_SCATTERING)
+            else {
+                break;
+            };
+            match self.device.recv_scattered(head_len, body) {
+                Ok(Received::Whole(packet)) => {
+                    arrived = true;
+                    self.take_in(packet);
+                }
+                Ok(Received::Split { head, body_len, offload }) => {
+                    arrived = true;
+                    let now = self.clock.now();
+                    let body = body.get(..body_len).unwrap_or_default();
+                    match self.host.on_expected(now, id, head.bytes(), body, offload) {
+                        Some(kept) => filled += kept,
+                        None => {
+                            if let Some(packet) = self.device.gather(&head, body) {
+                                self.take_in(packet);
+                            }
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Trouble with the device is met again by the ordinary way.
+                Err(_) => break,
+            }
+        }
+        if arrived {
+            let now = self.clock.now();
+            self.host.on_timeout(now);
+            self.send(now);
+            self.dispatch();
+        }
+        (filled, arrived)
+    }
+
     /// Sends what the host has to send.
     pub(crate) fn send(&mut self, now: Instant) {
+        while let Some(buffer) = self.host.reclaim() {
+            self.device.recycle(buffer);
+        }
         while let Some(packet) = self.host.poll_transmit(now) {
             let packet = TxPacket {
                 headers: packet.headers,
@@ -221,6 +276,50 @@ fn readiness_of(host: &mut Host, id: ConnectionId, now: Instant) -> (bool, bool)
         (readable, writable)
     })
     .unwrap_or((true, true))
+}
+
+/// What a thread waits for, and how it works while it leads.
+trait Task<T> {
+    /// The result, if it is there.
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T>;
+
+    /// Handles what has arrived. Returns the result, if that was it, and whether anything arrived.
+    fn work(&mut self, inner: &mut Inner) -> (Option<T>, bool) {
+        (None, inner.work())
+    }
+}
+
+/// A task without a way of working of its own.
+struct Ordinary<F>(F);
+
+impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
+        (self.0)(inner, now)
+    }
+}
+
+/// Reading into memory that is there while the thread waits.
+struct Reading<'a, F> {
+    id: ConnectionId,
+    out: &'a mut [u8],
+    attempt: F,
+}
+
+impl<F> Task<io::Result<usize>> for Reading<'_, F>
+where
+    F: FnMut(&mut Inner, Instant, &mut [u8]) -> Option<io::Result<usize>>,
+{
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<io::Result<usize>> {
+        (self.attempt)(inner, now, self.out)
+    }
+
+    fn work(&mut self, inner: &mut Inner) -> (Option<io::Result<usize>>, bool) {
+        let (filled, arrived) = inner.work_for_reader(self.id, self.out);
+        if filled > 0 {
+            return (Some(Ok(filled)), true);
+        }
+        (None, inner.work() || arrived)
+    }
 }
 
 impl Runtime {
@@ -315,12 +414,32 @@ impl Runtime {
         &self,
         channel: Channel,
         deadline: Option<Instant>,
-        mut attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+        attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+    ) -> Option<T> {
+        self.wait_with(channel, deadline, &mut Ordinary(attempt))
+    }
+
+    /// Waits for data of `id` with the memory it is to go to. `attempt` reads what is there already.
+    pub(crate) fn wait_to_read(
+        &self,
+        id: ConnectionId,
+        deadline: Option<Instant>,
+        out: &mut [u8],
+        attempt: impl FnMut(&mut Inner, Instant, &mut [u8]) -> Option<io::Result<usize>>,
+    ) -> Option<io::Result<usize>> {
+        self.wait_with(Channel::Readable(id), deadline, &mut Reading { id, out, attempt })
+    }
+
+    fn wait_with<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        task: &mut impl Task<T>,
     ) -> Option<T> {
         let mut inner = self.lock();
         loop {
             let now = self.now();
-            let result = attempt(&mut inner, now);
+            let result = task.attempt(&mut inner, now);
             inner.send(now);
             inner.dispatch();
             if result.is_some() {
@@ -339,7 +458,7 @@ impl Runtime {
             }
             inner.leader = Leader::Application;
             inner.reign += 1;
-            let (result, rest) = self.lead(inner, deadline, &mut attempt);
+            let (result, rest) = self.lead(inner, deadline, task);
             inner = rest;
             inner.leader = Leader::Nobody;
             inner.reign += 1;
@@ -352,15 +471,17 @@ impl Runtime {
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         deadline: Option<Instant>,
-        attempt: &mut impl FnMut(&mut Inner, Instant) -> Option<T>,
+        task: &mut impl Task<T>,
     ) -> (Option<T>, MutexGuard<'a, Inner>) {
         let spin_until = self.now() + self.busy_poll;
         loop {
-            let arrived = inner.work();
+            let (mut result, arrived) = task.work(&mut inner);
             let now = self.now();
-            let result = attempt(&mut inner, now);
-            inner.send(now);
-            inner.dispatch();
+            if result.is_none() {
+                result = task.attempt(&mut inner, now);
+                inner.send(now);
+                inner.dispatch();
+            }
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 return (result, inner);
             }

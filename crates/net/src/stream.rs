@@ -196,19 +196,12 @@ impl TcpStream {
         timeout: &AtomicU64,
         mut attempt: impl FnMut(&mut Inner, Instant) -> Result<T, SocketError>,
     ) -> io::Result<T> {
-        let Socket { shared, id, non_blocking, reported, .. } = &*self.socket;
+        let Socket { shared, id, non_blocking, .. } = &*self.socket;
         let runtime = &shared.runtime;
         let mut step = |inner: &mut Inner, now: Instant| {
             let result = attempt(inner, now);
             inner.show(*id);
-            match result {
-                Ok(value) => Some(Ok(value)),
-                Err(
-                    SocketError::Read(ReadError::WouldBlock)
-                    | SocketError::Write(WriteError::WouldBlock),
-                ) => inner.failure().map(|kind| Err(io::Error::from(kind))),
-                Err(error) => Some(Err(socket_error(error))),
-            }
+            settled(inner, result)
         };
         let outcome = if non_blocking.load(Ordering::Relaxed) {
             runtime.with(|inner, now| {
@@ -218,11 +211,18 @@ impl TcpStream {
                 })
             })
         } else {
-            let timeout = timeout.load(Ordering::Relaxed);
-            let deadline = (timeout > 0)
-                .then(|| runtime.now() + transom_tcp::time::Duration::from_nanos(timeout));
-            runtime.wait(channel, deadline, &mut step)
+            runtime.wait(channel, self.deadline(timeout), step)
         };
+        self.report(outcome)
+    }
+
+    fn deadline(&self, timeout: &AtomicU64) -> Option<Instant> {
+        let timeout = load_timeout(timeout)?;
+        Some(self.socket.shared.runtime.now() + timeout.into())
+    }
+
+    /// The outcome as the operating system would report it: an error that ended the connection is told once.
+    fn report<T>(&self, outcome: Option<io::Result<T>>) -> io::Result<T> {
         let outcome = outcome.unwrap_or_else(|| Err(would_block()));
         if let Err(error) = &outcome
             && matches!(
@@ -231,12 +231,24 @@ impl TcpStream {
                     | io::ErrorKind::ConnectionRefused
                     | io::ErrorKind::TimedOut
             )
-            && reported.swap(true, Ordering::Relaxed)
+            && self.socket.reported.swap(true, Ordering::Relaxed)
         {
-            // Reported before: from now on the stream is simply over.
+            // From now on the stream is simply over.
             return Err(Errno::PIPE.into());
         }
         outcome
+    }
+
+    /// Reads into memory that the device may be given while the thread waits.
+    fn read_into(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Socket { shared, id, .. } = &*self.socket;
+        let deadline = self.deadline(&self.socket.read_timeout);
+        let outcome = shared.runtime.wait_to_read(*id, deadline, buffer, |inner, now, out| {
+            let result = inner.host.read(*id, now, out);
+            inner.show(*id);
+            settled(inner, result)
+        });
+        end_of_stream_after_error(self.report(outcome))
     }
 
     fn read_with(
@@ -247,11 +259,7 @@ impl TcpStream {
         let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
             Ok(inner.host.with_connection(id, now, |connection| take(connection, now))??)
         });
-        match result {
-            // After an error has been reported, reading finds the end of the stream.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-            other => other,
-        }
+        end_of_stream_after_error(result)
     }
 
     /// The peer's address.
@@ -441,6 +449,25 @@ impl TcpStream {
     }
 }
 
+/// The result of an attempt, unless it has to be made again later.
+fn settled<T>(inner: &Inner, result: Result<T, SocketError>) -> Option<io::Result<T>> {
+    match result {
+        Ok(value) => Some(Ok(value)),
+        Err(
+            SocketError::Read(ReadError::WouldBlock) | SocketError::Write(WriteError::WouldBlock),
+        ) => inner.failure().map(|kind| Err(io::Error::from(kind))),
+        Err(error) => Some(Err(socket_error(error))),
+    }
+}
+
+/// After an error has been reported, reading finds the end of the stream.
+fn end_of_stream_after_error(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        other => other,
+    }
+}
+
 fn zero_timeout() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero is not possible")
 }
@@ -461,6 +488,9 @@ fn load_timeout(slot: &AtomicU64) -> Option<Duration> {
 
 impl Read for &TcpStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.socket.non_blocking.load(Ordering::Relaxed) {
+            return self.read_into(buffer);
+        }
         self.read_with(|connection, now| connection.read(now, buffer))
     }
 

@@ -25,23 +25,29 @@ fn byte(direction: u64, offset: u64) -> u8 {
 }
 
 fn profile(rng: &mut Rng) -> Profile {
-    let mut profile = Profile::default();
-    profile.options = OfferedOptions {
+    let options = OfferedOptions {
         window_scale: rng.below(4) > 0,
         timestamps: rng.below(3) > 0,
         sack: rng.below(4) > 0,
     };
-    if !profile.options.sack || rng.below(4) == 0 {
-        profile.recovery = RecoveryChoice::NewReno;
-    }
-    let largest = if profile.options.window_scale { 1 << 20 } else { 65_535 };
+    let recovery = if !options.sack || rng.below(4) == 0 {
+        RecoveryChoice::NewReno
+    } else {
+        RecoveryChoice::Sack
+    };
+    let max = if options.window_scale { 1 << 20 } else { 65_535 };
     let initial = rng.between(2_000, 65_535) as usize;
-    profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max: largest });
-    profile.send_buffer = rng.between(1_500, 300_000) as usize;
-    profile.max_send_buffer = profile.send_buffer.max(1 << 20);
-    profile.nodelay = rng.below(2) == 0;
-    profile.time_wait = Duration::from_secs(2);
-    profile
+    let send_buffer = rng.between(1_500, 300_000) as usize;
+    Profile {
+        options,
+        recovery,
+        flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max }),
+        send_buffer,
+        max_send_buffer: send_buffer.max(1 << 20),
+        nodelay: rng.below(2) == 0,
+        time_wait: Duration::from_secs(2),
+        ..Profile::default()
+    }
 }
 
 fn link(rng: &mut Rng) -> LinkConfig {

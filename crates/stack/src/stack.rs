@@ -9,6 +9,7 @@
 //! costs one visit per round trip instead of one per acknowledgement.
 
 mod opens;
+mod predict;
 mod receive;
 mod sockets;
 mod timers;
@@ -32,6 +33,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use hashbrown::HashMap;
 use transom_tcp::connection::{Connection, Event, IcmpError};
+use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWait;
 use transom_wire::{Seq, TcpHeader};
@@ -86,6 +88,7 @@ struct Slot {
     ready: bool,
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
+    hop_limit: u8,
     dscp: u8,
 }
 
@@ -107,6 +110,9 @@ enum Reply {
 
 /// Replies that may wait; more are dropped, for whoever causes them can cause any number.
 const MAX_REPLIES: usize = 1024;
+
+/// Buffers waiting for the owner to take them back; more stay with their connections.
+const MAX_SPENT: usize = 256;
 
 /// A host.
 #[derive(Debug)]
@@ -134,6 +140,10 @@ pub struct Stack {
     next_port: u32,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
+    /// The connection a packet last was for.
+    latest: u32,
+    /// Buffers that were kept and have been read.
+    spent: Vec<PacketBuf>,
     counters: StackCounters,
 }
 
@@ -162,6 +172,8 @@ impl Stack {
             next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
+            latest: 0,
+            spent: Vec::new(),
             counters: StackCounters::default(),
             secrets,
             config,
@@ -236,6 +248,11 @@ impl Stack {
         if !slot.ready {
             slot.ready = true;
             self.ready.push_back(index);
+        }
+        while self.spent.len() < MAX_SPENT
+            && let Some(buffer) = slot.connection.reclaim()
+        {
+            self.spent.push(buffer);
         }
         let mut time_wait = false;
         let mut connected = false;

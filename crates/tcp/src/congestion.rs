@@ -100,6 +100,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
+    /// The connection begins with the window of RFC 6928; a controller with another idea says so here.
+    fn on_start(&mut self, _window: &mut Window) {}
+
     /// New data was acknowledged outside recovery: grow `window` if appropriate.
     fn on_ack(&mut self, window: &mut Window, ack: &AckContext);
 

@@ -7,9 +7,9 @@
 //! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
 //!
 //! The parts, each in a file of its own: opening, arrival of segments, acknowledgements, output, timers, closing,
-//! network errors, the application's calls, and what can be observed. What is decided by a unit (congestion
-//! control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit; nothing
-//! here knows which choice it is.
+//! network errors, the user timeout, the application's calls, and what can be observed. What is decided by a unit
+//! (congestion control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit;
+//! nothing here knows which choice it is.
 
 mod acks;
 mod api;
@@ -21,6 +21,7 @@ mod limiter;
 mod open;
 mod output;
 mod timers;
+mod user_timeout;
 
 pub use api::{ReadError, WriteError};
 pub use icmp::IcmpError;
@@ -159,7 +160,8 @@ struct Sender {
     wl2: Pos,
     /// The largest window the peer ever offered.
     max_window: u64,
-    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the limit.
+    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the
+    /// limit.
     cwnd_limited_upto: Pos,
     /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
     small_upto: Pos,
@@ -225,6 +227,8 @@ pub struct Connection {
     active: bool,
     endpoint: Endpoint,
     path: PathInfo,
+    /// When the path MTU in use was learned, if it is less than the interface's.
+    path_mtu_since: Option<Instant>,
     agreed: Agreed,
     snd: Sender,
     rcv: Receiver,
@@ -239,7 +243,7 @@ pub struct Connection {
     orphaned: bool,
     nodelay: bool,
     keep_alive: Option<KeepAlive>,
-    user_timeout: Option<Duration>,
+    user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
     limited: info::LimitedAccount,
 }

@@ -3,7 +3,7 @@
 use crate::profile::Profile;
 use crate::segment::timestamp_value;
 use crate::time::{Duration, Instant};
-use transom_wire::{Options, Timestamps};
+use transom_wire::{Options, Timestamps, UserTimeout};
 
 /// RFC 7323 section 2.3: a larger shift is used as 14.
 pub const MAX_WINDOW_SCALE: u8 = 14;
@@ -16,6 +16,13 @@ pub const fn default_mss(ip_header: u32) -> u32 {
 /// The window scale for a receive buffer that may grow to `max_buffer` bytes.
 pub fn scale_for(max_buffer: usize) -> u8 {
     (0..MAX_WINDOW_SCALE).find(|&scale| max_buffer >> scale <= 65_535).unwrap_or(MAX_WINDOW_SCALE)
+}
+
+/// A user timeout as its option says it: rounded up to what that can express (RFC 5482 section 3).
+pub fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
+    let secs = timeout.as_millis().div_ceil(1000);
+    // Zero must not be sent.
+    (secs > 0).then(|| UserTimeout::from_secs(u32::try_from(secs).unwrap_or(u32::MAX)))
 }
 
 /// What was agreed in the handshake.
@@ -33,7 +40,8 @@ pub struct Agreed {
     pub sack: bool,
 }
 
-/// The options of our SYN or SYN-ACK. `answer_to` is the peer's SYN: what it did not offer is not sent.
+/// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
+/// what it did not offer is not sent.
 pub fn syn_options(
     profile: &Profile,
     our_mss: u16,
@@ -48,6 +56,10 @@ pub fn syn_options(
         mss: Some(our_mss),
         window_scale: (offered.window_scale && answers(|o| o.window_scale.is_some()))
             .then(|| scale_for(max_buffer)),
+        user_timeout: profile
+            .user_timeout
+            .filter(|_| profile.advertise_user_timeout)
+            .and_then(user_timeout_option),
         sack_permitted: offered.sack && answers(|o| o.sack_permitted),
         timestamps: (offered.timestamps && answers(|o| o.timestamps.is_some()))
             .then_some(timestamps),

@@ -2,7 +2,7 @@
 
 pub mod in_order;
 
-use crate::packet::Payload;
+use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use core::fmt;
 use core::ops::Range;
@@ -50,6 +50,13 @@ pub trait Ordering: fmt::Debug + Send {
 
     /// Forgets up to `bytes` readable bytes and returns how many those were.
     fn discard(&mut self, bytes: usize) -> usize;
+
+    /// After [`Ordering::accept`] of a payload whose buffer was on offer: here is the buffer, in which the payload begins at
+    /// `start`. Returns it if it is not wanted.
+    fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf>;
+
+    /// A buffer that was supplied and has been read to its end.
+    fn reclaim(&mut self) -> Option<PacketBuf>;
 
     /// The next readable piece of memory, for reading without a copy.
     fn front(&self) -> &[u8];

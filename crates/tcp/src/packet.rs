@@ -1,27 +1,31 @@
-//! Buffers that received packets live in.
+//! Buffers that received packets live in, and who holds them.
 //!
-//! A device reads a packet into a [`PacketBuf`] and hands it upwards. When a segment fills a good part of
-//! its buffer, the receive queue keeps the buffer itself instead of copying the payload out of it; the
-//! application's `read` is then the first and only copy. Small payloads are copied, so that a peer who
-//! sends one byte per packet cannot pin 64 KB for each of them.
+//! A device reads a packet into a [`PacketBuf`] and hands it upwards, and with it the ownership. When a segment fills a good part of
+//! its buffer, the receive queue keeps the buffer itself instead of copying the payload out of it; the application's `read`
+//! is then the first and only copy, and the buffer goes back to the device afterwards. Small payloads are copied, so that a
+//! peer who sends one byte per packet cannot pin 64 KB for each of them.
+//!
+//! A buffer always has exactly one owner. Nothing is counted, and the buffer used last is the one used next, while it is still in
+//! the processor's cache.
 
-use alloc::sync::Arc;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::ops::Range;
 
-/// A reference-counted packet buffer: written while it has one owner, read-only once shared.
-#[derive(Clone, Debug)]
-pub struct PacketBuf(Arc<[u8]>);
+/// A packet buffer.
+#[derive(Clone, Debug, Default)]
+pub struct PacketBuf(Box<[u8]>);
 
 impl PacketBuf {
     /// A zeroed buffer of `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        PacketBuf(core::iter::repeat_n(0, capacity).collect())
+        PacketBuf(alloc::vec![0; capacity].into_boxed_slice())
     }
 
     /// A buffer holding a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        PacketBuf(Arc::from(bytes))
+        PacketBuf(Box::from(bytes))
     }
 
     /// The buffer's size in bytes, whatever part of it is used.
@@ -34,74 +38,77 @@ impl PacketBuf {
         &self.0
     }
 
-    /// Write access, while nobody else holds the buffer.
-    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
-        Arc::get_mut(&mut self.0)
+    /// All bytes of the buffer, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
     }
 }
 
-/// A set of buffers that are reused once the last reader lets go of them.
-///
-/// In steady state [`BufferPool::take`] allocates nothing. The pool never holds more than `keep` idle buffers.
+/// Buffers waiting to be used again. In steady state [`BufferPool::take`] allocates nothing.
 #[derive(Debug)]
 pub struct BufferPool {
     capacity: usize,
     keep: usize,
-    buffers: Vec<PacketBuf>,
-    next: usize,
+    idle: Vec<PacketBuf>,
 }
 
 impl BufferPool {
-    /// A pool of buffers of `capacity` bytes each that keeps up to `keep` of them for reuse.
+    /// A pool of buffers of `capacity` bytes each that keeps up to `keep` idle ones.
     pub fn new(capacity: usize, keep: usize) -> Self {
-        BufferPool { capacity, keep, buffers: Vec::new(), next: 0 }
+        BufferPool { capacity, keep, idle: Vec::new() }
     }
 
-    /// A buffer nobody else holds. Give it back with [`BufferPool::put`] after sharing clones of it.
+    /// A buffer: the one that came back last, or a new one.
     pub fn take(&mut self) -> PacketBuf {
-        // Buffers come back in roughly the order in which they were given out, so the oldest is looked at
-        // first; a few attempts bound the work when one reader holds on to its buffer for long.
-        let attempts = self.buffers.len().min(4);
-        for _ in 0..attempts {
-            let index = self.next % self.buffers.len();
-            if self.buffers[index].get_mut().is_some() {
-                return self.buffers.swap_remove(index);
-            }
-            self.next = self.next.wrapping_add(1);
-        }
-        PacketBuf::with_capacity(self.capacity)
+        self.idle.pop().unwrap_or_else(|| PacketBuf::with_capacity(self.capacity))
     }
 
-    /// Returns a buffer (or the pool's share of it) for later reuse.
+    /// Takes a buffer back, for later. One of another size, or too many, is freed.
     pub fn put(&mut self, buffer: PacketBuf) {
-        if buffer.capacity() == self.capacity && self.buffers.len() < self.keep {
-            self.buffers.push(buffer);
+        if buffer.capacity() == self.capacity && self.idle.len() < self.keep {
+            self.idle.push(buffer);
         }
     }
 }
 
-/// A received segment's payload: bytes, and the buffer that owns them if it may be kept.
+/// A received segment's payload, and what may be done with the memory it lies in.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     bytes: &'a [u8],
-    owner: Option<(&'a PacketBuf, usize)>,
+    place: Place<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place<'a> {
+    /// Somebody else's: what is to be kept must be copied.
+    Borrowed,
+    /// A buffer that the receive queue will be given if it wants it.
+    OnOffer,
+    /// The waiting application's own memory.
+    Reader(&'a Cell<usize>),
 }
 
 impl<'a> Payload<'a> {
     /// No payload.
-    pub const EMPTY: Payload<'static> = Payload { bytes: &[], owner: None };
+    pub const EMPTY: Payload<'static> = Payload::borrowed(&[]);
 
     /// A payload that must be copied if it is to be kept.
     pub const fn borrowed(bytes: &'a [u8]) -> Self {
-        Payload { bytes, owner: None }
+        Payload { bytes, place: Place::Borrowed }
     }
 
-    /// The payload at `range` of a shared buffer. A range outside the buffer gives an empty payload.
-    pub fn shared(buffer: &'a PacketBuf, range: Range<usize>) -> Self {
-        match buffer.bytes().get(range.clone()) {
-            Some(bytes) => Payload { bytes, owner: Some((buffer, range.start)) },
-            None => Payload { bytes: &[], owner: None },
-        }
+    /// A payload that lies already in the memory of the application, which is waiting for the next data of exactly this
+    /// connection. If it is that data, the receive queue takes nothing and says in `claimed` how many bytes the
+    /// application may keep; otherwise it copies what it needs.
+    pub const fn in_place(bytes: &'a [u8], claimed: &'a Cell<usize>) -> Self {
+        Payload { bytes, place: Place::Reader(claimed) }
+    }
+
+    /// A payload in a buffer of `capacity` bytes that is handed over if the receive queue asks for it. It is on offer only
+    /// when keeping it wastes at most half of it.
+    pub(crate) const fn on_offer(bytes: &'a [u8], capacity: usize) -> Self {
+        let place = if bytes.len() * 2 >= capacity { Place::OnOffer } else { Place::Borrowed };
+        Payload { bytes, place }
     }
 
     /// The payload's bytes.
@@ -123,17 +130,33 @@ impl<'a> Payload<'a> {
     pub fn slice(&self, range: Range<usize>) -> Payload<'a> {
         let end = range.end.min(self.bytes.len());
         let start = range.start.min(end);
-        Payload {
-            bytes: &self.bytes[start..end],
-            owner: self.owner.map(|(buffer, offset)| (buffer, offset + start)),
-        }
+        let place = match self.place {
+            // What does not begin where the reader's memory begins is not where the reader expects it.
+            Place::Reader(_) if start > 0 => Place::Borrowed,
+            place => place,
+        };
+        Payload { bytes: &self.bytes[start..end], place }
     }
 
-    /// The buffer to keep, with the payload's place in it, when keeping it wastes at most half of it.
-    pub fn worth_keeping(&self) -> Option<(PacketBuf, Range<usize>)> {
-        let (buffer, offset) = self.owner?;
-        (self.bytes.len() * 2 >= buffer.capacity())
-            .then(|| (buffer.clone(), offset..offset + self.bytes.len()))
+    /// The same payload, to be copied.
+    pub(crate) const fn to_be_copied(self) -> Self {
+        Payload { place: Place::Borrowed, ..self }
+    }
+
+    /// Whether the buffer can be had instead of a copy.
+    pub(crate) const fn is_on_offer(&self) -> bool {
+        matches!(self.place, Place::OnOffer)
+    }
+
+    /// Leaves the payload where it is, if it lies in the application's memory; see [`Payload::in_place`].
+    pub(crate) fn claim_in_place(&self) -> bool {
+        match self.place {
+            Place::Reader(claimed) => {
+                claimed.set(self.bytes.len());
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -142,34 +165,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_reuses_what_nobody_holds() {
-        let mut pool = BufferPool::new(100, 8);
-        let first = pool.take();
-        let address = first.bytes().as_ptr();
-        let held = first.clone();
+    fn a_pool_gives_back_what_it_got_last() {
+        let mut pool = BufferPool::new(100, 2);
+        let [first, second, third] = [pool.take(), pool.take(), pool.take()];
+        let address = second.bytes().as_ptr();
         pool.put(first);
-        let second = pool.take();
-        assert_ne!(second.bytes().as_ptr(), address, "a held buffer is not handed out again");
-        drop(held);
-        let third = pool.take();
-        assert_eq!(third.bytes().as_ptr(), address);
+        pool.put(second);
+        pool.put(third); // too many
+        pool.put(PacketBuf::with_capacity(7)); // not one of its own
+        assert_eq!(pool.take().bytes().as_ptr(), address);
+        assert_eq!(pool.take().capacity(), 100);
+        assert_eq!(pool.idle.len(), 0);
     }
 
     #[test]
-    fn only_well_filled_buffers_are_kept() {
-        let buffer = PacketBuf::with_capacity(100);
-        assert!(Payload::shared(&buffer, 40..100).worth_keeping().is_some());
-        assert!(Payload::shared(&buffer, 90..100).worth_keeping().is_none());
-        assert!(Payload::borrowed(&[1; 100]).worth_keeping().is_none());
-        assert!(Payload::shared(&buffer, 90..101).is_empty());
+    fn only_well_filled_buffers_are_on_offer() {
+        assert!(Payload::on_offer(&[0; 60], 100).is_on_offer());
+        assert!(!Payload::on_offer(&[0; 10], 100).is_on_offer());
+        assert!(!Payload::borrowed(&[0; 100]).is_on_offer());
     }
 
     #[test]
-    fn slices_keep_track_of_their_place() {
-        let buffer = PacketBuf::copy_of(b"0123456789");
-        let payload = Payload::shared(&buffer, 2..10).slice(1..99);
-        assert_eq!(payload.bytes(), b"3456789");
-        let (kept, range) = payload.worth_keeping().unwrap();
-        assert_eq!(&kept.bytes()[range], b"3456789");
+    fn a_slice_stays_in_the_readers_memory_only_if_it_begins_there() {
+        let claimed = Cell::new(0);
+        let payload = Payload::in_place(b"0123456789", &claimed);
+        assert!(!payload.slice(1..9).claim_in_place());
+        assert!(payload.slice(0..4).claim_in_place());
+        assert_eq!(claimed.get(), 4);
+        assert_eq!(payload.slice(7..99).bytes(), b"789");
     }
 }

@@ -45,7 +45,8 @@ pub enum HalfOpenAction {
 }
 
 impl HalfOpen {
-    /// Answers `syn`. `iss` and `timestamp_offset` as in [`Connection::connect`](crate::connection::Connection::connect).
+    /// Answers `syn`. `iss` and `timestamp_offset` as in
+    /// [`Connection::connect`](crate::connection::Connection::connect).
     pub fn new(
         profile: &Profile,
         endpoint: Endpoint,

@@ -125,6 +125,9 @@ pub struct Profile {
     pub pacing: PacingChoice,
     /// Options offered to the peer.
     pub options: OfferedOptions,
+    /// The largest segment announced and sent, in bytes of payload and options, if less than the interface takes
+    /// (what `TCP_MAXSEG` sets); at least 64.
+    pub max_segment: Option<u16>,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
     pub dup_thresh: u32,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
@@ -143,6 +146,8 @@ pub struct Profile {
     pub syn_r2: u32,
     /// Give up when data stays unacknowledged for so long (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,
+    /// Tell the peer of the user timeout, if one is set (RFC 5482's ENABLED).
+    pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
     /// How long TIME-WAIT lasts: 2·MSL.
@@ -168,15 +173,20 @@ impl Default for Profile {
             ack: AckChoice::Delayed(Duration::from_millis(40)),
             pacing: PacingChoice::None,
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
+            max_segment: None,
             dup_thresh: 3,
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,
+            // [MAY-5] [MUST-25] offered, and off
             keep_alive: None,
+            // [SHLD-10]
             r1: 3,
+            // [SHLD-11] 15 retransmissions from 200 ms on, doubled up to a minute, come to more than eight minutes
             r2: Some(15),
             syn_r2: 7,
             user_timeout: None,
+            advertise_user_timeout: false,
             adopt_user_timeout: None,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
@@ -220,6 +230,9 @@ pub enum ProfileError {
         /// Upper bound.
         max: Duration,
     },
+    /// A segment size that leaves no room for data.
+    #[error("a maximum segment size of {0} bytes leaves no room for data; 64 is the least")]
+    MaxSegment(u16),
     /// RFC 6675 needs at least one.
     #[error("a duplicate-acknowledgement threshold of zero would call everything lost")]
     DupThresh,
@@ -229,6 +242,9 @@ pub enum ProfileError {
     /// A packet that expires at once.
     #[error("a hop limit of zero lets no packet leave")]
     HopLimit,
+    /// The lower bound is zero, or above the upper one.
+    #[error("a peer's user timeout needs bounds 0 < lower ≤ upper, not {0:?} and {1:?}")]
+    UserTimeoutBounds(Duration, Duration),
     /// Both keep-alive times and the count must be positive.
     #[error("keep-alive needs positive times and at least one probe")]
     KeepAlive,
@@ -268,8 +284,11 @@ impl Profile {
         }
         let TimerChoice::Rfc6298(timer) = self.timer;
         if timer.initial.is_zero() || timer.min > timer.max || timer.max.is_zero() {
-            let Rfc6298Config { initial, min, max, granularity: _ } = timer;
+            let Rfc6298Config { initial, min, max, min_variation: _, granularity: _ } = timer;
             return Err(ProfileError::TimerBounds { initial, min, max });
+        }
+        if let Some(size) = self.max_segment.filter(|&size| size < 64) {
+            return Err(ProfileError::MaxSegment(size));
         }
         if self.dup_thresh == 0 {
             return Err(ProfileError::DupThresh);
@@ -279,6 +298,11 @@ impl Profile {
         }
         if self.hop_limit == 0 {
             return Err(ProfileError::HopLimit);
+        }
+        if let Some((lower, upper)) = self.adopt_user_timeout
+            && (lower.is_zero() || lower > upper)
+        {
+            return Err(ProfileError::UserTimeoutBounds(lower, upper));
         }
         if let Some(keep) = self.keep_alive
             && (keep.idle.is_zero() || keep.interval.is_zero() || keep.probes == 0)
@@ -359,5 +383,9 @@ mod tests {
         ));
         let slow = AckChoice::Delayed(Duration::from_millis(500));
         assert!(matches!(Profile { ack: slow, ..good }.validate(), Err(ProfileError::AckDelay(_))));
+        assert_eq!(
+            Profile { max_segment: Some(63), ..good }.validate(),
+            Err(ProfileError::MaxSegment(63))
+        );
     }
 }

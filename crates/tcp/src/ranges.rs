@@ -57,6 +57,13 @@ impl RangeSet {
         (start <= pos).then_some(start..end)
     }
 
+    /// The first range that has something in common with `range`.
+    pub fn overlapping(&self, range: &Range<Pos>) -> Option<Range<Pos>> {
+        let index = self.ranges.partition_point(|&(_, end)| end <= range.start);
+        let &(start, end) = self.ranges.get(index)?;
+        (start < range.end && range.start < range.end).then_some(start..end)
+    }
+
     /// Whether all of `range` is in the set.
     pub fn covers(&self, range: &Range<Pos>) -> bool {
         self.containing(range.start).is_some_and(|found| found.end >= range.end)
@@ -198,6 +205,9 @@ mod tests {
                 .flat_map(|r| r.start.since(Pos::INITIAL)..r.end.since(Pos::INITIAL)).collect();
             prop_assert_eq!(gaps, (start..start + len).filter(|b| !model.contains(b)).collect::<Vec<_>>());
             prop_assert_eq!(set.containing(p(start)).is_some(), model.contains(&start));
+            let first = (start..start + len).find(|b| model.contains(b));
+            let overlap = set.overlapping(&(p(start)..p(start + len)));
+            prop_assert_eq!(overlap.map(|r| r.start.max(p(start))), first.map(p));
             set.remove_below(p(below));
             prop_assert_eq!(bytes(&set), model.range(below..).copied().collect::<Vec<_>>());
         }

@@ -245,8 +245,8 @@ impl SentList {
         self.end = end;
     }
 
-    /// Up to `max_len` bytes starting at record boundary `start` leave again at `now`; returns what is covered.
-    /// `segment` is the segment size at which a longer record may be split. Records that follow are included
+    /// Up to `max_len` bytes starting at `start`, a record's or a segment's, leave again at `now`; returns what is
+    /// covered. `segment` is the segment size at which a longer record may be split. Records that follow are included
     /// while they too wait for retransmission.
     pub fn retransmit(
         &mut self,
@@ -257,7 +257,11 @@ impl SentList {
     ) -> Range<Pos> {
         let max_len = if max_len > segment { max_len - max_len % segment.max(1) } else { max_len };
         let limit = start + max_len.max(1);
-        let first = self.index_of(start);
+        let mut first = self.index_of(start);
+        if self.list.get(first).is_some_and(|record| record.start < start) {
+            self.split(first, start);
+            first += 1;
+        }
         let mut index = first;
         let mut upto = start;
         while let Some(&record) = self.list.get(index) {

@@ -1,12 +1,13 @@
 //! A device wrapper that writes down what passes, in the form it has on a wire.
 //!
-//! Between a stack and a device with offloads, packets are unfinished: checksums are open, and one packet of 64 KB
-//! stands for dozens. A capture of that would be full of complaints about checksums and lengths. So the tap
-//! finishes a copy of each packet in software, as the device (or for received packets, the sender's) would
-//! have done. Checksums nobody vouches for stay as they are: a damaged packet is to be seen as such.
+//! Between a stack and a device with offloads, packets are unfinished: checksums are open, and one
+//! packet of 64 KB stands for dozens. A capture of that would be full of complaints about checksums
+//! and lengths. So the tap finishes a copy of each packet in software, as the device (or for
+//! received packets, the sender's) would have done. Checksums nobody vouches for stay as they are:
+//! a damaged packet is to be seen as such.
 //!
-//! Watching must not disturb. When the writer fails, the capture ends there, the error can be asked for, and the
-//! packets go on.
+//! Watching must not disturb. When the writer fails, the capture ends there, the error can be asked
+//! for, and the packets go on.
 
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -53,7 +54,8 @@ pub struct Tapped<D, W: Write> {
 }
 
 impl<D: Device, W: Write + Send> Tapped<D, W> {
-    /// Captures what passes through `device` as an interface called `name`, by the system's real-time clock.
+    /// Captures what passes through `device` as an interface called `name`, by the system's
+    /// real-time clock.
     ///
     /// # Errors
     /// What the writer answers to the interface's description.
@@ -169,7 +171,8 @@ impl<W: Write> Recorder<W> {
             let [first, second, third] = segment.payload;
             let parts = [headers, first, second, third];
             if let Err(error) = capture.write(self.interface, at, direction, &parts, None) {
-                // The first error is the one that tells; there is no second, as the capture ends here.
+                // The first error is the one that tells; there is no second, as the capture ends
+                // here.
                 let _ = self.status.0.error.set(error);
                 self.capture = None;
                 return;

@@ -8,10 +8,12 @@ fn le32(value: u32) -> [u8; 4] {
     value.to_le_bytes()
 }
 
-/// The file that a packet of five bytes and a comment should make, block by block from the format's description.
+/// The file that a packet of five bytes and a comment should make, block by block from the format's
+/// description.
 fn expected_file() -> Vec<u8> {
     let mut file = Vec::new();
-    // Section header: type, length, magic, version 1.0, unknown section length, application, end of options.
+    // Section header: type, length, magic, version 1.0, unknown section length, application, end of
+    // options.
     let application = concat!("Transom ", env!("CARGO_PKG_VERSION")).as_bytes();
     let padded = application.len().div_ceil(4) * 4;
     let length = (28 + 4 + padded + 4) as u32;
@@ -31,7 +33,8 @@ fn expected_file() -> Vec<u8> {
     file.extend([le16(9), le16(1)].concat());
     file.extend([9, 0, 0, 0]);
     file.extend([le32(0), le32(40)].concat());
-    // Enhanced packet: interface 0; 5 s = 1 * 2^32 + 705032704 ns; 5 bytes, all of them; comment "hm"; outbound.
+    // Enhanced packet: interface 0; 5 s = 1 * 2^32 + 705032704 ns; 5 bytes, all of them; comment
+    // "hm"; outbound.
     file.extend([le32(6), le32(60)].concat());
     file.extend([le32(0), le32(1), le32(705_032_704), le32(5), le32(5)].concat());
     file.extend([1, 2, 3, 4, 5, 0, 0, 0]);

@@ -1,8 +1,9 @@
 //! The user namespace that gives an ordinary user a network of their own.
 //!
-//! In a new user namespace the process holds every capability, but over nothing that existed before. User and
-//! group 0 inside stand for the caller's own ones outside, so files stay theirs. Systems restrict this in
-//! several ways, and each leaves another trace; the error names the one that applies.
+//! In a new user namespace the process holds every capability, but over nothing that existed
+//! before. User and group 0 inside stand for the caller's own ones outside, so files stay theirs.
+//! Systems restrict this in several ways, and each leaves another trace; the error names the one
+//! that applies.
 
 use std::fs;
 use std::io;
@@ -41,7 +42,8 @@ pub enum UserNamespaceError {
     /// The system's limit on user namespaces is reached, or nesting goes too deep.
     #[error("the limit on user namespaces (user.max_user_namespaces) is reached: {0}")]
     TooMany(#[source] io::Error),
-    /// The namespace was entered, but its users could not be mapped; the process is left without a user.
+    /// The namespace was entered, but its users could not be mapped; the process is left without a
+    /// user.
     #[error("cannot write {file}: {source}")]
     Map {
         /// The file that was not accepted.
@@ -81,8 +83,8 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// [`UserNamespaceError`], with the likely cause where the system names one. After
-/// [`UserNamespaceError::Map`] and [`UserNamespaceError::Powerless`] the process has left its old user
-/// namespace all the same: it goes on with its own files but without any privilege.
+/// [`UserNamespaceError::Map`] and [`UserNamespaceError::Powerless`] the process has left its old
+/// user namespace all the same: it goes on with its own files but without any privilege.
 pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
     if ENTERED.load(Ordering::Acquire) {
         return Ok(UserNamespace::Entered);
@@ -92,8 +94,9 @@ pub fn enter_user_namespace() -> Result<UserNamespace, UserNamespaceError> {
         return Ok(UserNamespace::NotNeeded);
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    // SAFETY: CLONE_NEWUSER leaves the descriptor table shared, which is the one thing `unshare_unsafe` asks
-    // its caller to take care of; the kernel itself refuses a process with several threads.
+    // SAFETY: CLONE_NEWUSER leaves the descriptor table shared, which is the one thing
+    // `unshare_unsafe` asks its caller to take care of; the kernel itself refuses a process with
+    // several threads.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }.map_err(refusal)?;
     // Without this an unprivileged process may not map its group (user_namespaces(7)).
     write_map("/proc/self/setgroups", "deny")?;

@@ -12,8 +12,8 @@ const TUNSETOFFLOAD: Opcode = opcode::write::<c_uint>(b'T', 208);
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<c_int>(b'T', 216);
 const TUNSETVNETLE: Opcode = opcode::write::<c_int>(b'T', 220);
 
-/// `struct ifreq` as far as TUN uses it: a name and flags. The padding brings it to the size of the largest
-/// layout there is, since the kernel copies the whole structure.
+/// `struct ifreq` as far as TUN uses it: a name and flags. The padding brings it to the size of the
+/// largest layout there is, since the kernel copies the whole structure.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -21,16 +21,16 @@ struct InterfaceRequest {
     padding: [u8; 22],
 }
 
-/// Creates the interface, or attaches to it if it exists. An empty `name`, or one with `%d` in it, lets the
-/// kernel choose; the name it has in the end is returned.
+/// Creates the interface, or attaches to it if it exists. An empty `name`, or one with `%d` in it,
+/// lets the kernel choose; the name it has in the end is returned.
 pub(super) fn set_interface(tun: impl AsFd, name: &str, flags: c_int) -> io::Result<String> {
     let mut request =
         InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: flags as u16, padding: [0; 22] };
     // One byte stays zero: the name's end.
     let room = &mut request.name[..libc::IFNAMSIZ - 1];
     room.get_mut(..name.len()).ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(name.as_bytes());
-    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, which `InterfaceRequest` has the layout of and is
-    // at least as large as; any bytes are valid in it.
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, which `InterfaceRequest` has the
+    // layout of and is at least as large as; any bytes are valid in it.
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }?;
     let length = request.name.iter().position(|byte| *byte == 0).unwrap_or(request.name.len());
     Ok(String::from_utf8_lossy(&request.name[..length]).into_owned())
@@ -44,8 +44,8 @@ pub(super) fn features(tun: impl AsFd) -> io::Result<c_uint> {
 
 /// Tells the kernel which unfinished packets (`TUN_F_*`) may be handed to us.
 pub(super) fn set_offload(tun: impl AsFd, flags: c_uint) -> io::Result<()> {
-    // SAFETY: TUNSETOFFLOAD takes its argument by value; every integer is valid, the kernel refuses what it
-    // does not know.
+    // SAFETY: TUNSETOFFLOAD takes its argument by value; every integer is valid, the kernel refuses
+    // what it does not know.
     Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(flags as usize)) }?)
 }
 

@@ -22,7 +22,8 @@ pub fn is_open_checksum(packet: &RxPacket) -> bool {
     packet.offload.checksum == RxChecksum::Valid && seen.tcp_checksum() == fold(seen.pseudo_sum())
 }
 
-/// A connection whose one end is the kernel's and whose other end is done here by hand, established.
+/// A connection whose one end is the kernel's and whose other end is done here by hand,
+/// established.
 pub struct ByHand {
     pub ours: SocketAddr,
     pub kernels: SocketAddr,

@@ -1,5 +1,5 @@
-//! What the tests against the kernel share: namespaces or a loud skip, waiting, and packets made by hand
-//! with a checksum of their own.
+//! What the tests against the kernel share: namespaces or a loud skip, waiting, and packets made by
+//! hand with a checksum of their own.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod by_hand;
@@ -32,7 +32,8 @@ pub fn namespace() -> Option<Namespace> {
     }
 }
 
-/// A TUN inside the namespace, or `None` and a word about it where there is no access to TUN at all.
+/// A TUN inside the namespace, or `None` and a word about it where there is no access to TUN at
+/// all.
 pub fn tun(namespace: &Namespace, builder: TunBuilder) -> Option<Tun> {
     match namespace.run(|| builder.open()).expect("entering a namespace of our own") {
         Ok(tun) => Some(tun),
@@ -50,7 +51,8 @@ pub fn wait_readable(device: &impl Device, patience: Duration) -> bool {
     poll(&mut fds, Some(&Timespec::try_from(patience).unwrap())).unwrap() == 1
 }
 
-/// The next packet that `wanted` accepts; others, such as the kernel's neighbour discovery, are passed over.
+/// The next packet that `wanted` accepts; others, such as the kernel's neighbour discovery, are
+/// passed over.
 pub fn receive(device: &mut impl Device, wanted: impl Fn(&RxPacket) -> bool) -> RxPacket {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -99,8 +101,9 @@ pub enum Checksum {
     Open,
 }
 
-/// An IP header in front of a transport header, whose checksum field at `field` is filled in. `extra` is the
-/// length of payload that follows the returned bytes; only an open checksum does not have to cover it.
+/// An IP header in front of a transport header, whose checksum field at `field` is filled in.
+/// `extra` is the length of payload that follows the returned bytes; only an open checksum does not
+/// have to cover it.
 pub fn ip_packet(
     source: IpAddr,
     destination: IpAddr,
@@ -163,8 +166,8 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// The headers for `payload_len` bytes of payload that are sent beside them, with an open checksum unless
-    /// there is no payload.
+    /// The headers for `payload_len` bytes of payload that are sent beside them, with an open
+    /// checksum unless there is no payload.
     pub fn headers(&self, payload_len: usize, checksum: Checksum) -> Vec<u8> {
         let mut header = Vec::new();
         header.extend_from_slice(&self.from.port().to_be_bytes());

@@ -1,6 +1,6 @@
 //! Connections kept open for nothing: sockstress, and peers that never say goodbye.
 //!
-//! A connection that the application holds lives as long as its peer answers, window closed or not [MUST-37]: how many of
+//! A connection that the application holds lives as long as its peer answers, window closed or not MUST-37: how many of
 //! those there are is bounded by `max_connections` and the backlog, and what each costs by its buffers. A connection that
 //! the application has let go ends by itself, whatever the peer does short of taking the data.
 

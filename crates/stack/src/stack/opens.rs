@@ -101,6 +101,44 @@ impl Stack {
             .flatten()
     }
 
+    /// Changes how a listener listens, for connections that come from now on.
+    ///
+    /// # Errors
+    /// [`ListenError::Profile`] if the profile does not work; nothing is changed then.
+    pub fn reconfigure_listener(
+        &mut self,
+        id: ListenerId,
+        config: ListenConfig,
+    ) -> Result<(), ListenError> {
+        let ListenConfig { backlog, syn_backlog, profile } = config;
+        let profile = profile.unwrap_or_else(|| self.config.profile.clone());
+        profile.validate()?;
+        if self.listener(id).is_some()
+            && let Some(listener) = self.listeners.get_mut(id.index)
+        {
+            listener.backlog = backlog.max(1);
+            listener.syn_backlog = syn_backlog.max(1);
+            listener.profile = profile;
+        }
+        Ok(())
+    }
+
+    /// Whether a listener, or any connection down to TIME-WAIT, uses `local`; an unspecified address stands for all of ours
+    /// of its family. This looks at every flow: it is for binding, not for packets.
+    pub fn is_in_use(&self, local: SocketAddr) -> bool {
+        let overlaps = |other: SocketAddr| {
+            let any = local.ip().is_unspecified() || other.ip().is_unspecified();
+            other.port() == local.port()
+                && other.is_ipv4() == local.is_ipv4()
+                && (any || other.ip() == local.ip())
+        };
+        // Whether there is one does not depend on the order in which the table is walked.
+        (0..self.listeners.capacity())
+            .filter_map(|index| self.listeners.get(index))
+            .any(|listener| overlaps(listener.address))
+            || self.flows.keys().any(|key| overlaps(key.local()))
+    }
+
     /// Where a listener listens.
     pub fn listener_address(&self, id: ListenerId) -> Option<SocketAddr> {
         Some(self.listener(id)?.address)
@@ -200,12 +238,11 @@ impl Stack {
         {
             iss = beyond + (iss.get() & 0x000f_ffff) + 1;
         }
-        let path = self.path_info(&key, now);
+        let path = self.path_info(&key, &profile, now);
         let endpoint = Endpoint { local_port: local.port(), remote_port: remote.port() };
         let offset = self.secrets.timestamp_offset(&key);
-        let dscp = profile.dscp;
         let connection = Connection::connect(profile, endpoint, path, iss, offset, now);
-        let index = self.install(connection, key, Owner::Application, dscp);
+        let index = self.install(connection, key, Owner::Application);
         self.counters.active_opens += 1;
         self.touched(index, now);
         self.id_of(index).ok_or(ConnectError::TooMany)

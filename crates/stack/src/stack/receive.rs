@@ -5,36 +5,52 @@ use crate::cookie;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{HalfEntry, ListenerId};
 use alloc::boxed::Box;
+use core::ops::Range;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::profile::Profile;
 use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps};
 
-/// A received packet as the stack takes it.
+/// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    payload: Payload<'a>,
+    bytes: &'a [u8],
     offload: RxOffload,
 }
 
 impl<'a> Packet<'a> {
-    /// A packet that must be copied if any of it is to be kept.
+    /// A packet; what is to be kept of it is copied.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
-        Packet { payload: Payload::borrowed(bytes), offload: RxOffload::default() }
-    }
-
-    /// A packet at `range` of a buffer that the receive queue may keep.
-    pub fn shared(buffer: &'a PacketBuf, range: core::ops::Range<usize>) -> Self {
-        Packet { payload: Payload::shared(buffer, range), offload: RxOffload::default() }
+        Packet { bytes, offload: RxOffload::default() }
     }
 
     /// The same packet with what the device knows about it.
     pub fn with_offload(self, offload: RxOffload) -> Self {
         Packet { offload, ..self }
+    }
+}
+
+/// A TCP segment that has passed all checks that do not depend on a connection.
+struct Examined {
+    key: FlowKey,
+    header: TcpHeader,
+    /// Where in the packet the payload is.
+    payload: Range<usize>,
+    segment_size: Option<u16>,
+}
+
+impl Examined {
+    fn segment<'a>(&'a self, packet: &'a [u8]) -> Segment<'a> {
+        Segment {
+            header: &self.header,
+            payload: Payload::borrowed(packet.get(self.payload.clone()).unwrap_or_default()),
+            segment_size: self.segment_size,
+        }
     }
 }
 
@@ -47,74 +63,136 @@ impl Stack {
 
     /// A packet arrived, from elsewhere or from ourselves.
     pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, from_self) {
+            self.on_flow(now, examined.key, &examined.segment(packet.bytes));
+        }
+    }
+
+    /// A packet arrived at `now`, at `range` of a buffer that the receive queue may keep, so that its payload need not be
+    /// copied. Returns the buffer if it was not kept; one that was comes back through [`Stack::reclaim`].
+    pub fn on_owned_packet(
+        &mut self,
+        now: Instant,
+        buffer: PacketBuf,
+        range: Range<usize>,
+        offload: RxOffload,
+    ) -> Option<PacketBuf> {
+        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
+        let Some(index) = self.connection_at(&examined.key) else {
+            self.on_flow(now, examined.key, &examined.segment(bytes));
+            return Some(buffer);
+        };
+        let Some(slot) = self.slots.get_mut(index) else { return Some(buffer) };
+        let Examined { key: _, header, payload, segment_size } = examined;
+        let payload = range.start + payload.start..range.start + payload.end;
+        let back = slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size);
+        self.touched(index, now);
+        back
+    }
+
+    /// A buffer that was kept and has been read.
+    pub fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.spent.pop()
+    }
+
+    /// Everything that can be checked of a packet before its flow is known. Packets that are not TCP are dealt with here.
+    fn examine(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        offload: RxOffload,
+        from_self: bool,
+    ) -> Option<Examined> {
         self.counters.packets_received += 1;
-        let bytes = packet.payload.bytes();
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
-            return;
+            return None;
         };
         if let IpPacket::V4(v4) = &ip
             && !v4.checksum_ok()
         {
             self.counters.bad_checksum += 1;
-            return;
+            return None;
         }
         // [MUST-57] [MUST-63] not only SYNs: nothing from or to an impossible address is looked at.
         let (src, dst) = (ip.src(), ip.dst());
         if !self.is_local(dst) || !self.is_host(src) || self.is_forged(src, dst, from_self) {
             self.counters.misaddressed += 1;
-            return;
+            return None;
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
                 self.receive(now, Packet::borrowed(&whole), from_self);
             }
-            return;
+            return None;
         }
         match ip.protocol() {
-            Protocol::TCP => self.on_tcp(now, &ip, &packet),
-            Protocol::ICMP | Protocol::ICMPV6 => self.on_icmp(now, &ip),
-            _ => self.on_unknown_protocol(now, &ip, bytes),
+            Protocol::TCP => self.examine_tcp(&ip, offload),
+            Protocol::ICMP | Protocol::ICMPV6 => {
+                self.on_icmp(now, &ip);
+                None
+            }
+            _ => {
+                self.on_unknown_protocol(now, &ip, bytes);
+                None
+            }
         }
     }
 
-    fn on_tcp(&mut self, now: Instant, ip: &IpPacket<'_>, packet: &Packet<'_>) {
-        let transport = ip.payload();
+    fn examine_tcp(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> Option<Examined> {
         // [MUST-3]
-        if packet.offload.checksum == RxChecksum::Unverified && !ip.transport_checksum_ok() {
+        if offload.checksum == RxChecksum::Unverified && !ip.transport_checksum_ok() {
             self.counters.bad_checksum += 1;
-            return;
+            return None;
         }
         // [MUST-7] an option whose length lies makes the whole segment untrustworthy.
-        let Ok(tcp) = TcpPacket::parse(transport) else {
+        let Ok(tcp) = TcpPacket::parse(ip.payload()) else {
             self.counters.bad_tcp += 1;
-            return;
+            return None;
         };
-        let header = tcp.header();
+        let header = *tcp.header();
         // Port 0 is nobody's, and SYN with FIN or RST means nothing.
         let nonsense =
             header.flags.contains(Flags::SYN) && header.flags.intersects(Flags::FIN | Flags::RST);
         if header.src_port == 0 || header.dst_port == 0 || nonsense {
             self.counters.bad_tcp += 1;
-            return;
+            return None;
         }
         let start = ip.header_len() + tcp.header_len();
-        let segment = Segment {
-            header,
-            payload: packet.payload.slice(start..start + tcp.payload().len()),
-            segment_size: packet.offload.segmentation.map(|seg| seg.segment_size),
-        };
         let key = FlowKey {
             local: ip.dst(),
             remote: ip.src(),
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
+        Some(Examined {
+            key,
+            header,
+            payload: start..start + tcp.payload().len(),
+            segment_size: offload.segmentation.map(|seg| seg.segment_size),
+        })
+    }
+
+    /// The connection of a flow. Packets come in trains, so the one before is asked first.
+    fn connection_at(&mut self, key: &FlowKey) -> Option<u32> {
+        if let Some(slot) = self.slots.get(self.latest)
+            && slot.key == *key
+            && !slot.detached
+        {
+            return Some(self.latest);
+        }
+        let &Handler::Connection(index) = self.flows.get(key)? else { return None };
+        self.latest = index;
+        Some(index)
+    }
+
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {
         match self.flows.get(&key).copied() {
-            Some(Handler::Connection(index)) => self.on_connection(now, index, &segment),
-            Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, &segment),
-            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, &segment),
-            None => self.on_unknown_flow(now, key, &segment, None),
+            Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
+            Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
+            Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
+            None => self.on_unknown_flow(now, key, segment, None),
         }
     }
 
@@ -176,21 +254,23 @@ impl Stack {
     ) {
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
-        let dscp = profile.dscp;
         let connection = Connection::from_half_open(profile, half, now);
-        let index = self.install(connection, key, Owner::Listener(listener), dscp);
+        let index = self.install(connection, key, Owner::Listener(listener));
         self.on_connection(now, index, segment);
     }
 
-    pub(super) fn install(
-        &mut self,
-        connection: Connection,
-        key: FlowKey,
-        owner: Owner,
-        dscp: u8,
-    ) -> u32 {
-        let slot =
-            Slot { connection, key, owner, timer: None, ready: false, detached: false, dscp };
+    pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
+        let &Profile { hop_limit, dscp, .. } = connection.profile();
+        let slot = Slot {
+            connection,
+            key,
+            owner,
+            timer: None,
+            ready: false,
+            detached: false,
+            hop_limit,
+            dscp,
+        };
         let (index, _) = self.slots.insert(Box::new(slot));
         self.flows.insert(key, Handler::Connection(index));
         index
@@ -260,9 +340,9 @@ impl Stack {
         }
     }
 
-    pub(super) fn path_info(&self, key: &FlowKey, now: Instant) -> PathInfo {
+    pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
-        PathInfo {
+        let path = PathInfo {
             mtu: self.path_mtu(key.remote, now),
             interface_mtu: self.config.mtu,
             ip_header,
@@ -270,7 +350,8 @@ impl Stack {
             max_super_segment: self.config.offload.segmentation.map(|max| {
                 u32::try_from(max.min(65_535)).unwrap_or(65_535).saturating_sub(ip_header + 60)
             }),
-        }
+        };
+        path.limited_to(profile.max_segment)
     }
 
     fn endpoint(key: &FlowKey) -> Endpoint {
@@ -286,14 +367,15 @@ impl Stack {
         beyond: Option<Seq>,
     ) {
         let syn = segment.header;
-        let path = self.path_info(&key, now);
+        let Some(entry) = self.listeners.get(listener.index) else { return };
+        let profile = entry.profile.clone();
+        let path = self.path_info(&key, &profile, now);
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         if entry.is_full() {
             // No hurry to answer: the peer repeats its SYN.
             self.counters.syns_dropped += 1;
             return;
         }
-        let profile = entry.profile.clone();
         let offset = self.secrets.timestamp_offset(&key);
         let crowded =
             entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
@@ -356,7 +438,7 @@ impl Stack {
         }
         let profile = entry.profile.clone();
         let offset = self.secrets.timestamp_offset(&key);
-        let path = self.path_info(&key, now);
+        let path = self.path_info(&key, &profile, now);
         let theirs = Options {
             timestamps: theirs.timestamps.map(|stamps| Timestamps { echo: 0, ..stamps }),
             ..theirs

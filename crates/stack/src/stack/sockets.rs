@@ -103,6 +103,13 @@ impl Stack {
         Ok(())
     }
 
+    /// Sets the hop limit (time to live) of a connection's packets. Zero is taken as one.
+    pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
+        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
+        self.slots.get_mut(index).ok_or(SocketError::NotFound)?.hop_limit = hop_limit.max(1);
+        Ok(())
+    }
+
     /// Checks every connection's invariants, for tests.
     pub fn check(&self) -> Result<(), &'static str> {
         for index in 0..self.slots.capacity() {

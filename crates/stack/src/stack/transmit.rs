@@ -209,8 +209,7 @@ impl Stack {
             let prepared = slot.connection.prepare(now)?;
             let transmit = slot.connection.transmit(&prepared);
             let to_self = self.config.addresses.iter().any(|&(ours, _)| ours == slot.key.remote);
-            let carrier =
-                Carrier { hop_limit: slot.connection.profile().hop_limit, dscp: slot.dscp };
+            let carrier = Carrier { hop_limit: slot.hop_limit, dscp: slot.dscp };
             let (len, offload) = write_headers(
                 &mut self.scratch.bytes,
                 &slot.key,

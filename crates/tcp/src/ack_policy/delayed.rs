@@ -40,6 +40,7 @@ impl AckPolicy for DelayedAck {
         "delayed"
     }
 
+    // [SHLD-18] delayed; [SHLD-19] every second segment; [MAY-13] what does not come in order at once
     fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision {
         self.unacknowledged = self.unacknowledged.saturating_add(arrival.bytes);
         if self.quick > 0 {

@@ -16,6 +16,10 @@ impl CongestionControl for NoCongestionControl {
         "none"
     }
 
+    fn on_start(&mut self, window: &mut Window) {
+        window.cwnd = UNBOUNDED;
+    }
+
     fn on_ack(&mut self, window: &mut Window, _ack: &AckContext) {
         window.cwnd = UNBOUNDED;
     }

@@ -21,6 +21,7 @@ impl CongestionControl for Reno {
         "reno"
     }
 
+    // [MUST-19] slow start and congestion avoidance
     fn on_ack(&mut self, window: &mut Window, ack: &AckContext) {
         if !ack.cwnd_limited {
             return;

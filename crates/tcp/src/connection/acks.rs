@@ -5,6 +5,7 @@ use super::{Connection, Event, State};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::pos::Pos;
+use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
@@ -41,6 +42,15 @@ impl Connection {
         let header = segment.header;
         let window = self.scaled_window(header);
         let in_order = start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2);
+        if ack == una && !segment.payload.is_empty() && header.options.sack.is_empty() {
+            // Data that acknowledges nothing new, the common case where data flows one way: by RFC 5681 it is no
+            // duplicate, and there is nothing for the units in it.
+            if in_order {
+                self.update_window(start, ack, window);
+            }
+            self.after_acknowledgement(now, 0);
+            return true;
+        }
         let same_window = ack + window == self.snd.right_edge;
         let prior_in_flight = self.in_flight();
         let had_outstanding = self.snd.sent.outstanding() > 0;
@@ -63,9 +73,14 @@ impl Connection {
 
         let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
         let has_sack = !header.options.sack.is_empty();
-        let duplicate = ack == una
-            && had_outstanding
-            && if self.agreed.sack { delivered.sacked > 0 } else { bare && same_window };
+        // RFC 6675 section 2: with SACK it is the news that counts, whatever else the segment does. A peer that agreed
+        // to SACK and sends none is taken by RFC 5681 section 2.
+        let duplicate = had_outstanding
+            && if self.agreed.sack && has_sack {
+                delivered.sacked > 0
+            } else {
+                ack == una && bare && same_window
+            };
         if delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0 {
             self.sample_rtt(now, segment, &mut delivered);
             self.consult_units(AckContext {
@@ -158,14 +173,17 @@ impl Connection {
             if !self.orphaned {
                 self.snd.probes = 0;
             }
-            self.snd.probe_outstanding = false;
             self.timers.clear(Timer::Persist);
         }
     }
 
     fn sample_rtt(&mut self, now: Instant, segment: &Segment<'_>, delivered: &mut Delivered) {
         // Our own record is finer than the timestamp; the timestamp tells retransmissions apart
-        // [MUST-18] (Karn's rule, RFC 7323 section 4.1).
+        // [MUST-18] (Karn's rule, RFC 7323 section 4.1). What a retransmission uncovered waited for it: the time since
+        // it left says nothing about the path.
+        if delivered.included_retransmission {
+            delivered.rtt = None;
+        }
         if delivered.rtt.is_none()
             && delivered.acked > 0
             && self.agreed.timestamps
@@ -187,6 +205,7 @@ impl Connection {
     /// Recovery first (what is lost), then congestion control (how much may be in flight).
     fn consult_units(&mut self, mut ack: AckContext) {
         let flight_before = self.snd.sent.outstanding();
+        let was_recovering = self.snd.recovery.phase() == Phase::Recovery;
         let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, self.profile.dup_thresh);
         ack.lost = verdict.lost;
         ack.in_flight = self.in_flight();
@@ -197,10 +216,10 @@ impl Connection {
             // Limited Transmit does not count: cwnd bounds what the flight was without it (RFC 5681 section 3.2).
             let event = CongestionEvent::Loss { flight: flight_before };
             snd.congestion.on_event(&mut snd.window, event, ack.now);
-        } else if verdict.exited && snd.retransmits == 0 && verdict.lost == 0 {
+        } else if verdict.exited && was_recovering {
             let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
             snd.congestion.on_event(&mut snd.window, event, ack.now);
-        } else if ack.acked > 0 && snd.recovery.phase() != crate::recovery::Phase::Recovery {
+        } else if ack.acked > 0 && snd.recovery.phase() != Phase::Recovery {
             snd.congestion.on_ack(&mut snd.window, &ack);
         }
         if verdict.restart_timer {

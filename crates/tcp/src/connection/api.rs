@@ -2,7 +2,7 @@
 
 use super::{Connection, ConnectionError, Event, State};
 use crate::profile::KeepAlive;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,9 @@ impl Connection {
         }
     }
 
-    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes).
+    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes). Where one
+    /// write ends and the next begins is not kept: what is queued leaves in segments as large as can be [SHLD-27]
+    /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.write_state()?;
         let written = self.snd.buffer.write(bytes);
@@ -100,6 +102,11 @@ impl Connection {
         ended && self.rcv.ordering.readable() == 0
     }
 
+    /// Whether the peer's FIN has arrived, with everything before it.
+    pub fn peer_has_closed(&self) -> bool {
+        self.rcv.fin.is_some_and(|fin| self.rcv.ordering.next() > fin)
+    }
+
     /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it.
     pub fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<usize, ReadError> {
         let read = self.rcv.ordering.read(out);
@@ -127,11 +134,27 @@ impl Connection {
         read
     }
 
+    /// The application keeps `bytes` that arrived in its own memory; see
+    /// [`Payload::in_place`](crate::packet::Payload::in_place).
+    pub fn consumed_in_place(&mut self, now: Instant, bytes: usize) {
+        self.after_read(now, bytes);
+    }
+
+    /// How many bytes of TCP header a data segment from the peer is expected to have.
+    pub fn expected_header_len(&self) -> usize {
+        20 + self.agreed.data_option_len() as usize
+    }
+
     fn after_read(&mut self, now: Instant, read: usize) {
         if read == 0 {
             return;
         }
         self.rcv.flow.on_read(now, read, self.snd.timer.srtt());
+        self.update_window_if_due();
+    }
+
+    /// Tells the peer of room that it can use.
+    pub(super) fn update_window_if_due(&mut self) {
         if self.state.can_receive() && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
@@ -175,25 +198,16 @@ impl Connection {
         self.keep_alive
     }
 
-    /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21].
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.user_timeout = timeout;
-    }
-
-    /// The user timeout.
-    pub fn user_timeout(&self) -> Option<Duration> {
-        self.user_timeout
-    }
-
     /// Fixes the receive buffer's size and ends its tuning.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
         let bytes = bytes.clamp(2048, crate::profile::MAX_WINDOW);
         self.rcv.flow.fix(bytes);
+        self.update_window_if_due();
     }
 
-    /// Fixes the send buffer's size.
+    /// Fixes the send buffer's size and ends its growth.
     pub fn set_send_buffer(&mut self, bytes: usize) {
-        self.snd.buffer.set_limit(bytes.max(2048));
+        self.snd.buffer.fix_limit(bytes.max(2048));
     }
 
     /// Acknowledge the next arrivals at once.

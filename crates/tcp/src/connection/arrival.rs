@@ -3,6 +3,7 @@
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
 use crate::ack_policy::{AckDecision, Arrival};
+use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::Instant;
@@ -74,6 +75,7 @@ impl Connection {
         }
         // After the acknowledgement was found plausible: a forged value must not be had for a guess of RCV.NXT alone.
         self.update_timestamp(now, header, start);
+        self.take_user_timeout(&header.options);
         // [MUST-66] urgent data is announced even by a segment that a closed window does not admit.
         self.on_urgent(header, start);
         if place == Place::Edge {
@@ -87,12 +89,33 @@ impl Connection {
         self.on_fin(now, segment, start);
     }
 
+    /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer
+    /// if it was not kept; one that was comes back through [`Connection::reclaim`] after it has been read.
+    pub fn on_owned_segment(
+        &mut self,
+        now: Instant,
+        header: &TcpHeader,
+        buffer: PacketBuf,
+        range: core::ops::Range<usize>,
+        segment_size: Option<u16>,
+    ) -> Option<PacketBuf> {
+        let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        let payload = Payload::on_offer(bytes, buffer.capacity());
+        self.on_segment(now, &Segment { header, payload, segment_size });
+        self.rcv.ordering.supply(buffer, range.start)
+    }
+
+    /// A buffer that was kept and has been read.
+    pub fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.rcv.ordering.reclaim()
+    }
+
     /// One past the highest position that ever left, a window probe included.
     pub(super) fn highest_sent(&self) -> Pos {
         self.nxt() + u64::from(self.snd.probe_outstanding)
     }
 
-    /// SEG.WND in bytes.
+    /// SEG.WND in bytes: never negative, and wider than 16 or 32 bits [MUST-1] [REC-1].
     pub(super) fn scaled_window(&self, header: &TcpHeader) -> u64 {
         u64::from(header.window) << self.agreed.send_scale.unwrap_or(0)
     }
@@ -149,7 +172,8 @@ impl Connection {
         }
     }
 
-    /// RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one elsewhere in the window is challenged.
+    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one
+    /// elsewhere in the window is challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
         let next = self.rcv.ordering.next();
         if start == next {
@@ -179,7 +203,7 @@ impl Connection {
         let len = segment.payload.len() as u64;
         let next = self.rcv.ordering.next();
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
-            if start < next && len > 0 {
+            if Pos::FIRST_DATA <= start && start < next && len > 0 {
                 self.counters.duplicate_bytes_received += len.min(next.since(start));
                 self.rcv.dsack = Some((start, (start + len).min(next)));
             }
@@ -257,6 +281,8 @@ impl Connection {
         }
     }
 
+    /// Asks the policy. Acknowledgements are not sent here but noted: however many segments arrive before the owner
+    /// asks for output, one answers them all [MUST-58] [MUST-59].
     fn acknowledge_arrival(&mut self, arrival: &Arrival) {
         match self.rcv.policy.on_arrival(arrival) {
             AckDecision::Now => self.rcv.ack_now = true,

@@ -32,10 +32,12 @@ impl Connection {
         self.rcv.shut = true;
         let readable = self.rcv.ordering.readable();
         self.rcv.ordering.discard(readable);
+        self.update_window_if_due();
         self.raise(Event::Readable);
     }
 
-    /// The application lets go of the connection. Unread data, or data that arrives later, resets it
+    /// The application lets go of the connection, of both directions at once [MAY-1]. Unread data, or data that
+    /// arrives later, resets it
     /// [SHLD-3]; otherwise it ends in order, without anybody watching.
     pub fn close(&mut self, now: Instant) {
         if self.orphaned {
@@ -58,16 +60,12 @@ impl Connection {
     }
 
     /// Ends the connection at once with a reset (RFC 9293 section 3.10.5).
+    ///
+    /// The RFC asks for no reset in CLOSING and LAST-ACK. One is sent there too: data and FIN may still be on their
+    /// way, and a peer that is told nothing would wait for them.
     pub fn abort(&mut self, _now: Instant) {
-        // Nothing was exchanged in SYN-SENT, and nothing is owed any more in the last three.
-        if matches!(
-            self.state,
-            State::SynReceived
-                | State::Established
-                | State::FinWait1
-                | State::FinWait2
-                | State::CloseWait
-        ) {
+        // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
+        if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
             let ack = self.rcv.space.to_wire(self.rcv.ordering.next());
             self.reset_due =

@@ -4,10 +4,10 @@
 //! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
 //! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
 
-use super::{Connection, ConnectionError, Event};
+use super::{Connection, ConnectionError, Event, State};
 use crate::pos::Pos;
 use crate::recovery::Phase;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use transom_wire::Seq;
 
 /// An ICMP or ICMPv6 error about a segment of ours.
@@ -39,12 +39,15 @@ pub enum IcmpError {
 /// The MTU steps of RFC 1191 section 7.1, for routers that do not name one.
 const PLATEAUS: [u32; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
 
+/// How long a lowered path MTU is believed: the ten minutes of RFC 1191 section 6.3 and RFC 8201 section 4.
+const PATH_MTU_EXPIRES: Duration = Duration::from_secs(600);
+
 impl Connection {
     /// The network reported `error` about a segment of ours with sequence number `seq` (as quoted).
     pub fn on_icmp(&mut self, now: Instant, error: IcmpError, seq: Seq) {
         let pos = self.snd.space.from_wire(seq, self.una());
         // [MUST-54] RFC 5927 section 4.1: only about something in flight.
-        if pos < self.una() || pos >= self.highest_sent() {
+        if self.state == State::Closed || pos < self.una() || pos >= self.highest_sent() {
             self.counters.icmp_rejected += 1;
             return;
         }
@@ -106,12 +109,27 @@ impl Connection {
         self.path.mtu
     }
 
+    /// Tries a larger path MTU again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201
+    /// section 4). There is no timer for it: it is looked at when data is about to leave. The whole MTU of the
+    /// interface is tried at once; if it is still too much, the report of that brings the right one.
+    pub(super) fn probe_path_mtu(&mut self, now: Instant) {
+        let most = self.path.interface_mtu;
+        if self.path.mtu < most
+            && self.path_mtu_since.is_some_and(|since| now.since(since) >= PATH_MTU_EXPIRES)
+        {
+            self.set_path_mtu(now, most);
+        }
+    }
+
     /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
     /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
     pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
         let shrinks = mtu < self.path.mtu;
         self.path.mtu = mtu;
+        self.path_mtu_since = (mtu < self.path.interface_mtu).then_some(now);
         self.snd.window.mss = self.mss();
+        // One segment may always leave.
+        self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
         if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
             if self.snd.recovery.phase() != Phase::Loss {
                 self.snd.recovery.on_timeout(&mut self.snd.sent);

@@ -113,6 +113,12 @@ pub struct Info {
     pub ssthresh: u64,
     /// Bytes in flight.
     pub in_flight: u64,
+    /// Bytes in flight that the peer has acknowledged selectively.
+    pub sacked: u64,
+    /// Bytes in flight that are believed lost.
+    pub lost: u64,
+    /// Bytes in flight that were sent again.
+    pub retransmitted: u64,
     /// SND.UNA.
     pub snd_una: Pos,
     /// SND.NXT.
@@ -185,6 +191,9 @@ impl Connection {
             cwnd_cnt: snd.window.cwnd_cnt,
             ssthresh: snd.window.ssthresh,
             in_flight: self.in_flight(),
+            sacked: snd.sent.sacked_bytes(),
+            lost: snd.sent.lost_bytes(),
+            retransmitted: snd.sent.retransmitted_bytes(),
             snd_una: self.una(),
             snd_nxt: self.nxt(),
             snd_wnd: snd.right_edge.since(self.una()),

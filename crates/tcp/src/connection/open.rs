@@ -2,6 +2,7 @@
 
 use super::limiter::ReplyLimiter;
 use super::timers::Timers;
+use super::user_timeout::UserTimeouts;
 use super::{
     Connection, ConnectionError, Counters, Event, Receiver, Sender, State, info::LimitedAccount,
 };
@@ -43,6 +44,17 @@ impl PathInfo {
     /// Payload and TCP options that fit one packet.
     pub fn mss(&self) -> u32 {
         self.mtu.saturating_sub(self.ip_header + 20)
+    }
+
+    /// The same path for segments of at most `max_segment` bytes of payload and options.
+    pub fn limited_to(self, max_segment: Option<u16>) -> Self {
+        let Some(max) = max_segment else { return self };
+        let packet = u32::from(max) + self.ip_header + 20;
+        PathInfo {
+            mtu: self.mtu.min(packet),
+            interface_mtu: self.interface_mtu.min(packet),
+            ..self
+        }
     }
 
     /// What to announce in the MSS option: what we can receive, whatever the path does in the other direction
@@ -113,6 +125,7 @@ impl Connection {
             active: false,
             endpoint,
             path,
+            path_mtu_since: (path.mtu < path.interface_mtu).then_some(now),
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),
@@ -172,7 +185,7 @@ impl Connection {
             orphaned: false,
             nodelay: profile.nodelay,
             keep_alive: profile.keep_alive,
-            user_timeout: profile.user_timeout,
+            user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),
             limited: LimitedAccount::new(now),
             profile,
@@ -189,6 +202,7 @@ impl Connection {
     fn after_agreement(&mut self) {
         self.snd.recovery = self.profile.recovery(self.agreed.sack);
         self.snd.window = Window::initial(self.mss());
+        self.snd.congestion.on_start(&mut self.snd.window);
         if self.snd.syn_transmissions > 1 {
             let event = CongestionEvent::HandshakeLoss;
             self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
@@ -197,13 +211,15 @@ impl Connection {
 
     /// The options our SYN or SYN-ACK carries.
     pub(super) fn our_syn_options(&self, now: Instant, answer_to: Option<&Options>) -> Options {
-        syn_options(
+        let user_timeout = self.user_timeout_option();
+        let options = syn_options(
             &self.profile,
             self.path.announced_mss(),
             self.rcv.flow.max_buffer(),
             self.rcv.timestamps.option(now),
             answer_to,
-        )
+        );
+        Options { user_timeout, ..options }
     }
 
     /// The unscaled window of our SYN.
@@ -239,6 +255,7 @@ impl Connection {
         if let Some(stamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) {
             self.rcv.timestamps.start(stamps.value, now);
         }
+        self.take_user_timeout(&header.options);
         self.rcv.edge = Pos::FIRST_DATA + u64::from(self.syn_window());
         self.after_agreement();
         // The window in a SYN is never scaled (RFC 7323 section 2.2).
@@ -266,15 +283,20 @@ impl Connection {
     /// Our SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant) {
         self.snd.syn_acked = true;
+        // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
+        // which of the two is acknowledged.
+        let lost =
+            if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
         if self.snd.syn_transmissions <= 1 {
             let rtt = now.since(self.snd.syn_sent_at);
             self.snd.timer.on_sample(rtt, now);
             self.snd.last_rtt = Some(rtt);
             self.snd.min_rtt = Some(rtt);
-        } else {
+        } else if lost {
             self.snd.timer.on_handshake_loss();
         }
         self.snd.retransmits = 0;
+        self.snd.unacked_since = None;
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
         self.rearm_retransmission(now);
         self.arm_keep_alive();

@@ -44,6 +44,15 @@ enum Hold {
     CongestionWindow,
 }
 
+/// What is left of `len` beyond whole segments. Most often there is exactly one, or less: no need to divide.
+fn remainder(len: u64, mss: u64) -> u64 {
+    match len.cmp(&mss) {
+        core::cmp::Ordering::Less => len,
+        core::cmp::Ordering::Equal => 0,
+        core::cmp::Ordering::Greater => len % mss,
+    }
+}
+
 impl Connection {
     /// The next segment (or super-segment) to send at `now`; `None` when there is nothing until the next call that
     /// changes the connection. The caller must send what it is given.
@@ -85,9 +94,10 @@ impl Connection {
             }
             _ => {}
         }
-        // SACK blocks go into segments without data: they would take room from the payload, and segments that
-        // differ in size split badly. What arrived out of order is reported at once anyway.
-        if self.rcv.ack_now && (self.rcv.ordering.has_gap() || self.rcv.dsack.is_some()) {
+        // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
+        // segments that differ in size split badly. What arrived out of order is reported at once anyway.
+        let report = self.rcv.ordering.has_gap() || self.rcv.dsack.is_some();
+        if (self.rcv.ack_now && report) || self.user_timeout.due {
             return Some(Plan::Ack);
         }
         if let Some(plan) = self.plan_data(now) {
@@ -103,12 +113,14 @@ impl Connection {
 
     /// What (recovery), how much (congestion control), when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
+        self.probe_path_mtu(now);
+        self.restart_after_idle(now);
         let mss = u64::from(self.mss());
         let rate = self.snd.congestion.pacing_rate(&self.snd.window);
         let quantum = self.snd.pacing.quantum(rate).max(mss);
         let most = self.max_super_segment().min(quantum);
         let cwnd_room = self.snd.window.cwnd.saturating_sub(self.in_flight());
-        let has_new = self.new_data(now, most, cwnd_room);
+        let has_new = self.new_data(most, cwnd_room);
         let lost =
             self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), u32::try_from(mss).ok()?);
         if lost.is_none() && has_new.is_err() {
@@ -123,11 +135,20 @@ impl Connection {
             return None;
         }
         if let Some(again) = lost {
-            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight.
+            // RFC 6675 section 5 step C: a whole segment of room, or nothing in flight. The peer's window is not asked:
+            // what it offered once may be sent again, also beyond an edge that moved left [SHLD-16] [MAY-7].
             let wanted = again.range.end.since(again.range.start);
-            let alone = again.exempt || self.in_flight() == 0;
-            if alone || cwnd_room >= mss.min(wanted) {
-                let len = if alone { mss } else { cwnd_room.min(most) };
+            let len = if again.exempt {
+                mss
+            } else if cwnd_room >= mss {
+                cwnd_room.min(most)
+            } else if self.in_flight() == 0 {
+                mss
+            } else {
+                // Not gathered with what follows: only this much fits.
+                wanted.min(cwnd_room)
+            };
+            if len >= mss.min(wanted) {
                 return Some(Plan::Retransmit(again.range, len, again.exempt));
             }
             self.note_hold(now, Hold::CongestionWindow);
@@ -137,13 +158,19 @@ impl Connection {
         Some(Plan::Data(range, fin))
     }
 
+    /// Data is about to leave after a silence longer than the retransmission timeout (RFC 5681 section 4.1).
+    fn restart_after_idle(&mut self, now: Instant) {
+        if self.snd.sent.outstanding() == 0
+            && self.snd.buffer.end() > self.nxt()
+            && now.since(self.snd.last_sent) > self.snd.timer.rto()
+        {
+            let event = CongestionEvent::IdleRestart;
+            self.snd.congestion.on_event(&mut self.snd.window, event, now);
+        }
+    }
+
     /// The next new data and whether the FIN goes with it, or why there is none to send.
-    fn new_data(
-        &self,
-        now: Instant,
-        most: u64,
-        cwnd_room: u64,
-    ) -> Result<(Range<Pos>, bool), Hold> {
+    fn new_data(&self, most: u64, cwnd_room: u64) -> Result<(Range<Pos>, bool), Hold> {
         let nxt = self.nxt();
         let end = self.snd.buffer.end();
         let unsent = end.since(nxt);
@@ -155,23 +182,16 @@ impl Connection {
         if usable == 0 {
             return Err(Hold::PeerWindow);
         }
-        // Sending after silence starts from a small window again (RFC 5681 section 4.1).
-        let idle = self.snd.sent.outstanding() == 0
-            && now.since(self.snd.last_sent) > self.snd.timer.rto();
-        let cwnd_room = if idle {
-            cwnd_room.min(crate::congestion::initial_window(self.snd.window.mss))
-        } else {
-            cwnd_room
-        };
         if cwnd_room == 0 {
             return Err(Hold::CongestionWindow);
         }
         let mss = u64::from(self.mss());
         let mut len = unsent.min(usable).min(cwnd_room).min(most);
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
-        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait.
+        // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
+        // for ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
         let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
-        let tail = len % mss;
+        let tail = remainder(len, mss);
         if len == unsent {
             if tail > 0 && !nagle_lets_go {
                 len -= tail;
@@ -198,7 +218,7 @@ impl Connection {
     fn max_super_segment(&self) -> u64 {
         let mss = u64::from(self.mss());
         let most = self.path.max_super_segment.map_or(mss, u64::from);
-        (most - most % mss).max(mss)
+        (most - remainder(most, mss)).max(mss)
     }
 
     /// Nothing leaves because of `hold`: account for it, and make sure something wakes us.
@@ -250,6 +270,8 @@ impl Connection {
         self.snd.probes = self.snd.probes.saturating_add(1);
         self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
         self.snd.unacked_since.get_or_insert(now);
+        // The timer was armed without this probe's back-off when the window was found closed.
+        self.timers.clear(Timer::Persist);
         self.arm_persist(now);
         Some(Plan::Probe)
     }
@@ -271,18 +293,12 @@ impl Connection {
                 (self.data_header(now, &range), range)
             }
             Plan::Data(range, fin) => {
-                if self.snd.sent.outstanding() == 0
-                    && now.since(self.snd.last_sent) > self.snd.timer.rto()
-                {
-                    let event = CongestionEvent::IdleRestart;
-                    self.snd.congestion.on_event(&mut self.snd.window, event, now);
-                }
                 let range = range.start..range.end + u64::from(fin);
                 self.snd.sent.push(range.end, now);
                 self.snd.probe_outstanding = false;
                 self.snd.unacked_since.get_or_insert(now);
                 let len = range.end.since(range.start);
-                if len % u64::from(self.mss()) != 0 {
+                if remainder(len, u64::from(self.mss())) != 0 {
                     self.snd.small_upto = range.end;
                 }
                 self.after_data(now, len);
@@ -335,7 +351,8 @@ impl Connection {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
-        if self.snd.syn_transmissions > 1 {
+        self.snd.unacked_since.get_or_insert(now);
+        if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }
         self.rearm_retransmission(now);
@@ -379,11 +396,13 @@ impl Connection {
         self.rcv.policy.on_ack_sent();
         self.rcv.last_ack_sent = self.rcv.ordering.next();
         let window = self.advertise();
+        let (urgent_flag, urgent) = self.urgent_pointer(self.nxt());
         TcpHeader {
             seq: self.snd.space.to_wire(self.nxt()),
             ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
-            flags: Flags::ACK,
+            flags: Flags::ACK | urgent_flag,
             window,
+            urgent,
             options: Options {
                 timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
                 ..Options::default()
@@ -395,9 +414,12 @@ impl Connection {
     fn pure_ack_header(&mut self, now: Instant) -> TcpHeader {
         self.counters.pure_acks_sent += 1;
         let mut header = self.ack_header(now);
+        if core::mem::take(&mut self.user_timeout.due) {
+            header.options.user_timeout = self.user_timeout_option();
+        }
         let dsack = self.rcv.dsack.take();
         if self.agreed.sack && (dsack.is_some() || self.rcv.ordering.has_gap()) {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
+            let room = header.options.sack_room();
             let space = self.rcv.space;
             let mut blocks = SackBlocks::default();
             if let Some((left, right)) = dsack {
@@ -420,15 +442,23 @@ impl Connection {
         if range.end >= end && range.start < end {
             header.flags |= Flags::PSH;
         }
-        if let Some(urgent) = self.snd.urgent {
-            if urgent > range.start {
-                header.flags |= Flags::URG;
-                header.urgent = u16::try_from(urgent.since(range.start)).unwrap_or(u16::MAX);
-            } else if self.una() >= urgent {
-                self.snd.urgent = None;
-            }
-        }
+        let (urgent_flag, urgent) = self.urgent_pointer(range.start);
+        header.flags = (header.flags - Flags::URG) | urgent_flag;
+        header.urgent = urgent;
         header
+    }
+
+    /// The urgent pointer of a segment at `seq`: every segment before the end of the urgent data announces it, whether
+    /// the data itself can leave or not (RFC 9293 section 3.10.2). It names the octet behind that data [MUST-62], or
+    /// as far as it reaches: a run of any length is announced piece by piece [MUST-31].
+    fn urgent_pointer(&mut self, seq: Pos) -> (Flags, u16) {
+        self.snd.urgent = self.snd.urgent.filter(|&urgent| urgent > self.una());
+        match self.snd.urgent {
+            Some(urgent) if urgent > seq => {
+                (Flags::URG, u16::try_from(urgent.since(seq)).unwrap_or(u16::MAX))
+            }
+            _ => (Flags::empty(), 0),
+        }
     }
 
     /// How far the window could reach now: what is read makes room.
@@ -437,7 +467,7 @@ impl Connection {
     }
 
     /// The window field, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
-    /// worthwhile amount [MUST-39].
+    /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
     fn advertise(&mut self) -> u16 {
         let next = self.rcv.ordering.next();
         let wanted = self.wanted_edge();
@@ -445,8 +475,13 @@ impl Connection {
         let edge = if wanted.since(self.rcv.edge) >= step { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
         let window = edge.max(self.rcv.edge).since(next);
-        // Rounded up, so that the scaled window does not fall short of what was promised.
-        let field = window.div_ceil(1 << scale).min(65_535);
+        // Rounded up, so that the scaled window does not fall short of what was promised; but no further than one unit
+        // beyond the buffer, or a sender of small segments would move the edge with each of them, read or not. What was
+        // promised is taken in any case (RFC 7323 section 2.4).
+        let up = window.div_ceil(1 << scale);
+        let most = (wanted + (1 << scale)).max(self.rcv.edge);
+        let field = if next + (up << scale) <= most { up } else { window >> scale };
+        let field = field.min(65_535);
         self.rcv.edge = self.rcv.edge.max(next + (field << scale));
         u16::try_from(field).unwrap_or(u16::MAX)
     }

@@ -108,7 +108,9 @@ impl Connection {
     /// (RFC 6298 section 5).
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.una() < self.nxt() {
-            self.timers.set(Timer::Retransmit, now + self.snd.timer.rto());
+            let at = now + self.snd.timer.rto();
+            self.timers
+                .set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
         } else {
             self.timers.clear(Timer::Retransmit);
         }
@@ -127,13 +129,12 @@ impl Connection {
             // [MUST-37] answered probes do not count.
             (self.snd.retransmits.max(self.snd.unanswered_probes), self.profile.r2)
         };
-        // A user timeout takes the place of R2 [MUST-21].
-        match self.user_timeout.filter(|_| self.snd.syn_acked && !self.orphaned) {
-            Some(timeout) => {
-                self.snd.unacked_since.is_some_and(|since| now.since(since) >= timeout)
-            }
-            None => limit.is_some_and(|limit| attempts >= limit),
+        // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
+        if self.user_timeout().is_some() && !self.orphaned {
+            return self.user_timeout_at().is_some_and(|end| now >= end);
         }
+        self.user_timeout_at().is_some_and(|end| now >= end)
+            || limit.is_some_and(|limit| attempts >= limit)
     }
 
     fn on_retransmission_timeout(&mut self, now: Instant) {
@@ -161,16 +162,6 @@ impl Connection {
             self.snd.timer.back_off();
         }
         self.rearm_retransmission(now);
-        self.limit_to_user_timeout();
-    }
-
-    /// A user timeout ends the wait for the next retransmission early.
-    fn limit_to_user_timeout(&mut self) {
-        if let (Some(timeout), Some(since)) = (self.user_timeout, self.snd.unacked_since)
-            && let Some(at) = self.timers.get(Timer::Retransmit)
-        {
-            self.timers.set(Timer::Retransmit, at.min(since + timeout));
-        }
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {
@@ -186,7 +177,8 @@ impl Connection {
         if !self.timers.is_set(Timer::Persist) {
             let wait = self.snd.timer.rto().doubled(self.snd.probes.min(20));
             let wait = wait.min(Duration::from_secs(60)).max(Duration::from_millis(100));
-            self.timers.set(Timer::Persist, now + wait);
+            let at = now + wait;
+            self.timers.set(Timer::Persist, self.user_timeout_at().map_or(at, |end| at.min(end)));
         }
     }
 
@@ -239,7 +231,7 @@ impl Connection {
 
     /// Notes traffic: memory stays for a while.
     pub(super) fn touch_idle(&mut self, now: Instant) {
-        if !self.timers.is_set(Timer::Idle) {
+        if !self.timers.is_set(Timer::Idle) && self.state != State::Closed {
             self.timers.set(Timer::Idle, now + IDLE_RELEASE);
         }
     }

@@ -3,7 +3,7 @@
 //! Well-filled packet buffers are kept as they are (no copy until the application reads); small payloads are
 //! gathered into blocks of our own. Bytes that arrived first win over later ones that claim the same positions, so
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
-//! is held (an early piece is charged 512 bytes at least; ready ones are gathered) and by the number of gaps.
+//! is held (each early piece is charged at least `PIECE_CHARGE`; ready ones are gathered) and by the number of gaps.
 
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
@@ -23,8 +23,15 @@ const BLOCK: usize = 4096;
 
 #[derive(Debug)]
 enum Piece {
-    Kept { buffer: PacketBuf, range: Range<usize> },
-    Gathered { block: Vec<u8>, start: usize },
+    /// A packet's buffer. Until it is supplied, an empty one stands for it and the range starts at zero.
+    Kept {
+        buffer: PacketBuf,
+        range: Range<usize>,
+    },
+    Gathered {
+        block: Vec<u8>,
+        start: usize,
+    },
 }
 
 impl Piece {
@@ -64,6 +71,16 @@ impl Piece {
     }
 }
 
+/// Where a piece stands whose buffer has not been supplied yet.
+#[derive(Clone, Copy, Debug)]
+enum Awaiting {
+    Ready(usize),
+    Early(Pos),
+}
+
+/// Buffers that have been read are collected up to this number; more are freed.
+const MAX_SPENT: usize = 64;
+
 /// The receive buffer of an ordinary TCP.
 #[derive(Debug)]
 pub struct InOrder {
@@ -78,6 +95,10 @@ pub struct InOrder {
     recent: [Option<Pos>; 4],
     /// One emptied block kept for the next small payload.
     spare: Vec<u8>,
+    /// The piece whose buffer the caller will supply, and where in the segment's payload it begins.
+    awaiting: Option<(Awaiting, usize)>,
+    /// Buffers that have been read and may go back to where they came from.
+    spent: Vec<PacketBuf>,
 }
 
 impl InOrder {
@@ -92,6 +113,8 @@ impl InOrder {
             early_ranges: RangeSet::new(),
             recent: [None; 4],
             spare: Vec::new(),
+            awaiting: None,
+            spent: Vec::new(),
         }
     }
 
@@ -105,25 +128,42 @@ impl InOrder {
     }
 
     fn recycle(&mut self, piece: Piece) {
-        if let Piece::Gathered { mut block, .. } = piece
-            && block.capacity() > self.spare.capacity()
-            && block.capacity() <= 16 * BLOCK
-        {
-            block.clear();
-            self.spare = block;
+        match piece {
+            Piece::Gathered { mut block, .. } => {
+                if block.capacity() > self.spare.capacity() && block.capacity() <= 16 * BLOCK {
+                    block.clear();
+                    self.spare = block;
+                }
+            }
+            Piece::Kept { buffer, .. } => self.spend(buffer),
         }
     }
 
-    /// The next data: it goes where there is room already, or gets a place of its own. As two neighbours then never fit
-    /// into one block, blocks are half full at least, however small the segments are.
-    fn append(&mut self, payload: &Payload<'_>) {
+    fn spend(&mut self, buffer: PacketBuf) {
+        if buffer.capacity() > 0 && self.spent.len() < MAX_SPENT {
+            self.spent.push(buffer);
+        }
+    }
+
+    /// A piece that will be the buffer of `payload`, the part of the segment's payload that begins at `offset`, if that is on
+    /// offer; it will stand at `spot`. One buffer serves one piece.
+    fn awaited(&mut self, payload: &Payload<'_>, offset: usize, spot: Awaiting) -> Option<Piece> {
+        if !payload.is_on_offer() || self.awaiting.is_some() {
+            return None;
+        }
+        self.awaiting = Some((spot, offset));
+        Some(Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() })
+    }
+
+    /// The next data: its buffer is kept, or it goes where there is room already, or gets a place of its own. As two
+    /// neighbours then never fit into one block, blocks are half full at least, however small the segments are.
+    fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.next += payload.len() as u64;
-        if self.gather(payload.bytes()) {
-            return;
-        }
-        let piece = match payload.worth_keeping() {
-            Some((buffer, range)) => Piece::Kept { buffer, range },
+        let spot = Awaiting::Ready(self.ready.len());
+        let piece = match self.awaited(payload, offset, spot) {
+            Some(piece) => piece,
+            None if self.gather(payload.bytes()) => return,
             None => self.gathered(payload.bytes()),
         };
         self.ready.push_back(piece);
@@ -149,6 +189,18 @@ impl InOrder {
         Piece::Gathered { block, start: 0 }
     }
 
+    /// Takes the piece at the front away, after it has been read.
+    fn pop_ready(&mut self) {
+        let Some(piece) = self.ready.pop_front() else { return };
+        if let Some((Awaiting::Ready(index), _)) = &mut self.awaiting {
+            match index.checked_sub(1) {
+                Some(before) => *index = before,
+                None => self.awaiting = None,
+            }
+        }
+        self.recycle(piece);
+    }
+
     /// Moves early pieces that have become in order.
     fn join(&mut self) {
         while let Some((at, _)) = self.early.front()
@@ -158,11 +210,11 @@ impl InOrder {
             self.early_bytes -= piece.len();
             self.ready_bytes += piece.len();
             self.next += piece.len() as u64;
-            if self.gather(piece.bytes()) {
-                continue;
-            }
             // Crumbs that came early get a block in which the next ones find room too.
             let crumb = matches!(piece, Piece::Gathered { .. }) && piece.len() < BLOCK / 2;
+            if crumb && self.gather(piece.bytes()) {
+                continue;
+            }
             let piece = if crumb { self.gathered(piece.bytes()) } else { piece };
             self.ready.push_back(piece);
         }
@@ -173,7 +225,8 @@ impl InOrder {
         }
     }
 
-    fn insert_early(&mut self, at: Pos, payload: &Payload<'_>) {
+    /// Keeps what cannot be delivered yet [SHLD-31].
+    fn insert_early(&mut self, at: Pos, payload: &Payload<'_>, offset: usize) {
         let index = self.early.partition_point(|&(pos, _)| pos < at);
         self.early_bytes += payload.len();
         if let Some((pos, piece)) = index.checked_sub(1).and_then(|i| self.early.get_mut(i))
@@ -184,8 +237,8 @@ impl InOrder {
             block.extend_from_slice(payload.bytes());
             return;
         }
-        let piece = match payload.worth_keeping() {
-            Some((buffer, range)) => Piece::Kept { buffer, range },
+        let piece = match self.awaited(payload, offset, Awaiting::Early(at)) {
+            Some(piece) => piece,
             None => {
                 // Not the spare block: one early byte would pin all of it, and be charged for a fraction.
                 let len = payload.len();
@@ -246,7 +299,11 @@ impl Ordering for InOrder {
             // The common case: the next data, overlapping nothing.
             accepted.new_bytes = payload.len() as u64;
             accepted.in_order = !had_gap && accepted.duplicate.is_none();
-            self.append(&payload);
+            if accepted.in_order && self.ready_bytes == 0 && payload.claim_in_place() {
+                self.next = end;
+                return accepted;
+            }
+            self.append(&payload, fresh);
             if had_gap {
                 self.join();
             }
@@ -260,8 +317,11 @@ impl Ordering for InOrder {
             accepted.refused = true;
             return accepted;
         }
-        if let Some(held) = self.early_ranges.containing(at) {
-            accepted.duplicate = Some((at, end.min(held.end)));
+        if accepted.duplicate.is_none() {
+            accepted.duplicate = self
+                .early_ranges
+                .overlapping(&range)
+                .map(|held| (at.max(held.start), end.min(held.end)));
         }
         // Only what is missing is taken, gap by gap, so that bytes already held stay as they are.
         let mut from = at;
@@ -272,12 +332,14 @@ impl Ordering for InOrder {
             let part = payload.slice(lo..hi);
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
+            // A part that is small against the whole is not worth the whole's buffer.
+            let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
             if gap.start == self.next {
-                self.append(&part);
+                self.append(&part, fresh + lo);
                 self.join();
                 from = from.max(self.next);
             } else {
-                self.insert_early(gap.start, &part);
+                self.insert_early(gap.start, &part, fresh + lo);
                 self.early_ranges.insert(gap.clone());
             }
         }
@@ -311,10 +373,8 @@ impl Ordering for InOrder {
             out[done..done + n].copy_from_slice(&bytes[..n]);
             done += n;
             piece.advance(n);
-            if piece.len() == 0
-                && let Some(piece) = self.ready.pop_front()
-            {
-                self.recycle(piece);
+            if piece.len() == 0 {
+                self.pop_ready();
             }
         }
         self.ready_bytes -= done;
@@ -343,15 +403,37 @@ impl Ordering for InOrder {
             let n = piece.len().min(left);
             piece.advance(n);
             left -= n;
-            if piece.len() == 0
-                && let Some(piece) = self.ready.pop_front()
-            {
-                self.recycle(piece);
+            if piece.len() == 0 {
+                self.pop_ready();
             }
         }
         let done = bytes - left;
         self.ready_bytes -= done;
         done
+    }
+
+    fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf> {
+        let Some((spot, offset)) = self.awaiting.take() else { return Some(buffer) };
+        let piece = match spot {
+            Awaiting::Ready(index) => self.ready.get_mut(index),
+            Awaiting::Early(pos) => {
+                let index = self.early.partition_point(|&(at, _)| at < pos);
+                self.early.get_mut(index).filter(|(at, _)| *at == pos).map(|(_, piece)| piece)
+            }
+        };
+        match piece {
+            Some(Piece::Kept { buffer: place, range }) => {
+                let from = start + offset;
+                *range = from + range.start..from + range.end;
+                *place = buffer;
+                None
+            }
+            _ => Some(buffer),
+        }
+    }
+
+    fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.spent.pop()
     }
 
     fn front(&self) -> &[u8] {
@@ -390,6 +472,7 @@ impl Ordering for InOrder {
 
     fn release(&mut self) {
         self.spare = Vec::new();
+        self.spent = Vec::new();
         if self.ready.is_empty() {
             self.ready = VecDeque::new();
         }

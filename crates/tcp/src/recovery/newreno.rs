@@ -24,11 +24,25 @@ pub struct NewReno {
     recovery_point: Option<Pos>,
     /// RFC 6582's `recover`: duplicates for data before it do not start another recovery.
     recover: Option<Pos>,
+    /// `recover` was set by a timeout.
+    after_timeout: bool,
+    /// Bytes acknowledged by the last acknowledgement that advanced.
+    last_advance: u64,
     first_pending: bool,
     partial_seen: bool,
 }
 
 impl NewReno {
+    /// Section 3.2 step 2: whether duplicates can mean a loss, and not only that the last repair sent something twice.
+    /// Where the acknowledgement stands exactly at `recover` both are possible. After a timeout, which may have sent
+    /// everything twice, they do not count; after a fast recovery section 4's acknowledgement heuristic decides:
+    /// three needless copies would have made the last acknowledgement jump by more than four segments.
+    fn duplicates_mean_loss(&self, una: Pos, mss: u64) -> bool {
+        self.recover.is_none_or(|recover| {
+            una > recover || (una == recover && !self.after_timeout && self.last_advance <= 4 * mss)
+        })
+    }
+
     /// Bytes that can have left the network: everything but the oldest segment, which is what is missing.
     fn clamp_departed(&mut self, sent: &SentList, mss: u32) {
         self.departed = self.departed.min(sent.in_flight().saturating_sub(u64::from(mss)));
@@ -56,6 +70,7 @@ impl Recovery for NewReno {
         let mut verdict = Verdict::default();
         let mss = u64::from(ack.mss);
         if ack.acked > 0 {
+            self.last_advance = ack.acked;
             self.duplicates = 0;
             verdict.restart_timer = true;
             match self.phase {
@@ -96,17 +111,20 @@ impl Recovery for NewReno {
             }
             if matches!(self.phase, Phase::Open | Phase::Disorder) {
                 self.phase = Phase::Disorder;
-                // Section 3.2 step 2: only for data sent after the last recovery began.
-                let fresh = self.recover.is_none_or(|recover| sent.start() >= recover);
-                if self.duplicates >= dup_thresh && fresh {
+                if self.duplicates >= dup_thresh && self.duplicates_mean_loss(ack.una, mss) {
                     self.phase = Phase::Recovery;
                     self.recovery_point = Some(sent.end());
                     self.recover = Some(sent.end());
+                    self.after_timeout = false;
                     self.first_pending = true;
                     self.partial_seen = false;
                     verdict.lost += sent.mark_head_lost(mss);
                     self.credit = self.in_flight(sent);
                     verdict.entered = true;
+                } else {
+                    // RFC 3042 section 2: two segments beyond cwnd, however many duplicates there are.
+                    let most = u64::from(dup_thresh.saturating_sub(1)) * mss;
+                    self.departed = self.departed.min(most);
                 }
             }
         }
@@ -121,6 +139,7 @@ impl Recovery for NewReno {
         self.recovery_point = Some(sent.end());
         // Section 4: after a timeout, `recover` covers everything sent so far.
         self.recover = Some(sent.end());
+        self.after_timeout = true;
         self.first_pending = false;
         sent.mark_all_lost()
     }

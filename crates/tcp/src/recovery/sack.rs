@@ -3,7 +3,9 @@
 //! Differences from the text: a segment leaves the pipe when it is marked lost, once, instead of being
 //! re-evaluated at every call of `SetPipe`; marks stay until it is acknowledged. After a timeout the scoreboard is
 //! kept (RFC 6675 section 5.1 allows it) and losses found below the recovery point are repaired without a second
-//! reduction.
+//! reduction. The rescue retransmission (NextSeg rule 4) is not spent on a segment that was sent again already.
+//! Duplicates without SACK blocks, which the text leaves aside, count as in RFC 5681, but not for data that the last
+//! repair may have sent twice.
 
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
@@ -19,8 +21,12 @@ pub struct SackRecovery {
     recovery_point: Option<Pos>,
     /// RFC 6675's HighRxt: one past the highest position sent again in this recovery.
     high_rxt: Option<Pos>,
-    /// RFC 6675's RescueRxt.
+    /// RFC 6675's RescueRxt, one past it.
     rescue_rxt: Option<Pos>,
+    /// What was named last is a rescue.
+    rescuing: bool,
+    /// One past the highest position sent when the last recovery began or the timer last expired.
+    recover: Option<Pos>,
     /// The fast retransmission has not left yet.
     first_pending: bool,
 }
@@ -29,9 +35,24 @@ impl SackRecovery {
     fn enter(&mut self, sent: &SentList) {
         self.phase = Phase::Recovery;
         self.recovery_point = Some(sent.end());
+        self.recover = self.recovery_point;
         self.high_rxt = None;
         self.rescue_rxt = None;
         self.first_pending = true;
+    }
+
+    /// NextSeg rule 4: the last segment outstanding that is not known to have arrived, once the fast retransmission
+    /// has, and once in a recovery.
+    fn rescue(&self, sent: &SentList, mss: u32) -> Option<Range<Pos>> {
+        if self.rescue_rxt.is_some_and(|rescued| sent.start() <= rescued) {
+            return None;
+        }
+        let last = sent.last_unsacked(sent.end())?;
+        if last.fate.retransmitted {
+            return None;
+        }
+        let mss = u64::from(mss.max(1));
+        Some(last.start + (last.len() - 1) / mss * mss..last.end)
     }
 }
 
@@ -64,7 +85,9 @@ impl Recovery for SackRecovery {
                 self.recovery_point = None;
                 self.first_pending = false;
             }
-        } else if ack.duplicate {
+        }
+        let counts = ack.has_sack || self.recover.is_none_or(|recover| ack.una > recover);
+        if ack.duplicate && counts {
             self.duplicates = self.duplicates.saturating_add(1);
         }
         if let Some(boundary) = sent.is_lost_boundary(dup_thresh, u64::from(ack.mss)) {
@@ -93,6 +116,7 @@ impl Recovery for SackRecovery {
         self.phase = Phase::Loss;
         self.duplicates = 0;
         self.recovery_point = Some(sent.end());
+        self.recover = self.recovery_point;
         self.high_rxt = None;
         self.rescue_rxt = None;
         self.first_pending = false;
@@ -100,6 +124,7 @@ impl Recovery for SackRecovery {
     }
 
     fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {
+        self.rescuing = false;
         // NextSeg rule 1.
         if let Some(range) = sent.next_lost() {
             return Some(Retransmission { range, exempt: self.first_pending });
@@ -109,30 +134,27 @@ impl Recovery for SackRecovery {
             return None;
         }
         // Rule 3: not known to be lost, but below something that arrived.
-        let highest = sent.sacked().last()?.end;
         let from = self.high_rxt.unwrap_or(sent.start());
-        if let Some(range) = sent.first_unsacked_in(from..highest) {
+        if let Some(highest) = sent.sacked().last()
+            && let Some(range) = sent.first_unsacked_in(from..highest.end)
+        {
             return Some(Retransmission { range, exempt: false });
         }
-        // Rule 4: one rescue retransmission, at the end of what is outstanding, per recovery.
-        if self.rescue_rxt.is_none_or(|rescued| sent.start() > rescued) {
-            let point = self.recovery_point?;
-            let last = sent
-                .last_unsacked(point)
-                .filter(|record| record.end <= point && !record.fate.retransmitted)?;
-            let end = last.end;
-            let start = last.start.max(end - u64::from(mss));
-            if start > last.start {
-                // Only a whole record can be named; a long one is left to rule 1 or the timer.
-                return None;
-            }
-            self.rescue_rxt = Some(point);
-            return Some(Retransmission { range: start..end, exempt: false });
-        }
-        None
+        let range = self.rescue(sent, mss)?;
+        self.rescuing = true;
+        Some(Retransmission { range, exempt: false })
     }
 
     fn on_retransmitted(&mut self, range: Range<Pos>) {
+        if self.rescuing {
+            // HighRxt stays: what lies between is still to be repaired.
+            self.rescue_rxt = self.recovery_point;
+            return;
+        }
+        if self.first_pending {
+            // Section 5 step 4.3: no rescue before this has arrived.
+            self.rescue_rxt = Some(range.end);
+        }
         self.first_pending = false;
         self.high_rxt = Some(self.high_rxt.map_or(range.end, |high| high.max(range.end)));
     }

@@ -173,6 +173,12 @@ fn an_unrecognized_option_says_what_to_do() {
     assert_eq!(problem_with_option(0x9e), report(false));
     assert_eq!(problem_with_option(0xde), report(true));
     assert_eq!(problem_with_option(5), None);
+    // Behind options that may be skipped: PadN of 3, one of 2 bytes.
+    let bytes = packet(60, &[59, 1, 1, 1, 0, 0x1e, 2, 0, 0, 0x9e, 5, 0, 0, 0, 0, 0]);
+    let problem = Ipv6Packet::parse(&bytes).unwrap().extension_problem();
+    let (code, pointer) = (2, 49);
+    let expected = ExtensionProblem::ParameterProblem { code, pointer, unless_multicast: false };
+    assert_eq!(problem, Some(expected));
     // An option that runs past its header.
     let bytes = packet(60, &[59, 0, 0x1e, 9, 0, 0, 0, 0]);
     let packet = Ipv6Packet::parse(&bytes).unwrap();

@@ -72,6 +72,7 @@ fn packets(mut segmenter: Segmenter<'_>) -> Vec<Vec<u8>> {
         let mut packet = out[..segment.header_len].to_vec();
         packet.extend(segment.payload.concat());
         assert_eq!(packet.len(), segment.len());
+        assert_eq!(packet.is_empty(), segment.is_empty());
         packets.push(packet);
     }
     assert_eq!(segmenter.next_segment(&mut out), Ok(None));
@@ -167,6 +168,17 @@ fn impossible_requests_are_refused() {
         assert!(Segmenter::new(&bytes, [&[], &[]], &bad).is_err());
         assert_eq!(complete_checksum(&mut [0; 100], checksum), Err(Error::BadOffload));
     }
+    // A data offset below five words, and headers that do not end where it says.
+    for offset in [0x40, 0x70, 0x90] {
+        let mut bytes = bytes.clone();
+        bytes[32] = offset;
+        let segmenter = Segmenter::new(&bytes, [&[0; 3000], &[]], &good);
+        assert_eq!(segmenter.err(), Some(Error::BadOffload));
+    }
+    let mut short = bytes[..36].to_vec();
+    short[32] = 0x40;
+    let request = with(Segmentation { header_len: 36, ..segmentation });
+    assert!(Segmenter::new(&short, [&[0; 3000], &[]], &request).is_err());
     let wrong_version = with(Segmentation { kind: SegmentKind::Tcp6, ..segmentation });
     assert!(Segmenter::new(&bytes, [&[], &[]], &wrong_version).is_err());
     for flags in [Flags::SYN, Flags::RST | Flags::ACK] {
@@ -209,6 +221,11 @@ fn hostile_headers_are_refused() {
         let result = VirtioNetHdr { flags: 0, ..good }.rx_offload(&packet[..len]);
         assert_eq!(result, Err(Error::BadOffload), "{len}");
     }
+    let mut short_offset = packet.clone();
+    short_offset[32] = 0x40;
+    assert_eq!(good.rx_offload(&short_offset), Err(Error::BadOffload));
+    // A checksum field at the very end is inside.
+    assert!(VirtioNetHdr { csum_start: 3050, csum_offset: 0, ..good }.rx_offload(&packet).is_ok());
     let mut udp = packet.clone();
     udp[9] = 17;
     assert_eq!(good.rx_offload(&udp), Err(Error::BadOffload));
@@ -234,8 +251,11 @@ fn a_partial_checksum_is_completed() {
         assert_eq!(packets(segmenter), [packet.clone()]);
     }
     let whole = [&bytes, &payload[..]].concat();
-    let segmenter = Segmenter::new(&whole, [&[], &[]], &request).unwrap();
-    assert_eq!(packets(segmenter), [packet.clone()]);
+    for at in bytes.len()..=whole.len() {
+        let (headers, rest) = whole.split_at(at);
+        let segmenter = Segmenter::new(headers, [rest, &[]], &request).unwrap();
+        assert_eq!(packets(segmenter), [packet.clone()]);
+    }
     // Nothing to do, nothing done.
     let segmenter = Segmenter::new(&packet, [&[], &[]], &TxOffload::default()).unwrap();
     assert_eq!(packets(segmenter), [packet]);
@@ -268,6 +288,18 @@ fn flags_and_urgent_pointer_go_where_they_belong() {
             (0x0002, first + 300, always | Flags::FIN | Flags::PSH, 0),
         ]
     );
+}
+
+#[test]
+fn an_urgent_pointer_of_zero_is_the_first_segments_own() {
+    let tcp = tcp_header(Flags::ACK | Flags::URG);
+    let (bytes, start) = headers(SegmentKind::Tcp4, &tcp, 200);
+    let request = offload(SegmentKind::Tcp4, &bytes, start, 100);
+    let urgent: Vec<_> = packets(Segmenter::new(&bytes, [&[7; 200], &[]], &request).unwrap())
+        .iter()
+        .map(|packet| packet[33] & 0x20 != 0)
+        .collect();
+    assert_eq!(urgent, [true, false]);
 }
 
 #[test]
@@ -357,10 +389,14 @@ proptest! {
         in_headers in prop::collection::vec(any::<u8>(), 0..50),
         segment_size in 1u16..2000,
         seq: u32,
+        has_options: bool,
     ) {
         let kind = if is_v6 { SegmentKind::Tcp6 } else { SegmentKind::Tcp4 };
         let payload = [&in_headers[..], &first, &second].concat();
-        let tcp = TcpHeader { seq: Seq::new(seq), ..tcp_header(Flags::ACK | Flags::PSH) };
+        let mut tcp = TcpHeader { seq: Seq::new(seq), ..tcp_header(Flags::ACK | Flags::PSH) };
+        if !has_options {
+            tcp.options = Options::default();
+        }
         let (mut bytes, start) = headers(kind, &tcp, payload.len());
         let request = offload(kind, &bytes, start, segment_size);
         bytes.extend(&in_headers);

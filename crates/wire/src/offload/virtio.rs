@@ -156,6 +156,30 @@ impl VirtioNetHdr {
     }
 }
 
+impl VirtioNetHdr {
+    /// What the header claims about a packet whose own headers, `header_len` bytes of them, the caller has yet to look at:
+    /// for use by one who checks that the packet is exactly what was expected before believing it.
+    ///
+    /// # Errors
+    /// [`Error::BadOffload`] for a kind of super-segment that is not supported, or segments of no size.
+    #[inline]
+    pub fn claimed_offload(&self, header_len: u16) -> Result<RxOffload, Error> {
+        let vouched = self.flags & (Self::NEEDS_CSUM | Self::DATA_VALID) != 0;
+        let checksum = if vouched { RxChecksum::Valid } else { RxChecksum::Unverified };
+        let kind = match self.gso_type & !Self::GSO_ECN {
+            Self::GSO_NONE => return Ok(RxOffload { checksum, segmentation: None }),
+            Self::GSO_TCPV4 => SegmentKind::Tcp4,
+            Self::GSO_TCPV6 => SegmentKind::Tcp6,
+            _ => return Err(Error::BadOffload),
+        };
+        if self.gso_size == 0 {
+            return Err(Error::BadOffload);
+        }
+        let segmentation = Segmentation { kind, segment_size: self.gso_size, header_len };
+        Ok(RxOffload { checksum, segmentation: Some(segmentation) })
+    }
+}
+
 /// Whether a partial checksum's field lies inside the packet.
 #[inline]
 fn check_field(start: u16, offset: u16, packet_len: usize) -> Result<(), Error> {

@@ -140,9 +140,18 @@ fn a_known_kind_of_wrong_length_is_unknown_and_kept() {
 
 #[test]
 fn the_first_of_two_counts() {
-    let bytes = [2, 4, 0, 100, 2, 4, 0, 200, 3, 3, 1, 3, 3, 2];
-    let options = Options::parse(&bytes).unwrap();
-    assert_eq!((options.mss, options.window_scale), (Some(100), Some(1)));
+    for (first, second) in [
+        (&[2, 4, 0, 100][..], &[2, 4, 0, 200][..]),
+        (&[3, 3, 1], &[3, 3, 2]),
+        (&[5, 10, 0, 0, 0, 1, 0, 0, 0, 2], &[5, 10, 0, 0, 0, 3, 0, 0, 0, 4]),
+        (&[8, 10, 0, 0, 0, 1, 0, 0, 0, 2], &[8, 10, 0, 0, 0, 3, 0, 0, 0, 4]),
+        (&[28, 4, 0, 1], &[28, 4, 0, 2]),
+        (&[34, 6, 1, 2, 3, 4], &[34, 6, 5, 6, 7, 8]),
+    ] {
+        let alone = Options::parse(first).unwrap();
+        assert_ne!(alone, Options::parse(second).unwrap());
+        assert_eq!(Options::parse(&[first, second].concat()), Ok(alone));
+    }
 }
 
 #[test]

@@ -78,12 +78,63 @@ fn one_byte_out_of_order_segments_are_bounded() {
     assert_eq!(buffer.accept(p(0), Payload::borrowed(&[0]), limit).new_bytes, 1);
 }
 
+/// Gives a packet whose payload begins at `start` of its buffer.
+fn give_buffer(
+    buffer: &mut InOrder,
+    at: Pos,
+    packet: PacketBuf,
+    start: usize,
+) -> Option<PacketBuf> {
+    let payload = Payload::on_offer(&packet.bytes()[start..], packet.capacity());
+    buffer.accept(at, payload, 1 << 20);
+    buffer.supply(packet, start)
+}
+
 #[test]
 fn well_filled_buffers_are_kept_and_not_copied() {
-    let packet = PacketBuf::copy_of(&stream(0, 1000));
+    let packet = PacketBuf::copy_of(&[&[0; 40], &stream(0, 960)[..]].concat());
+    let address = packet.bytes()[40..].as_ptr();
     let mut buffer = InOrder::new(p(0));
-    buffer.accept(p(0), Payload::shared(&packet, 40..1000), 1 << 20);
-    assert_eq!(buffer.front().as_ptr(), packet.bytes()[40..].as_ptr());
+    assert!(give_buffer(&mut buffer, p(0), packet, 40).is_none());
+    assert_eq!(buffer.front().as_ptr(), address);
+    let mut out = [0; 960];
+    assert!(buffer.reclaim().is_none(), "not read yet");
+    assert_eq!(buffer.read(&mut out), 960);
+    assert_eq!(out[..], stream(0, 960));
+    assert_eq!(buffer.reclaim().unwrap().capacity(), 1000);
+}
+
+#[test]
+fn a_buffer_is_kept_for_the_part_that_is_new() {
+    let mut buffer = InOrder::new(p(0));
+    give(&mut buffer, 0, 100);
+    // Overlaps what is there at its front, and a piece beyond a gap at its end.
+    give(&mut buffer, 900, 950);
+    let packet = PacketBuf::copy_of(&[&[9; 40], &stream(50, 1000)[..]].concat());
+    assert!(give_buffer(&mut buffer, p(50), packet, 40).is_none());
+    let mut out = [0; 1000];
+    assert_eq!(buffer.read(&mut out), 1000);
+    assert_eq!(out[..], stream(0, 1000));
+    // Nothing new, or nothing wanted: the buffer comes back at once.
+    assert!(give_buffer(&mut buffer, p(0), PacketBuf::copy_of(&stream(0, 500)), 0).is_some());
+}
+
+#[test]
+fn data_that_lies_where_the_reader_wants_it_is_not_taken() {
+    let claimed = core::cell::Cell::new(0);
+    let mut buffer = InOrder::new(p(0));
+    let accepted = buffer.accept(p(0), Payload::in_place(&[1; 10], &claimed), 1000);
+    assert_eq!((accepted.new_bytes, claimed.take()), (10, 10));
+    assert_eq!((buffer.next(), buffer.readable(), buffer.read_pos()), (p(10), 0, p(10)));
+    // Not the next data, a part of which was there before, or while something waits to be read: copied.
+    buffer.accept(p(20), Payload::in_place(&[3; 10], &claimed), 1000);
+    buffer.accept(p(5), Payload::in_place(&[2; 15], &claimed), 1000);
+    assert_eq!(claimed.take(), 0);
+    buffer.accept(p(30), Payload::in_place(&[4; 10], &claimed), 1000);
+    assert_eq!(claimed.take(), 0);
+    let mut out = [0; 40];
+    assert_eq!(buffer.read(&mut out), 30);
+    assert_eq!(out[..30], [[2; 10], [3; 10], [4; 10]].concat());
 }
 
 proptest! {
@@ -102,9 +153,13 @@ proptest! {
             let before: u64 = held.len() as u64;
             held.extend(*from..to);
             let packet = PacketBuf::copy_of(&bytes);
-            let payload =
-                if *shared { Payload::shared(&packet, 0..bytes.len()) } else { Payload::borrowed(&bytes) };
+            let payload = if *shared {
+                Payload::on_offer(packet.bytes(), packet.capacity())
+            } else {
+                Payload::borrowed(&bytes)
+            };
             let accepted = buffer.accept(p(*from), payload, 1 << 20);
+            buffer.supply(packet, 0);
             prop_assert!(!accepted.refused);
             prop_assert_eq!(accepted.new_bytes, held.len() as u64 - before);
             let n = reads[i % reads.len()];

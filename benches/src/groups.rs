@@ -1,0 +1,79 @@
+//! The groups there are.
+
+pub mod bulk;
+pub mod connects;
+pub mod demux;
+pub mod footprint;
+pub mod memory;
+pub mod round_trip;
+
+use crate::harness::Group;
+use crate::placement::Placement;
+
+/// What a group is built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where its threads run.
+    pub placement: Placement,
+    /// Bytes per application write and read in bulk transfers.
+    pub chunk: usize,
+}
+
+/// A group that can be built.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What is measured, in a sentence.
+    pub about: &'static str,
+    /// Whether there is but one thread, so that the number of CPUs does not matter.
+    pub single_threaded: bool,
+    /// Builds it in the calling thread, which has the wanted placement already.
+    pub build: fn(Settings) -> anyhow::Result<Group>,
+}
+
+/// All groups in the order in which they run.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: "memory",
+        about: "Bulk transfer in memory: 1460-byte segments, checksums computed and verified, both ends in one thread.",
+        single_threaded: true,
+        build: memory::build,
+    },
+    Entry {
+        name: "bulk-send",
+        about: "Bulk transfer to the kernel's TCP.",
+        single_threaded: false,
+        build: bulk::build_send,
+    },
+    Entry {
+        name: "bulk-recv",
+        about: "Bulk transfer from the kernel's TCP.",
+        single_threaded: false,
+        build: bulk::build_recv,
+    },
+    Entry {
+        name: "round-trip",
+        about: "One byte to the kernel's TCP and back.",
+        single_threaded: false,
+        build: round_trip::build,
+    },
+    Entry {
+        name: "connects",
+        about: "Connections opened and closed in order, per second.",
+        single_threaded: false,
+        build: connects::build,
+    },
+    Entry {
+        name: "demux",
+        about: "Cost of a packet on four busy connections among many idle ones, in memory.",
+        single_threaded: true,
+        build: demux::build,
+    },
+    Entry {
+        name: "footprint",
+        about: "Memory for each of 100,000 connections of one host.",
+        single_threaded: true,
+        build: footprint::build,
+    },
+];

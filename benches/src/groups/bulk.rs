@@ -1,0 +1,263 @@
+//! Bulk transfer with the kernel's TCP at one end, and the kernel's TCP or Transom at the other.
+//!
+//! The sender writes as fast as it can, the receiver reads and counts; the count begins after a tenth of the sample, when
+//! windows and buffers have grown. Only whole reads count, between the first and the last one after that moment.
+
+use super::Settings;
+use crate::harness::{Bound, Case, Group, Unit};
+use crate::network::{TransomPath, Veth, patient};
+use crate::smol::tun::{Help, SmolPath};
+use anyhow::{Context, bail, ensure};
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+use transom_device::tun::TunOffload;
+use transom_net::Profile;
+
+const PORT: u16 = 5001;
+const KERNEL: &str = "kernel to kernel over veth";
+const TRANSOM: &str = "Transom over TUN";
+const PLAIN: &str = "Transom over TUN, no offload";
+const SMOLTCP: &str = "smoltcp, given the device";
+const SMOLTCP_PLAIN: &str = "smoltcp, as it comes";
+
+/// Bytes of each of smoltcp's socket buffers.
+const SMOLTCP_BUFFER: usize = 1 << 20;
+
+/// Counts what is received.
+struct Meter {
+    begin: Instant,
+    span: Duration,
+    total: u64,
+    /// When counting began, and how much there was by then.
+    counted_from: Option<(Instant, u64)>,
+    rate: Option<f64>,
+}
+
+impl Meter {
+    fn start(span: Duration) -> Self {
+        Meter { begin: Instant::now(), span, total: 0, counted_from: None, rate: None }
+    }
+
+    /// Adds what a read returned; true once the rate is known.
+    fn add(&mut self, bytes: usize) -> bool {
+        self.total += bytes as u64;
+        let now = Instant::now();
+        match self.counted_from {
+            None if now - self.begin >= self.span / 10 => {
+                self.counted_from = Some((now, self.total));
+            }
+            Some((start, before)) if self.rate.is_none() && now - start >= self.span => {
+                let counted = (self.total - before) as f64;
+                self.rate = Some(counted * 8.0 / (now - start).as_secs_f64() / 1e9);
+            }
+            _ => {}
+        }
+        self.rate.is_some()
+    }
+
+    /// The rate in Gb/s, if every byte that was sent has arrived.
+    fn finish(self, sent: u64) -> anyhow::Result<f64> {
+        ensure!(sent == self.total, "{sent} bytes were sent and {} received", self.total);
+        self.rate.context("the transfer ended early")
+    }
+}
+
+/// Writes until `stop` is set, then closes by dropping. Returns how much was written.
+fn send(mut sender: impl Write, chunk: usize, stop: &AtomicBool) -> anyhow::Result<u64> {
+    let bytes = vec![7; chunk];
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        sender.write_all(&bytes).context("sending")?;
+        sent += bytes.len() as u64;
+    }
+    Ok(sent)
+}
+
+/// Reads until the end of the stream, which comes soon after the rate is known and `stop` set.
+fn receive(
+    mut receiver: impl Read,
+    span: Duration,
+    chunk: usize,
+    stop: &AtomicBool,
+) -> anyhow::Result<Meter> {
+    // Whatever happens, the sender must not wait for a reader that is gone.
+    let _stop = StopOnDrop(stop);
+    let mut into = vec![0; chunk];
+    let mut meter = Meter::start(span);
+    loop {
+        match receiver.read(&mut into).context("receiving")? {
+            0 => return Ok(meter),
+            read if meter.add(read) => stop.store(true, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+}
+
+/// Sets the flag when it goes out of scope.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<T> {
+    thread.join().unwrap_or_else(|_| bail!("the peer panicked"))
+}
+
+/// Moves bytes from `sender` to `receiver` for `span` and returns the rate in Gb/s. Dropping an end must close it.
+fn transfer(
+    sender: impl Write + Send,
+    receiver: impl Read,
+    span: Duration,
+    chunk: usize,
+) -> anyhow::Result<f64> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| send(sender, chunk, &stop));
+        let received = receive(receiver, span, chunk, &stop);
+        let sent = joined(sending)?;
+        received?.finish(sent)
+    })
+}
+
+/// From one kernel to another one. It serves both directions as the baseline.
+fn kernel_to_kernel(chunk: usize) -> anyhow::Result<Case> {
+    let veth = Veth::new()?;
+    let listener = veth.kernel.listen(PORT)?;
+    Ok(Case::new(KERNEL, move |span| {
+        let sender = veth.other.connect(veth.kernel.at(PORT))?;
+        let (receiver, _) = listener.accept()?;
+        patient(&receiver)?;
+        transfer(sender, receiver, span, chunk)
+    }))
+}
+
+fn path(offload: TunOffload) -> anyhow::Result<TransomPath> {
+    TransomPath::new(offload, Profile::default(), Duration::ZERO)
+}
+
+fn transom_to_kernel(
+    name: &'static str,
+    offload: TunOffload,
+    chunk: usize,
+) -> anyhow::Result<Case> {
+    let path = path(offload)?;
+    let listener = path.kernel.listen(PORT)?;
+    Ok(Case::new(name, move |span| {
+        let sender = path.connect(path.kernel.at(PORT))?;
+        let (receiver, _) = listener.accept()?;
+        patient(&receiver)?;
+        transfer(sender, receiver, span, chunk)
+    }))
+}
+
+fn kernel_to_transom(
+    name: &'static str,
+    offload: TunOffload,
+    chunk: usize,
+) -> anyhow::Result<Case> {
+    let path = path(offload)?;
+    let listener = path.stack.listen(path.at(PORT))?;
+    Ok(Case::new(name, move |span| {
+        let sender = path.kernel.connect(path.at(PORT))?;
+        let (receiver, _) = listener.accept()?;
+        receiver.set_read_timeout(Some(crate::network::PATIENCE))?;
+        transfer(sender, receiver, span, chunk)
+    }))
+}
+
+fn smoltcp_to_kernel(name: &'static str, help: Help, chunk: usize) -> anyhow::Result<Case> {
+    let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
+    let listener = path.kernel.listen(PORT)?;
+    let bytes = vec![7; chunk];
+    Ok(Case::new(name, move |span| {
+        let socket = path.connect(PORT)?;
+        let (receiver, _) = listener.accept()?;
+        patient(&receiver)?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let receiving = scope.spawn(|| receive(receiver, span, chunk, &stop));
+            let mut sent = 0;
+            let sending = path.run(true, |path| {
+                let socket = path.socket(socket);
+                while socket.can_send() && !stop.load(Ordering::Relaxed) {
+                    sent += socket.send_slice(&bytes).unwrap_or(0) as u64;
+                }
+                stop.load(Ordering::Relaxed).then_some(())
+            });
+            let closing = path.close(socket);
+            let meter = joined(receiving)?;
+            sending.and(closing)?;
+            meter.finish(sent)
+        })
+    }))
+}
+
+fn kernel_to_smoltcp(name: &'static str, help: Help, chunk: usize) -> anyhow::Result<Case> {
+    let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
+    let mut into = vec![0; chunk];
+    Ok(Case::new(name, move |span| {
+        let (kernel, remote) = (path.kernel.clone(), path.at(PORT));
+        let socket = path.listen(PORT)?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| send(kernel.connect(remote)?, chunk, &stop));
+            let mut meter = None;
+            let receiving = path.run(true, |path| {
+                let socket = path.socket(socket);
+                while socket.can_recv() {
+                    let read = socket.recv_slice(&mut into).unwrap_or(0);
+                    if meter.get_or_insert_with(|| Meter::start(span)).add(read) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+                (meter.is_some() && !socket.may_recv()).then_some(())
+            });
+            stop.store(true, Ordering::Relaxed);
+            let closing = path.close(socket);
+            let sent = joined(sending)?;
+            receiving.and(closing)?;
+            meter.context("nothing arrived")?.finish(sent)
+        })
+    }))
+}
+
+/// Builds the group in which the kernel receives.
+///
+/// # Errors
+/// When one of the paths cannot be made.
+pub fn build_send(settings: Settings) -> anyhow::Result<Group> {
+    let chunk = settings.chunk;
+    let cases = vec![
+        kernel_to_kernel(chunk)?,
+        transom_to_kernel(TRANSOM, TunOffload::Segmentation, chunk)?
+            .figure(KERNEL, Bound::AtLeast(1.1))
+            .figure(SMOLTCP, Bound::AtLeast(1.0)),
+        transom_to_kernel(PLAIN, TunOffload::None, chunk)?.against(KERNEL).against(SMOLTCP_PLAIN),
+        smoltcp_to_kernel(SMOLTCP, Help::GivenTheDevice, chunk)?.against(KERNEL),
+        smoltcp_to_kernel(SMOLTCP_PLAIN, Help::AsItComes, chunk)?.against(KERNEL),
+    ];
+    Ok(Group::new(Unit::GigabitsPerSecond, cases))
+}
+
+/// Builds the group in which the kernel sends.
+///
+/// # Errors
+/// When one of the paths cannot be made.
+pub fn build_recv(settings: Settings) -> anyhow::Result<Group> {
+    let chunk = settings.chunk;
+    let cases = vec![
+        kernel_to_kernel(chunk)?,
+        kernel_to_transom(TRANSOM, TunOffload::Segmentation, chunk)?
+            .figure(KERNEL, Bound::AtLeast(1.1))
+            .figure(SMOLTCP, Bound::AtLeast(1.0)),
+        kernel_to_transom(PLAIN, TunOffload::None, chunk)?.against(KERNEL).against(SMOLTCP_PLAIN),
+        kernel_to_smoltcp(SMOLTCP, Help::GivenTheDevice, chunk)?.against(KERNEL),
+        kernel_to_smoltcp(SMOLTCP_PLAIN, Help::AsItComes, chunk)?.against(KERNEL),
+    ];
+    Ok(Group::new(Unit::GigabitsPerSecond, cases))
+}

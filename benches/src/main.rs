@@ -1,0 +1,184 @@
+//! `transom-benches`: measures Transom beside the kernel's TCP and smoltcp.
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::time::Duration;
+use transom_benches::counting::CountingAllocator;
+use transom_benches::environment::Environment;
+use transom_benches::groups::{self, Entry, Settings};
+use transom_benches::harness;
+use transom_benches::placement::{Cpus, Placement};
+use transom_benches::report::{GroupReport, Report};
+use transom_benches::watchdog::Watchdog;
+
+/// Measures Transom beside the kernel's TCP and smoltcp.
+///
+/// All cases of a group are measured in turns, and what counts is the median of the ratios within a round: absolute
+/// numbers depend on what else the machine does. Groups over TUN need root or an unprivileged user namespace.
+#[derive(Debug, Parser)]
+#[command(after_help = "\
+Examples:
+  transom-benches                                  everything, about 15 minutes
+  transom-benches --group memory --samples 11
+  transom-benches --group bulk-send --group bulk-recv --cpu two --markdown bulk.md
+  transom-benches --list")]
+struct Arguments {
+    /// Measure this group only (may be repeated)
+    #[arg(long = "group", value_name = "NAME")]
+    groups: Vec<String>,
+    /// Samples of each case
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    samples: u16,
+    /// Length of a sample in seconds
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Which CPUs both ends share: one, or as many as there are
+    #[arg(long, value_enum, default_value_t = CpuChoice::Both)]
+    cpu: CpuChoice,
+    /// Kilobytes (1024 bytes) per write and read in bulk transfers
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=16_384))]
+    chunk: u16,
+    /// Write everything that was found out to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the tables to this file as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Say what groups there are
+    #[arg(long)]
+    list: bool,
+}
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CpuChoice {
+    /// Everything on one CPU
+    One,
+    /// Wherever the kernel puts threads
+    Two,
+    /// One after the other
+    Both,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.01..=600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("a sample lasts 0.01 to 600 seconds".into())
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        for entry in groups::ALL {
+            println!("{:12} {}", entry.name, entry.about);
+        }
+        return Ok(());
+    }
+    let chosen = choose(&arguments.groups)?;
+    // Before any thread exists: afterwards the kernel does not allow it. Groups that need it say so if it failed.
+    if let Err(error) = transom_device::namespace::enter_user_namespace() {
+        eprintln!("no network namespaces here: {error}");
+    }
+    let cpus = Cpus::detect().context("reading the CPU affinity")?;
+    let environment = Environment::detect();
+    println!("{environment}");
+    let watchdog = Watchdog::start(|case| {
+        eprintln!("\n{case} hangs; giving up");
+        std::process::exit(1);
+    })?;
+    let mut report = Report { environment, seconds: arguments.seconds, groups: Vec::new() };
+    for entry in chosen {
+        for placement in placements(entry, arguments.cpu, cpus.count()) {
+            cpus.place(placement).context("setting the CPU affinity")?;
+            let group = run(entry, placement, &arguments, cpus.count(), &watchdog);
+            println!("\n{}", group.markdown());
+            report.groups.push(group);
+            cpus.place(Placement::Free).context("setting the CPU affinity")?;
+        }
+    }
+    if let Some(path) = &arguments.json {
+        let json = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, json).with_context(|| format!("writing {}", path.display()))?;
+    }
+    if let Some(path) = &arguments.markdown {
+        std::fs::write(path, report.markdown())
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn choose(names: &[String]) -> anyhow::Result<Vec<&'static Entry>> {
+    if names.is_empty() {
+        return Ok(groups::ALL.iter().collect());
+    }
+    let find = |name: &String| {
+        let all = || groups::ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        let found = groups::ALL.iter().find(|entry| entry.name == name);
+        found.with_context(|| format!("no group named {name}; there are {}", all()))
+    };
+    names.iter().map(find).collect()
+}
+
+fn placements(entry: &Entry, choice: CpuChoice, cpus: usize) -> Vec<Placement> {
+    if entry.single_threaded || cpus == 1 {
+        return vec![Placement::One];
+    }
+    match choice {
+        CpuChoice::One => vec![Placement::One],
+        CpuChoice::Two => vec![Placement::Free],
+        CpuChoice::Both => vec![Placement::One, Placement::Free],
+    }
+}
+
+fn run(
+    entry: &Entry,
+    placement: Placement,
+    arguments: &Arguments,
+    cpus: usize,
+    watchdog: &Watchdog,
+) -> GroupReport {
+    let settings = Settings { placement, chunk: usize::from(arguments.chunk) * 1024 };
+    let mut report = GroupReport {
+        group: entry.name,
+        about: entry.about,
+        cpu: placement.describe(cpus),
+        unit: harness::Unit::PerSecond,
+        cases: Vec::new(),
+        notes: Vec::new(),
+        skipped: None,
+    };
+    match (entry.build)(settings) {
+        Ok(mut group) => {
+            let samples = usize::from(arguments.samples);
+            let rounds = samples.min(group.most_samples).max(1);
+            let progress = progress_bar((rounds * group.cases.len()) as u64, entry.name);
+            let span = Duration::from_secs_f64(arguments.seconds);
+            report.unit = group.unit;
+            report.cases = harness::measure(&mut group, rounds, span, &progress, watchdog);
+            report.notes = group.notes;
+            progress.finish_and_clear();
+        }
+        Err(error) => {
+            let reason = format!("{error:#}");
+            eprintln!("SKIPPED {}: {reason}", entry.name);
+            report.skipped = Some(reason);
+        }
+    }
+    report
+}
+
+fn progress_bar(samples: u64, group: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {eta} {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(samples).with_style(style).with_prefix(group);
+    // A sample lasts too long for the bar to move only between two.
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,167 @@
+//! The two kinds of path: a veth pair between two kernels, and a TUN between Transom and a kernel.
+//!
+//! Each path has namespaces of its own, so nothing outside is touched and nothing is left behind: when the process ends,
+//! however it ends, the kernel removes them. All namespaces get the same TCP settings, Linux' own defaults, written down
+//! here so that a tuned system does not shift the comparison.
+
+use anyhow::Context;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+use transom_device::namespace::Namespace;
+use transom_device::tun::{Tun, TunOffload};
+use transom_net::{Profile, Stack};
+
+/// The address of the kernel that Transom or the other kernel talks to.
+pub const KERNEL: [u8; 4] = [192, 0, 2, 1];
+/// The address at the other end.
+pub const OTHER: [u8; 4] = [192, 0, 2, 2];
+/// Nothing on these paths takes so long; a wait that does is an error instead of a benchmark that hangs.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The settings that decide about speed, at their defaults (ip-sysctl.rst of the kernel's documentation).
+const SYSCTLS: &[(&str, &str)] = &[
+    // The largest sizes are those of Transom's default profile, too.
+    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+];
+
+/// A namespace with the settings above.
+fn namespace() -> anyhow::Result<Namespace> {
+    let namespace = Namespace::new().context("making a network namespace")?;
+    for (name, value) in SYSCTLS {
+        namespace.set_sysctl(name, value).with_context(|| format!("setting {name}"))?;
+    }
+    Ok(namespace)
+}
+
+/// One kernel's end of a path: where its sockets are opened.
+#[derive(Debug)]
+pub struct KernelEnd {
+    namespace: Namespace,
+    address: [u8; 4],
+}
+
+impl KernelEnd {
+    /// An address at this end.
+    pub fn at(&self, port: u16) -> SocketAddr {
+        (self.address, port).into()
+    }
+
+    /// Listens at a port of this end.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn listen(&self, port: u16) -> io::Result<TcpListener> {
+        self.namespace.run(|| TcpListener::bind(self.at(port)))?
+    }
+
+    /// Connects from this end.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
+        let stream = self.namespace.run(|| TcpStream::connect_timeout(&remote, PATIENCE))??;
+        patient(&stream)?;
+        Ok(stream)
+    }
+
+    /// Moves the calling thread to this end for good.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(self.namespace.enter()?)
+    }
+}
+
+/// Bounds every wait of a kernel's socket.
+///
+/// # Errors
+/// The operating system's.
+pub fn patient(stream: &TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))
+}
+
+/// Two kernels' network stacks joined by a veth pair with the offloads it has by default.
+#[derive(Debug)]
+pub struct Veth {
+    /// One end.
+    pub kernel: KernelEnd,
+    /// The other one.
+    pub other: KernelEnd,
+}
+
+impl Veth {
+    /// Makes both namespaces and joins them.
+    ///
+    /// # Errors
+    /// When the system refuses namespaces or knows no veth.
+    pub fn new() -> anyhow::Result<Self> {
+        let (here, there) = (namespace()?, namespace()?);
+        here.add_veth("veth0", &there, "veth0").context("making a veth pair")?;
+        for (namespace, address) in [(&here, "192.0.2.1/24"), (&there, "192.0.2.2/24")] {
+            let mut interfaces = namespace.interfaces();
+            interfaces.add_address("veth0", address.parse()?)?;
+            interfaces.set_up("veth0", true)?;
+        }
+        Ok(Veth {
+            kernel: KernelEnd { namespace: here, address: KERNEL },
+            other: KernelEnd { namespace: there, address: OTHER },
+        })
+    }
+}
+
+/// A TUN whose kernel end is in a namespace; who is at the other end is up to the caller.
+///
+/// # Errors
+/// When the system refuses namespaces or there is no TUN.
+pub fn tun(offload: TunOffload, mtu: u16) -> anyhow::Result<(KernelEnd, Tun)> {
+    let namespace = namespace()?;
+    let builder = Tun::builder().offload(offload).mtu(mtu).address("192.0.2.1/24".parse()?);
+    let tun = namespace.run(|| builder.open())?.context("opening a TUN device")?;
+    Ok((KernelEnd { namespace, address: KERNEL }, tun))
+}
+
+/// A Transom host and the kernel it talks to.
+#[derive(Debug)]
+pub struct TransomPath {
+    /// The kernel's end.
+    pub kernel: KernelEnd,
+    /// Transom's end.
+    pub stack: Stack,
+}
+
+impl TransomPath {
+    /// Starts Transom on a TUN of its own. `busy_poll`: how long a waiting thread looks before it sleeps.
+    ///
+    /// # Errors
+    /// As [`tun`], and when the runtime does not start.
+    pub fn new(offload: TunOffload, profile: Profile, busy_poll: Duration) -> anyhow::Result<Self> {
+        let (kernel, tun) = tun(offload, 1500)?;
+        let stack = Stack::builder()
+            .profile(profile)
+            .busy_poll(busy_poll)
+            .address(std::net::IpAddr::from(OTHER), 24)
+            .start(tun)
+            .context("starting Transom")?;
+        Ok(TransomPath { kernel, stack })
+    }
+
+    /// An address at Transom's end.
+    pub fn at(&self, port: u16) -> SocketAddr {
+        (OTHER, port).into()
+    }
+
+    /// Connects from Transom.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<transom_net::TcpStream> {
+        let stream = transom_net::TcpStream::connect_timeout(&self.stack, &remote, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+}

@@ -1,0 +1,139 @@
+//! Two Transom hosts in one thread, joined by nothing but a copy.
+//!
+//! What one host has to send is copied into a pooled buffer, as a device would read it from a wire, and given to the
+//! other. So there is the whole of TCP on both ends, every checksum computed and verified in software, and no system call:
+//! the cost of the protocol code alone.
+
+use anyhow::{Context, ensure};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use transom_stack::config::StackConfig;
+use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_stack::stack::{ConnectionId, Stack};
+use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::packet::BufferPool;
+use transom_tcp::profile::{FlowChoice, Profile};
+use transom_tcp::time::Instant;
+use transom_wire::offload::RxOffload;
+
+/// The MTU between the two: Ethernet's.
+pub const MTU: usize = 1500;
+/// Buffers kept for reuse: more than a window of either direction.
+const KEEP: usize = 8192;
+/// The server's address and port.
+const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 51, 100, 2), 7);
+/// The client's address.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+
+/// A profile whose socket buffers have a fixed size in bytes.
+pub fn fixed_buffers(bytes: usize) -> Profile {
+    Profile {
+        send_buffer: bytes,
+        max_send_buffer: bytes,
+        flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial: bytes, max: bytes }),
+        ..Profile::default()
+    }
+}
+
+/// A client and a server with a connection between them.
+#[derive(Debug)]
+pub struct Pair {
+    /// The host that connected.
+    pub client: Stack,
+    /// The host that accepted.
+    pub server: Stack,
+    /// The connection as the client knows it.
+    pub at_client: ConnectionId,
+    /// The connection as the server knows it.
+    pub at_server: ConnectionId,
+    pool: BufferPool,
+}
+
+impl Pair {
+    /// Connects two new hosts.
+    ///
+    /// # Errors
+    /// When the profile does not work or the handshake does not complete.
+    pub fn connect(profile: Profile, now: Instant) -> anyhow::Result<Self> {
+        let profile = Arc::new(profile);
+        let host = |address: Ipv4Addr, secret: u8| {
+            let config = StackConfig {
+                mtu: MTU as u32,
+                profile: profile.clone(),
+                secret: [secret; 16],
+                ..StackConfig::new(vec![(IpAddr::V4(address), 24)])
+            };
+            Stack::new(config, now)
+        };
+        let (mut client, mut server) = (host(CLIENT, 1)?, host(SERVER.0, 2)?);
+        let address = SocketAddr::from(SERVER);
+        let listener = server.listen(address, ListenConfig::default())?;
+        let at_client = client.connect(now, None, address, None)?;
+        let mut pool = BufferPool::new(MTU, KEEP);
+        let at_server = establish(&mut client, &mut server, listener, &mut pool, now)?;
+        let established = |stack: &Stack, id| {
+            stack.connection(id).is_some_and(|connection| connection.state().is_synchronized())
+        };
+        ensure!(
+            established(&client, at_client) && established(&server, at_server),
+            "the handshake did not complete"
+        );
+        Ok(Pair { client, server, at_client, at_server, pool })
+    }
+
+    /// Carries packets both ways until neither host has any; returns how many there were.
+    pub fn exchange(&mut self, now: Instant) -> u64 {
+        let mut carried = 0;
+        loop {
+            let there = carry(&mut self.client, &mut self.server, &mut self.pool, now);
+            let back = carry(&mut self.server, &mut self.client, &mut self.pool, now);
+            carried += there + back;
+            if there + back == 0 {
+                return carried;
+            }
+        }
+    }
+
+    /// Lets both hosts act on the time, without carrying anything.
+    pub fn tick(&mut self, now: Instant) {
+        for host in [&mut self.client, &mut self.server] {
+            host.on_timeout(now);
+            // Nobody waits for events here, but they must not pile up.
+            while host.poll_event().is_some() {}
+        }
+    }
+}
+
+fn establish(
+    client: &mut Stack,
+    server: &mut Stack,
+    listener: ListenerId,
+    pool: &mut BufferPool,
+    now: Instant,
+) -> anyhow::Result<ConnectionId> {
+    while carry(client, server, pool, now) + carry(server, client, pool, now) > 0 {}
+    let (id, _) = server.accept(listener).context("nothing to accept")?;
+    Ok(id)
+}
+
+/// Carries what `from` has to send to `to`; returns how many packets there were.
+pub fn carry(from: &mut Stack, to: &mut Stack, pool: &mut BufferPool, now: Instant) -> u64 {
+    let mut carried = 0;
+    while let Some(packet) = from.poll_transmit(now) {
+        let mut buffer = pool.take();
+        let bytes = buffer.bytes_mut();
+        let mut at = 0;
+        for part in [packet.headers, packet.payload[0], packet.payload[1]] {
+            bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        if let Some(buffer) = to.on_owned_packet(now, buffer, 0..at, RxOffload::default()) {
+            pool.put(buffer);
+        }
+        while let Some(buffer) = to.reclaim() {
+            pool.put(buffer);
+        }
+        carried += 1;
+    }
+    carried
+}

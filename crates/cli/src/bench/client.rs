@@ -1,0 +1,298 @@
+//! The client of a measurement: a thread for each connection, and one that looks at them.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use hdrhistogram::Histogram;
+
+use super::Args;
+use super::protocol::{Hello, Purpose, Receipt};
+use super::report::{Report, Sample, Sender};
+use crate::hash::read_some;
+use crate::socket::{Host, Socket, connect};
+
+/// Read or written at a time.
+const PIECE: usize = 256 * 1024;
+/// The longest latency that is told from longer ones, in nanoseconds.
+const LONGEST_LATENCY: u64 = 60_000_000_000;
+
+/// What the connections' threads share with the one that reports.
+struct Shared {
+    host: Host,
+    addresses: Vec<SocketAddr>,
+    hello: Hello,
+    /// When a measurement by time is over.
+    time: Duration,
+    /// All start together.
+    start: Barrier,
+    /// Bytes, round trips or connections so far.
+    done: AtomicU64,
+    /// The connections, to look at.
+    sockets: Mutex<Vec<Socket>>,
+}
+
+/// What one thread has measured.
+struct Outcome {
+    done: u64,
+    received: Option<Receipt>,
+    latency: Histogram<u64>,
+}
+
+/// Measures and reports.
+pub(super) fn run(
+    args: &Args,
+    host: &str,
+    addresses: &[SocketAddr],
+    purpose: Purpose,
+) -> anyhow::Result<ExitCode> {
+    let network = args.network.open(&args.profile)?;
+    network.cleanup.on_interrupt()?;
+    // The first connection shows that the server is there, and is used like the others.
+    let (first, _program) =
+        connect(&network, addresses).with_context(|| format!("cannot connect to {host}"))?;
+    let hello = Hello { purpose, message: args.message, bytes: 0, time: args.time };
+    let shared = Arc::new(Shared {
+        host: network.host.clone(),
+        addresses: addresses.to_vec(),
+        hello,
+        time: args.time,
+        start: Barrier::new(args.parallel as usize + 1),
+        done: AtomicU64::new(0),
+        sockets: Mutex::new(Vec::new()),
+    });
+    let mut sockets = vec![first];
+    if purpose != Purpose::Connect {
+        for _ in 1..args.parallel {
+            let socket = network.host.connect(addresses).context("cannot connect once more")?;
+            network.cleanup.watch_socket(&socket)?;
+            sockets.push(socket);
+        }
+        let looked_at: io::Result<Vec<Socket>> = sockets.iter().map(Socket::try_clone).collect();
+        *shared.sockets.lock().unwrap_or_else(PoisonError::into_inner) = looked_at?;
+    }
+
+    let (finished, outcomes) = mpsc::channel();
+    let mut sockets = sockets.into_iter();
+    for nth in 0..args.parallel {
+        let socket = sockets.next();
+        let hello = Hello { bytes: share(args.bytes, args.parallel, nth), ..hello };
+        let (shared, finished) = (Arc::clone(&shared), finished.clone());
+        let work = move || {
+            let outcome = measure(&shared, socket, hello);
+            let _ = finished.send(outcome);
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    }
+    drop(finished);
+
+    shared.start.wait();
+    let report = watch(&shared, args, host, network.host.side(), &outcomes)?;
+    shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    network.finish();
+    report.print(args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The `nth` of `parts` nearly equal parts of `bytes`.
+fn share(bytes: Option<u64>, parts: u32, nth: u32) -> u64 {
+    bytes.map_or(0, |bytes| {
+        let (parts, nth) = (u64::from(parts), u64::from(nth));
+        // Zero would mean "no limit": a part has one byte at least.
+        (bytes / parts + u64::from(nth < bytes % parts)).max(1)
+    })
+}
+
+/// Prints what happens in each interval until all threads are done.
+fn watch(
+    shared: &Shared,
+    args: &Args,
+    host: &str,
+    side: &'static str,
+    outcomes: &mpsc::Receiver<anyhow::Result<Outcome>>,
+) -> anyhow::Result<Report> {
+    let mut report = Report::new(shared.hello.purpose, host, side, args.parallel);
+    let started = Instant::now();
+    let mut last = (Duration::ZERO, 0);
+    let mut waiting = args.parallel;
+    let mut next = args.interval;
+    while waiting > 0 {
+        match outcomes.recv_timeout(next.saturating_sub(started.elapsed())) {
+            Ok(outcome) => {
+                let Outcome { done, received, latency } = outcome?;
+                report.add(done, received, &latency);
+                waiting -= 1;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let now = (started.elapsed(), shared.done.load(Ordering::Relaxed));
+                report.sample(
+                    Sample { from: last.0, to: now.0, done: now.1 - last.1 },
+                    sender(shared),
+                    args.json,
+                )?;
+                last = now;
+                next += args.interval;
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(anyhow!("a measuring thread has ended without a result"));
+            }
+        }
+    }
+    report.finish(started.elapsed(), sender(shared));
+    Ok(report)
+}
+
+/// The state of Transom's connections, added up; nothing for the kernel's.
+fn sender(shared: &Shared) -> Option<Sender> {
+    let sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+    sockets.iter().filter_map(Socket::info).map(|info| Sender::from(&info)).reduce(Sender::with)
+}
+
+fn measure(shared: &Shared, socket: Option<Socket>, hello: Hello) -> anyhow::Result<Outcome> {
+    let mut latency = Histogram::new_with_max(LONGEST_LATENCY, 3).context("no histogram")?;
+    let begun = match &socket {
+        Some(socket) => (&mut &*socket).write_all(&hello.encode()),
+        None => Ok(()),
+    };
+    // Whatever has happened, the others wait for this thread.
+    shared.start.wait();
+    begun.context("cannot begin")?;
+    let deadline = (hello.bytes == 0).then(|| Instant::now() + shared.time);
+    let over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let (done, received) = match (hello.purpose, &socket) {
+        (Purpose::Connect, first) => {
+            // The connection that showed the server is there does not count.
+            first.as_ref().map_or(Ok(()), read_answer)?;
+            (connections(shared, &hello, over, &mut latency)?, None)
+        }
+        (Purpose::Upload, Some(socket)) => {
+            let (done, receipt) = upload(shared, socket, hello.bytes, over)?;
+            (done, Some(receipt))
+        }
+        (Purpose::Download, Some(socket)) => (download(shared, socket, hello.bytes)?, None),
+        (Purpose::Exchange, Some(socket)) => {
+            (exchanges(shared, socket, hello.message, over, &mut latency)?, None)
+        }
+        (_, None) => return Err(anyhow!("a connection is missing")),
+    };
+    Ok(Outcome { done, received, latency })
+}
+
+fn upload(
+    shared: &Shared,
+    mut socket: &Socket,
+    bytes: u64,
+    over: impl Fn() -> bool,
+) -> anyhow::Result<(u64, Receipt)> {
+    let piece = vec![0; PIECE];
+    let limit = if bytes == 0 { u64::MAX } else { bytes };
+    let mut done = 0;
+    while done < limit && !over() {
+        let length = usize::try_from(limit - done).unwrap_or(PIECE).min(PIECE);
+        let written = socket.write(piece.get(..length).unwrap_or_default()).context("sending")?;
+        done += written as u64;
+        shared.done.fetch_add(written as u64, Ordering::Relaxed);
+    }
+    socket.shutdown(Shutdown::Write)?;
+    let receipt = Receipt::read(&mut socket).context("the server has sent no receipt")?;
+    anyhow::ensure!(
+        receipt.bytes == done,
+        "{done} bytes were sent, and the server has received {}",
+        receipt.bytes
+    );
+    Ok((done, receipt))
+}
+
+fn download(shared: &Shared, mut socket: &Socket, bytes: u64) -> anyhow::Result<u64> {
+    let mut piece = vec![0; PIECE];
+    let mut done = 0;
+    loop {
+        match read_some(&mut socket, &mut piece).context("receiving")? {
+            0 => break,
+            length => {
+                done += length as u64;
+                shared.done.fetch_add(length as u64, Ordering::Relaxed);
+            }
+        }
+    }
+    anyhow::ensure!(bytes == 0 || bytes == done, "{done} of {bytes} bytes have arrived");
+    Ok(done)
+}
+
+fn exchanges(
+    shared: &Shared,
+    mut socket: &Socket,
+    message: u32,
+    over: impl Fn() -> bool,
+    latency: &mut Histogram<u64>,
+) -> anyhow::Result<u64> {
+    socket.set_nodelay(true)?;
+    let mut buffer = vec![0; message as usize];
+    let mut done = 0;
+    while !over() {
+        let began = Instant::now();
+        socket.write_all(&buffer).context("sending a request")?;
+        socket.read_exact(&mut buffer).context("receiving a response")?;
+        latency.saturating_record(nanos(began.elapsed()));
+        done += 1;
+        shared.done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(done)
+}
+
+fn connections(
+    shared: &Shared,
+    hello: &Hello,
+    over: impl Fn() -> bool,
+    latency: &mut Histogram<u64>,
+) -> anyhow::Result<u64> {
+    let hello = hello.encode();
+    let mut done = 0;
+    while !over() {
+        let began = Instant::now();
+        let socket = shared.host.connect(&*shared.addresses).context("connecting")?;
+        (&socket).write_all(&hello).context("sending")?;
+        read_answer(&socket)?;
+        latency.saturating_record(nanos(began.elapsed()));
+        done += 1;
+        shared.done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(done)
+}
+
+/// Reads the one byte of the answer and the end of the stream behind it. The server closes first, so that the port is
+/// free here at once: TIME-WAIT is on its side.
+fn read_answer(mut socket: &Socket) -> anyhow::Result<()> {
+    let mut answer = [0; 2];
+    let mut length = 0;
+    while let Some(free @ [_, ..]) = answer.get_mut(length..) {
+        match read_some(&mut socket, free).context("receiving")? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    anyhow::ensure!(length == 1, "the server answered with {length} bytes instead of one");
+    Ok(())
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shared_out() {
+        let parts: Vec<u64> = (0..3).map(|nth| share(Some(11), 3, nth)).collect();
+        assert_eq!(parts, [4, 4, 3]);
+        assert_eq!(share(None, 3, 0), 0);
+        assert_eq!(share(Some(1), 3, 2), 1);
+    }
+}

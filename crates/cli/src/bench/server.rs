@@ -1,0 +1,158 @@
+//! The server of a measurement.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+
+use super::Args;
+use super::protocol::{Hello, Purpose, Receipt};
+use crate::hash::read_some;
+use crate::output::note;
+use crate::socket::{Listener, Socket};
+
+/// Read or written at a time.
+const PIECE: usize = 256 * 1024;
+/// A client that says nothing for so long at the start of a connection is none.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+enum Stop {
+    Signal,
+    Program(anyhow::Result<ExitCode>),
+    Failed(anyhow::Error),
+}
+
+/// Serves until interrupted or until the program of `--run` has ended.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let network = args.network.open(&args.profile)?;
+    let (stop, stopped) = mpsc::channel();
+    let on_signal = stop.clone();
+    crate::interrupt::handle(move |_| {
+        // If nobody listens any more, the server is stopping already.
+        let _ = on_signal.send(Stop::Signal);
+    })?;
+    let mut addresses = network.addresses.clone();
+    if addresses.is_empty() {
+        addresses.push(Ipv6Addr::UNSPECIFIED.into());
+    }
+    for address in addresses {
+        let listener = listen(&network.host, address, args.port)?;
+        let at = listener.local_addr()?;
+        note(format_args!("waiting for clients at {at} ({})", network.description));
+        let stop = stop.clone();
+        let work = move || {
+            let error = accept_all(&listener);
+            let _ = stop.send(Stop::Failed(error));
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    }
+    if let Some(mut program) = network.start_program()? {
+        let work = move || {
+            let _ = stop.send(Stop::Program(program.wait()));
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    }
+    let outcome = match stopped.recv() {
+        Ok(Stop::Signal) => {
+            network.cleanup.abort();
+            return Ok(ExitCode::SUCCESS);
+        }
+        Ok(Stop::Program(status)) => status,
+        Ok(Stop::Failed(error)) => Err(error),
+        Err(_) => Err(anyhow!("nobody accepts connections any more")),
+    };
+    network.finish();
+    outcome
+}
+
+fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Result<Listener> {
+    let at = SocketAddr::from((address, port));
+    let outcome = host.listen(at);
+    // A machine without IPv6 still has the other one.
+    let outcome = match outcome {
+        Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
+            host.listen((Ipv4Addr::UNSPECIFIED, port).into())
+        }
+        outcome => outcome,
+    };
+    outcome.with_context(|| format!("cannot listen on {at}"))
+}
+
+fn accept_all(listener: &Listener) -> anyhow::Error {
+    loop {
+        let (socket, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
+        };
+        let work = move || {
+            if let Err(error) = serve(&socket) {
+                note(format_args!("{peer}: {error}"));
+            }
+        };
+        if let Err(error) = thread::Builder::new().spawn(work) {
+            note(format_args!("{peer}: cannot start a thread: {error}"));
+        }
+    }
+}
+
+fn serve(mut socket: &Socket) -> io::Result<()> {
+    socket.set_read_timeout(Some(HELLO_TIMEOUT))?;
+    let hello = Hello::read(&mut socket)?;
+    socket.set_read_timeout(None)?;
+    match hello.purpose {
+        Purpose::Upload => receive(socket),
+        Purpose::Download => send(socket, &hello),
+        Purpose::Exchange => exchange(socket, hello.message as usize),
+        Purpose::Connect => socket.write_all(&[0]),
+    }
+}
+
+fn receive(mut socket: &Socket) -> io::Result<()> {
+    let started = Instant::now();
+    let mut piece = vec![0; PIECE];
+    let mut bytes = 0;
+    loop {
+        match read_some(&mut socket, &mut piece)? {
+            0 => break,
+            length => bytes += length as u64,
+        }
+    }
+    socket.write_all(&Receipt { bytes, time: started.elapsed() }.encode())
+}
+
+fn send(mut socket: &Socket, hello: &Hello) -> io::Result<()> {
+    let deadline = Instant::now().checked_add(hello.time);
+    let piece = vec![0; PIECE];
+    let mut left = if hello.bytes == 0 { u64::MAX } else { hello.bytes };
+    while left > 0 {
+        if hello.bytes == 0 && deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+            break;
+        }
+        let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let written = socket.write(piece.get(..length).unwrap_or_default())?;
+        left -= written as u64;
+    }
+    socket.shutdown(Shutdown::Write)?;
+    // The connection's end at the client says that everything has arrived.
+    while read_some(&mut socket, &mut [0; 16])? > 0 {}
+    Ok(())
+}
+
+fn exchange(mut socket: &Socket, message: usize) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let mut buffer = vec![0; message];
+    loop {
+        // The end is in order only between two requests.
+        let first = read_some(&mut socket, &mut buffer)?;
+        if first == 0 {
+            return Ok(());
+        }
+        socket.read_exact(buffer.get_mut(first..).unwrap_or_default())?;
+        socket.write_all(&buffer)?;
+    }
+}

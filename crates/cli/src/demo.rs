@@ -1,0 +1,232 @@
+//! `transom demo`: a file from Transom to the kernel's TCP and back, through an emulated bottleneck.
+//!
+//! The kernel's side lives in a network namespace of its own, behind a TUN device; between the device and Transom stands
+//! the emulated path. Where the machine allows no namespaces, a second Transom in the same process takes the kernel's place,
+//! and the output says so.
+
+mod network;
+mod observe;
+mod page;
+mod sample;
+mod transfer;
+
+use crate::report;
+use crate::units::parse_bytes;
+use anyhow::{Context, Result, bail};
+use observe::Timeline;
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use transfer::Outcome;
+use transom_sim::link::LinkConfig;
+use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
+
+/// Send a file to the kernel's TCP and back, and look at how it went
+///
+/// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. It leaves a
+/// report to look at in a browser and a capture to open in Wireshark.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom demo
+      64 MiB of generated data there and back, 100 Mbit/s, 10 ms each way
+  transom demo --file photo.raw --rate 1Gbit/s --delay 2ms
+      your own file over a faster, shorter path
+  transom demo --size 8MiB --loss 1% --queue 30packets
+      a path that loses one packet in a hundred, with a short queue
+  transom demo --memory --json
+      no privileges needed; machine-readable summary")]
+pub(crate) struct Args {
+    /// Send this file instead of generated data
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// How much data to generate
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
+    size: u64,
+    /// Rate of the bottleneck, both ways
+    #[arg(long, value_name = "RATE", default_value = "100Mbit/s")]
+    rate: Rate,
+    /// Propagation delay, each way
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = parse_span)]
+    delay: transom_tcp::time::Duration,
+    /// Share of packets lost on the way, each way
+    #[arg(long, value_name = "SHARE", default_value = "0.01%")]
+    loss: Probability,
+    /// Length of the bottleneck's queue
+    #[arg(long, value_name = "LIMIT", default_value = "256KiB")]
+    queue: QueueLimit,
+    /// Decides which packets are lost
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the report, the capture and both copies go
+    #[arg(long, value_name = "DIR", default_value = "transom-demo")]
+    out: PathBuf,
+    /// Capture file (default: capture.pcapng in the output directory)
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Bytes of each packet that the capture keeps; 0 for all
+    #[arg(long, value_name = "BYTES", default_value_t = 128)]
+    snap: u32,
+    /// Use the in-memory network even where namespaces are possible
+    #[arg(long)]
+    memory: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn link(&self) -> LinkConfig {
+        let mut link = LinkConfig::default();
+        link.rate = Some(self.rate);
+        link.delay = self.delay;
+        link.loss = transom_sim::link::Loss::Bernoulli(self.loss);
+        link.queue = self.queue;
+        link
+    }
+}
+
+fn parse_span(text: &str) -> Result<transom_tcp::time::Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Runs the demo.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let args = &args;
+    // Before any thread exists: that is when an ordinary user may still get a user namespace.
+    let privileges = network::prepare(args.memory);
+    fs::create_dir_all(&args.out)
+        .with_context(|| format!("cannot create the directory {}", args.out.display()))?;
+    let source = match &args.file {
+        Some(file) => file.clone(),
+        None => generate(&args.out.join("original.bin"), args.size, args.seed)?,
+    };
+    let len =
+        fs::metadata(&source).with_context(|| format!("cannot read {}", source.display()))?.len();
+    if len == 0 {
+        bail!("{} is empty: there is nothing to send", source.display());
+    }
+    let pcap = args.pcap.clone().unwrap_or_else(|| args.out.join("capture.pcapng"));
+    let timeline = Timeline::start();
+    let network = network::build(args, &args.link(), privileges, &pcap, &timeline)?;
+    if !args.json {
+        println!("{}", network.describe());
+        println!(
+            "Path: {}, {} ms each way, {} lost, queue of {}",
+            args.rate,
+            args.delay.as_secs_f64() * 1e3,
+            args.loss,
+            args.queue
+        );
+    }
+    let original = transfer::hash_file(&source)?;
+    let there = args.out.join("at-the-peer.bin");
+    let back = args.out.join("returned.bin");
+    let quiet = args.json;
+    let out = transfer::to_peer(&network, &timeline, &source, &there, quiet)?;
+    let home = transfer::from_peer(&network, &timeline, &there, &back, quiet)?;
+    let results = [&out, &home];
+    let intact = results.iter().all(|outcome| outcome.sha256 == original);
+
+    let page = page::build(args, &network, &timeline, len, &original, results);
+    let report = args.out.join("report.html");
+    report::write(&report, &page).with_context(|| format!("cannot write {}", report.display()))?;
+    let capture = network.finish();
+    if args.json {
+        print_json(len, &original, results, intact, &report, &pcap)?;
+    } else {
+        print_summary(len, &original, results, &report, &pcap, capture)?;
+    }
+    if !intact {
+        bail!("a copy differs from the original");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes `len` bytes of data that does not compress.
+fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
+    let mut rng = transom_sim::random::Streams::new(seed).rng(0, 99);
+    let file =
+        fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut out = std::io::BufWriter::new(file);
+    let mut block = [0; 65_536];
+    let mut left = len;
+    while left > 0 {
+        rng.fill(&mut block);
+        let n = left.min(block.len() as u64) as usize;
+        out.write_all(&block[..n])?;
+        left -= n as u64;
+    }
+    out.flush()?;
+    Ok(path.to_path_buf())
+}
+
+fn print_summary(
+    len: u64,
+    original: &str,
+    results: [&Outcome; 2],
+    report: &Path,
+    pcap: &Path,
+    capture: Result<u64, String>,
+) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out)?;
+    for outcome in results {
+        writeln!(
+            out,
+            "{:<24} {:>8.2} s {:>9.2} Mbit/s {:>6} retransmitted {:>4} timeouts  RTT {:>7.2} ms  SHA-256 {}",
+            outcome.title,
+            outcome.seconds,
+            outcome.megabits(len),
+            outcome.retransmitted,
+            outcome.timeouts.map_or("–".into(), |n| n.to_string()),
+            outcome.rtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
+            if outcome.sha256 == original { "ok" } else { "DIFFERS" },
+        )?;
+    }
+    writeln!(out, "SHA-256  {original}")?;
+    writeln!(out, "Report   {}", report.display())?;
+    match capture {
+        Ok(packets) => writeln!(out, "Capture  {} ({packets} packets)", pcap.display())?,
+        Err(error) => writeln!(out, "Capture  {} is incomplete: {error}", pcap.display())?,
+    }
+    Ok(())
+}
+
+fn print_json(
+    len: u64,
+    original: &str,
+    results: [&Outcome; 2],
+    intact: bool,
+    report: &Path,
+    pcap: &Path,
+) -> Result<()> {
+    let transfers: Vec<_> = results
+        .iter()
+        .map(|outcome| {
+            json!({
+                "name": outcome.title,
+                "seconds": outcome.seconds,
+                "megabits_per_second": outcome.megabits(len),
+                "retransmitted_segments": outcome.retransmitted,
+                "timeouts": outcome.timeouts,
+                "rtt_ms": outcome.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+                "sha256": outcome.sha256,
+                "intact": outcome.sha256 == original,
+            })
+        })
+        .collect();
+    let summary = json!({
+        "bytes": len,
+        "sha256": original,
+        "intact": intact,
+        "transfers": transfers,
+        "report": report,
+        "capture": pcap,
+    });
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! The two ends of the demo: Transom, and the kernel in a namespace (or a second Transom in memory).
+
+use super::Args;
+use super::observe::{Observed, Seen, Timeline};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use transom_device::Device;
+use transom_device::capture::{Capture, TapStatus, Tapped};
+use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
+use transom_device::memory::{MemoryConfig, pair};
+use transom_device::namespace::{Namespace, enter_user_namespace};
+use transom_device::tun::Tun;
+use transom_lab::emulated::{Emulated, PathConfig, PathMonitor};
+use transom_net::Stack;
+use transom_sim::link::{LinkConfig, QueueEvent, QueueObserver};
+
+const OURS: &str = "192.0.2.2";
+const PEERS: &str = "192.0.2.1";
+const PREFIX: u8 = 24;
+
+/// Whether this process may make a network of its own, or why not.
+pub(crate) type Privileges = Result<(), String>;
+
+/// Gets what is needed for a namespace. To be called before any thread exists.
+pub(crate) fn prepare(memory: bool) -> Privileges {
+    if memory {
+        return Err("as asked for by --memory".into());
+    }
+    enter_user_namespace().map(drop).map_err(|error| error.to_string())
+}
+
+/// Queue lengths and drops at one end of the path: seconds and bytes.
+#[derive(Debug, Default)]
+pub(crate) struct QueueTrace {
+    pub(crate) lengths: Vec<(f64, f64)>,
+    pub(crate) drops: Vec<(f64, f64)>,
+}
+
+/// Who is at the other end.
+pub(crate) enum Peer {
+    Kernel(Namespace),
+    /// A second Transom, and why it is not the kernel.
+    Memory(Stack, String),
+}
+
+/// The demo's network.
+pub(crate) struct Network {
+    pub(crate) stack: Stack,
+    pub(crate) peer: Peer,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Towards the peer, and back.
+    pub(crate) queues: [Arc<Mutex<QueueTrace>>; 2],
+    pub(crate) monitor: PathMonitor,
+    capture: TapStatus,
+}
+
+/// Makes the network.
+pub(crate) fn build(
+    args: &Args,
+    link: &LinkConfig,
+    privileges: Privileges,
+    pcap: &Path,
+    timeline: &Timeline,
+) -> Result<Network> {
+    let opened = privileges.and_then(|()| open_tun().map_err(|error| format!("{error:#}")));
+    match opened {
+        Ok((namespace, tun)) => assemble(args, link, tun, Peer::Kernel(namespace), pcap, timeline),
+        Err(reason) => {
+            let config = MemoryConfig { queue_packets: 10_000, ..MemoryConfig::default() };
+            let (left, right) = pair(&config).context("cannot make the in-memory network")?;
+            let stack = Stack::builder()
+                .address(address(PEERS), PREFIX)
+                .start(right)
+                .context("cannot start the peer")?;
+            assemble(args, link, left, Peer::Memory(stack, reason), pcap, timeline)
+        }
+    }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("a literal address")
+}
+
+fn open_tun() -> Result<(Namespace, Tun)> {
+    let namespace = Namespace::new().context("no network namespace")?;
+    let tun = namespace
+        .run(|| {
+            Tun::builder()
+                .name("transom%d")
+                .address(format!("{PEERS}/{PREFIX}").parse().expect("a literal prefix"))
+                .open()
+        })
+        .context("cannot enter the namespace")?
+        .context("no TUN device")?;
+    Ok((namespace, tun))
+}
+
+fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> QueueObserver {
+    let trace = Arc::clone(trace);
+    Box::new(move |sample| {
+        let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let point = (sample.at.as_secs_f64(), sample.length.bytes as f64);
+        if sample.event == QueueEvent::Dropped {
+            trace.drops.push(point);
+        } else {
+            trace.lengths.push(point);
+        }
+    })
+}
+
+fn assemble<D: Device + 'static>(
+    args: &Args,
+    link: &LinkConfig,
+    device: D,
+    peer: Peer,
+    pcap: &Path,
+    timeline: &Timeline,
+) -> Result<Network> {
+    let config = PathConfig { egress: link.clone(), ingress: link.clone(), seed: args.seed };
+    let queues = [Arc::default(), Arc::default()];
+    let clock = timeline.clone();
+    let emulated = Emulated::new(device, &config)
+        .context("cannot emulate the path")?
+        .with_clock(move || clock.now())
+        .observe_egress_queue(queue_observer(&queues[0]))
+        .observe_ingress_queue(queue_observer(&queues[1]));
+    let monitor = emulated.monitor();
+    let file = File::create(pcap).with_context(|| format!("cannot write {}", pcap.display()))?;
+    let snap = if args.snap == 0 { u32::MAX } else { args.snap.max(64) };
+    let capture = Capture::with_snap_len(BufWriter::with_capacity(1 << 20, file), snap)?;
+    let tapped = Tapped::new(emulated, capture, "transom")?;
+    let capture = tapped.status();
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let observed = Observed::new(tapped, timeline.clone(), Arc::clone(&seen));
+    let stack = Stack::builder()
+        .address(address(OURS), PREFIX)
+        .start(observed)
+        .context("cannot start Transom")?;
+    Ok(Network { stack, peer, seen, queues, monitor, capture })
+}
+
+/// A connection's peer-side stream.
+pub(crate) enum PeerStream {
+    Kernel(std::net::TcpStream),
+    Transom(transom_net::TcpStream),
+}
+
+impl PeerStream {
+    pub(crate) fn kernel_info(&self) -> Option<KernelTcpInfo> {
+        match self {
+            PeerStream::Kernel(stream) => tcp_info(stream).ok(),
+            PeerStream::Transom(_) => None,
+        }
+    }
+
+    pub(crate) fn transom_info(&self) -> Option<transom_net::Info> {
+        match self {
+            PeerStream::Kernel(_) => None,
+            PeerStream::Transom(stream) => stream.info().ok(),
+        }
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            PeerStream::Kernel(stream) => PeerStream::Kernel(stream.try_clone()?),
+            PeerStream::Transom(stream) => PeerStream::Transom(stream.try_clone()?),
+        })
+    }
+
+    pub(crate) fn finish_writing(&self) -> io::Result<()> {
+        match self {
+            PeerStream::Kernel(stream) => stream.shutdown(std::net::Shutdown::Write),
+            PeerStream::Transom(stream) => stream.shutdown(std::net::Shutdown::Write),
+        }
+    }
+}
+
+impl Read for PeerStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            PeerStream::Kernel(stream) => stream.read(buffer),
+            PeerStream::Transom(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for PeerStream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            PeerStream::Kernel(stream) => stream.write(buffer),
+            PeerStream::Transom(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The peer's listener.
+pub(crate) enum PeerListener {
+    Kernel(std::net::TcpListener),
+    Transom(transom_net::TcpListener),
+}
+
+impl PeerListener {
+    pub(crate) fn accept(&self) -> io::Result<PeerStream> {
+        match self {
+            PeerListener::Kernel(listener) => Ok(PeerStream::Kernel(listener.accept()?.0)),
+            PeerListener::Transom(listener) => Ok(PeerStream::Transom(listener.accept()?.0)),
+        }
+    }
+}
+
+impl Network {
+    pub(crate) fn peer_name(&self) -> &'static str {
+        match self.peer {
+            Peer::Kernel(_) => "the kernel",
+            Peer::Memory(..) => "a second Transom",
+        }
+    }
+
+    /// What the network is, in a sentence or two.
+    pub(crate) fn describe(&self) -> String {
+        match &self.peer {
+            Peer::Kernel(_) => format!(
+                "Transom at {OURS} and the kernel's TCP at {PEERS}, in a network namespace of their own"
+            ),
+            Peer::Memory(_, reason) => format!(
+                "Using the in-memory network with a second Transom in place of the kernel's TCP: {reason}"
+            ),
+        }
+    }
+
+    /// Has the peer listen.
+    pub(crate) fn listen(&self, port: u16) -> Result<(PeerListener, SocketAddr)> {
+        let address = SocketAddr::new(address(PEERS), port);
+        let listener = match &self.peer {
+            Peer::Kernel(namespace) => PeerListener::Kernel(
+                namespace
+                    .run(|| std::net::TcpListener::bind(address))?
+                    .context("the kernel cannot listen")?,
+            ),
+            Peer::Memory(stack, _) => PeerListener::Transom(stack.listen(address)?),
+        };
+        Ok((listener, address))
+    }
+
+    /// Has the peer connect to us.
+    pub(crate) fn connect_from_peer(&self, port: u16) -> Result<PeerStream> {
+        let address = SocketAddr::new(address(OURS), port);
+        Ok(match &self.peer {
+            Peer::Kernel(namespace) => PeerStream::Kernel(
+                namespace
+                    .run(|| std::net::TcpStream::connect(address))?
+                    .context("the kernel cannot connect to Transom")?,
+            ),
+            Peer::Memory(stack, _) => PeerStream::Transom(stack.connect(address)?),
+        })
+    }
+
+    pub(crate) fn own_address(port: u16) -> SocketAddr {
+        SocketAddr::new(address(OURS), port)
+    }
+
+    /// Ends everything and closes the capture. Returns how many packets it holds, or why it is incomplete.
+    pub(crate) fn finish(self) -> Result<u64, String> {
+        let Network { stack, peer, capture, .. } = self;
+        stack.drain(std::time::Duration::from_secs(5));
+        drop(stack);
+        drop(peer);
+        match capture.error() {
+            None => Ok(capture.packets()),
+            Some(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `transom get`: one resource over HTTP/1.1.
+//!
+//! Each request has a connection of its own. The body goes where it was asked to as it arrives; how its end is
+//! recognized depends on the response ([`body`]), and a body that ends too early is an error.
+
+mod body;
+mod response;
+mod url;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+
+use crate::hash::Hasher;
+use crate::network::{Network, NetworkArgs, ProfileArgs, Program};
+use crate::output::{self, Failure, note};
+use crate::progress::Progress;
+use crate::socket::{Socket, connect};
+use crate::units::{BitRate, Bytes};
+use body::Body;
+use response::Head;
+use url::Url;
+
+/// Redirections followed before the server is taken to lead in circles.
+const MAX_REDIRECTS: usize = 10;
+/// The exit status when the server answers with an error.
+const REFUSED: u8 = 4;
+/// A server that says nothing for so long is given up.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Fetch a file over HTTP/1.1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  transom get http://10.9.0.1:8000/big.iso -o big.iso    from this machine (needs a TUN interface)
+  transom get http://10.9.0.1:8000/ --run python3 -m http.server 8000
+  transom get http://10.9.0.1:8080/x -o x --pcap get.pcapng --run nginx -c /tmp/nginx.conf
+
+Redirections within http are followed. There is no TLS, and nothing is resumed.
+Exit status: 0 when everything has arrived; 1 when something failed; 2 for a wrong command line; 4 when the server
+answered with an error (a 4xx or 5xx status), whose body is not shown.")]
+pub(crate) struct Args {
+    /// What to fetch; http only.
+    url: Url,
+
+    /// The file to write; it is replaced. Without it, or with -, standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print the result as JSON (needs --output).
+    #[arg(long, requires = "output")]
+    json: bool,
+
+    /// Show no progress.
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// What was fetched.
+#[derive(serde::Serialize)]
+struct Summary {
+    url: String,
+    status: u16,
+    bytes: u64,
+    seconds: f64,
+    bits_per_second: f64,
+    sha256: String,
+}
+
+/// Fetches the resource.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    if args.json && output.is_none() {
+        bail!("--json needs a file: the data go to standard output");
+    }
+    let network = args.network.open(&args.profile)?;
+    network.cleanup.on_interrupt()?;
+    let mut client = Client { network: &network, program: None };
+    let (url, head, socket, early) = client.follow(args.url)?;
+
+    if head.status >= 400 {
+        let message = format!("{url}: {} {}", head.status, head.reason);
+        socket.abort();
+        return Err(Failure { status: REFUSED, message }.into());
+    }
+    if !(200..300).contains(&head.status) {
+        bail!("{url}: {} {} is not an answer to GET", head.status, head.reason);
+    }
+    let mut sink: Box<dyn Write> = match output {
+        Some(path) => Box::new(
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?,
+        ),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut progress = Progress::new(head.framing.length(), args.quiet || args.json);
+    let mut hasher = Hasher::default();
+    let mut body = Body::new(&socket, early, head.framing);
+    let fetched = loop {
+        match body.next() {
+            Ok([]) => break sink.flush().map_err(|error| write_error(error, output)),
+            Ok(bytes) => {
+                if let Err(error) = sink.write_all(bytes) {
+                    break Err(write_error(error, output));
+                }
+                hasher.update(bytes);
+                progress.add(bytes.len());
+            }
+            Err(error) => break Err(error.into()),
+        }
+    };
+    let span = progress.finish();
+    if let Err(error) = fetched {
+        socket.abort();
+        let so_far = Bytes(progress.bytes());
+        return Err(error.context(format!("{url}: incomplete after {so_far}")));
+    }
+    drop(socket);
+    network.finish();
+    let rate = BitRate::of(progress.bytes(), span);
+    if args.json {
+        output::json(&Summary {
+            url: url.to_string(),
+            status: head.status,
+            bytes: progress.bytes(),
+            seconds: span.as_secs_f64(),
+            bits_per_second: rate.0,
+            sha256: hasher.finish(),
+        })?;
+    } else if !args.quiet {
+        let size = Bytes(progress.bytes());
+        note(format_args!("{url}: {size} in {:.3} s ({rate})", span.as_secs_f64()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_error(error: io::Error, output: Option<&Path>) -> anyhow::Error {
+    match output {
+        Some(path) => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        None => output::stdout_error(error),
+    }
+}
+
+/// Makes requests.
+struct Client<'a> {
+    network: &'a Network,
+    /// The server that --run has started; it lives as long as the client.
+    program: Option<Program>,
+}
+
+impl Client<'_> {
+    /// Requests `url` and what it redirects to. Gives the last URL, its response's head, the connection and what has
+    /// been read of the body.
+    fn follow(&mut self, url: Url) -> anyhow::Result<(Url, Head, Socket, Vec<u8>)> {
+        let mut url = url;
+        for _ in 0..=MAX_REDIRECTS {
+            let (head, socket, early) = self.request(&url).with_context(|| url.to_string())?;
+            let Some(location) = head.location() else { return Ok((url, head, socket, early)) };
+            let next = url.join(location).map_err(|error| anyhow!(error));
+            url = next.with_context(|| format!("{url} redirects to `{location}`"))?;
+        }
+        bail!("{url}: more than {MAX_REDIRECTS} redirections")
+    }
+
+    fn request(&mut self, url: &Url) -> anyhow::Result<(Head, Socket, Vec<u8>)> {
+        let addresses: Vec<SocketAddr> = (url.host(), url.port())
+            .to_socket_addrs()
+            .context("cannot resolve the name")?
+            .collect();
+        let socket = if self.program.is_some() {
+            let socket = self.network.host.connect(&*addresses).context("cannot connect")?;
+            self.network.cleanup.watch_socket(&socket)?;
+            socket
+        } else {
+            let (socket, program) = connect(self.network, &addresses).context("cannot connect")?;
+            self.program = program;
+            socket
+        };
+        socket.set_read_timeout(Some(READ_TIMEOUT))?;
+        let request = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: transom/{}\r\nAccept: */*\r\n\
+             Connection: close\r\n\r\n",
+            url.target(),
+            url.authority(),
+            env!("CARGO_PKG_VERSION")
+        );
+        (&socket).write_all(request.as_bytes()).context("cannot send the request")?;
+        let (head, early) = response::read_head(&socket).context("cannot read the response")?;
+        Ok((head, socket, early))
+    }
+}

@@ -1,0 +1,85 @@
+//! What must not be left behind when a signal ends the command.
+//!
+//! A process that exits takes its user-level connections with it without a word, and a receiver that is told nothing waits;
+//! one that is told the end of the stream believes that it has everything. So connections are reset, the program
+//! of `--run` is asked to end, and the capture is completed.
+
+use std::os::fd::OwnedFd;
+use std::process::exit;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::CaptureFile;
+use crate::output::note;
+use crate::socket::Socket;
+use crate::{interrupt, units::Bytes};
+
+/// The list of what is open.
+#[derive(Default)]
+pub(crate) struct Cleanup {
+    sockets: Mutex<Vec<Socket>>,
+    programs: Mutex<Vec<OwnedFd>>,
+    capture: Option<CaptureFile>,
+}
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cleanup {
+    pub(super) fn new(capture: Option<CaptureFile>) -> Arc<Self> {
+        Arc::new(Cleanup { capture, ..Cleanup::default() })
+    }
+
+    /// Has `socket`'s connection reset if the command is interrupted before [`Cleanup::forget_sockets`].
+    pub(crate) fn watch_socket(&self, socket: &Socket) -> std::io::Result<()> {
+        let handle = socket.try_clone()?;
+        lock(&self.sockets).push(handle);
+        Ok(())
+    }
+
+    /// Lets go of the watched connections, so that they end as their owners say.
+    pub(crate) fn forget_sockets(&self) {
+        lock(&self.sockets).clear();
+    }
+
+    pub(super) fn watch_program(&self, program: OwnedFd) {
+        lock(&self.programs).push(program);
+    }
+
+    /// Ends all of it.
+    pub(crate) fn abort(&self) {
+        for socket in lock(&self.sockets).drain(..) {
+            socket.abort();
+        }
+        for program in lock(&self.programs).drain(..) {
+            // One that has ended already is no concern of ours any more.
+            let _ = pidfd_send_signal(&program, Signal::TERM);
+        }
+        self.finish_capture();
+    }
+
+    /// Completes the capture and says if it failed: there is nothing else to do about it at the end.
+    pub(crate) fn finish_capture(&self) {
+        let Some(capture) = &self.capture else { return };
+        match capture.finish() {
+            Ok(packets) => {
+                let size = std::fs::metadata(capture.path()).map_or(0, |data| data.len());
+                let name = capture.path().display();
+                note(format_args!("{packets} packets written to {name} ({})", Bytes(size)));
+            }
+            Err(error) => note(format_args!("transom: {}: {error}", capture.path().display())),
+        }
+    }
+
+    /// From now on, a signal ends the command like this.
+    pub(crate) fn on_interrupt(self: &Arc<Self>) -> anyhow::Result<()> {
+        let cleanup = Arc::clone(self);
+        interrupt::handle(move |status| {
+            note("transom: interrupted");
+            cleanup.abort();
+            exit(status.into());
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Everything that is printed.
+//!
+//! Results go to standard output, everything else (progress, announcements, errors) to standard error. A reader
+//! of standard output that goes away, such as `head`, ends the command without a message and with the status
+//! that a shell shows for a program ended by SIGPIPE.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The status of a program that SIGPIPE has ended: 128 + 13.
+const BROKEN_PIPE: u8 = 141;
+
+/// Standard output was closed by whoever reads it.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output is closed")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
+
+/// A command failed in a way that has an exit status of its own.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit status.
+    pub(crate) status: u8,
+    /// What went wrong.
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints one line on standard output.
+pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(stdout_error)
+}
+
+/// Prints a value as one line of JSON on standard output.
+pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?)
+}
+
+/// Says something on standard error, where it does not matter whether anybody listens.
+pub(crate) fn note(text: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// What an error of standard output means.
+pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        OutputClosed.into()
+    } else {
+        anyhow::Error::new(error).context("cannot write to standard output")
+    }
+}
+
+/// Reports the error that ended the command, and gives the exit status.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<OutputClosed>().is_some() {
+        return ExitCode::from(BROKEN_PIPE);
+    }
+    note(format_args!("transom: {error:#}"));
+    error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, |f| ExitCode::from(f.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_broken_pipe_is_silent() {
+        let broken = stdout_error(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(report(&broken), ExitCode::from(141));
+        let full = stdout_error(io::ErrorKind::StorageFull.into());
+        assert_eq!(report(&full), ExitCode::from(1));
+    }
+
+    #[test]
+    fn a_failure_has_its_own_status_below_any_context() {
+        let error = anyhow::Error::new(Failure { status: 4, message: "404 Not Found".into() });
+        assert_eq!(report(&error.context("http://x/")), ExitCode::from(4));
+    }
+}

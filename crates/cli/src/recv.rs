@@ -1,0 +1,156 @@
+//! `transom recv`: the other end of `transom send`, or of any program that sends bytes and closes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use anyhow::Context;
+
+use crate::hash::{Hasher, read_some};
+use crate::network::{NetworkArgs, ProfileArgs};
+use crate::output::{self, note};
+use crate::progress::Progress;
+use crate::send::Summary;
+use crate::socket::Socket;
+use crate::units::Bytes;
+
+/// Read and written at a time.
+const PIECE: usize = 256 * 1024;
+
+/// Receive bytes from one TCP connection into a file or to standard output.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  transom recv 9000 -o disk.img                    listen on port 9000 of Transom's address
+  transom recv 9000 -o copy --run nc -N 10.9.0.2 9000 < original
+  transom recv 9000 --run transom send --side kernel src.tar 10.9.0.2:9000 | tar t
+
+The SHA-256 digest of what was received is printed, on standard error if the data go to standard output.
+Exit status: 0 when the sender has ended its stream in order, 1 otherwise.")]
+pub(crate) struct Args {
+    /// The port to listen on, or ADDRESS:PORT.
+    #[arg(value_name = "[ADDRESS:]PORT")]
+    at: ListenAt,
+
+    /// The file to write; it is replaced. Without it, or with -, standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print the result as JSON (needs --output).
+    #[arg(long, requires = "output")]
+    json: bool,
+
+    /// Show no progress.
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// Where to listen: a port of all addresses, or of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListenAt(pub(crate) SocketAddr);
+
+impl FromStr for ListenAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(port) = text.parse() {
+            return Ok(ListenAt((IpAddr::from(Ipv4Addr::UNSPECIFIED), port).into()));
+        }
+        text.parse()
+            .map(ListenAt)
+            .map_err(|_| "write a port, ADDRESS:PORT or [IPv6 ADDRESS]:PORT".into())
+    }
+}
+
+/// Receives one connection's bytes.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    if args.json && output.is_none() {
+        anyhow::bail!("--json needs a file: the data go to standard output");
+    }
+    let network = args.network.open(&args.profile)?;
+    network.cleanup.on_interrupt()?;
+    let listener = network
+        .host
+        .listen(args.at.0)
+        .with_context(|| format!("cannot listen on {}", args.at.0))?;
+    let mut sink: Box<dyn Write> = match output {
+        Some(path) => Box::new(
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?,
+        ),
+        None => Box::new(io::stdout().lock()),
+    };
+    if !args.quiet {
+        note(format_args!("listening on {} ({})", listener.local_addr()?, network.description));
+    }
+    let program = network.start_program()?;
+    let (socket, peer) = listener.accept().context("cannot accept a connection")?;
+    drop(listener);
+    network.cleanup.watch_socket(&socket)?;
+
+    let mut progress = Progress::new(None, args.quiet || args.json);
+    let mut hasher = Hasher::default();
+    let received = copy(&socket, &mut sink, &mut hasher, &mut progress, output);
+    if let Err(error) = received {
+        socket.abort();
+        let after = Bytes(progress.bytes());
+        return Err(error.context(format!("receiving from {peer} failed after {after}")));
+    }
+    let name = output.unwrap_or(Path::new("-"));
+    let summary = Summary::new(name, progress.bytes(), progress.finish(), hasher);
+    // Only now is the sender told that everything is here.
+    drop(socket);
+    network.finish();
+    if let Some(mut program) = program {
+        program.wait()?;
+    }
+    summary.print("received", args.json, output.is_some())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy(
+    mut socket: &Socket,
+    sink: &mut impl Write,
+    hasher: &mut Hasher,
+    progress: &mut Progress,
+    output: Option<&Path>,
+) -> anyhow::Result<()> {
+    let failed = |error| match output {
+        Some(path) => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        None => output::stdout_error(error),
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let length = read_some(&mut socket, &mut piece)?;
+        let bytes = piece.get(..length).unwrap_or_default();
+        if bytes.is_empty() {
+            return sink.flush().map_err(failed);
+        }
+        sink.write_all(bytes).map_err(failed)?;
+        hasher.update(bytes);
+        progress.add(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_means_all_addresses() {
+        assert_eq!("9000".parse(), Ok(ListenAt("0.0.0.0:9000".parse().unwrap())));
+        assert_eq!("10.0.0.1:7".parse(), Ok(ListenAt("10.0.0.1:7".parse().unwrap())));
+        assert_eq!("[fd00::1]:7".parse(), Ok(ListenAt("[fd00::1]:7".parse().unwrap())));
+        for text in ["", "70000", "host:80", "10.0.0.1"] {
+            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+        }
+    }
+}

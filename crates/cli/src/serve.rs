@@ -1,0 +1,281 @@
+//! `transom serve`: a directory over HTTP/1.1.
+//!
+//! One thread accepts, one thread per connection answers, and there is a bound on those. A request's path is resolved by
+//! the kernel beneath the directory and nowhere else ([`files`]), so that neither dots nor symbolic links lead
+//! out of it. What is not GET or HEAD, or not understood, gets the status that RFC 9110 names for it.
+
+mod connection;
+mod date;
+mod files;
+mod listing;
+mod media_type;
+mod range;
+mod request;
+mod response;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+
+use crate::network::{Network, NetworkArgs, ProfileArgs};
+use crate::output::{self, note};
+use crate::socket::{Listener, Socket};
+use crate::units::{BitRate, Bytes};
+use files::Root;
+
+/// Serve a directory over HTTP/1.1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  transom serve . --run curl -s http://10.9.0.2/       a client in a network of its own
+  transom serve . --run wrk -d 5 http://10.9.0.2/big   any other program too
+  transom serve /srv/www                               at http://10.9.0.2/ from this machine (as root)
+  transom serve . --lab --run sh                       a shell from which Transom can be reached
+
+GET and HEAD, ranges, entity tags and persistent connections are understood. A directory is shown by its index.html
+or else by a list of its entries. Nothing outside the directory is served, symbolic links included.
+Exit status: that of the --run program if there is one; 0 after SIGINT or SIGTERM.")]
+pub(crate) struct Args {
+    /// The directory to serve.
+    directory: PathBuf,
+
+    /// The port to listen on.
+    #[arg(short, long, default_value_t = 80)]
+    port: u16,
+
+    /// Connections served at the same time; more have to wait.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1024,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+
+    /// How long a connection may be idle before it is closed.
+    #[arg(long, value_name = "TIME", default_value = "30s",
+          value_parser = crate::units::parse_duration)]
+    idle_timeout: Duration,
+
+    /// Print a line for each request.
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Print the lines of --verbose, and a summary at the end, as JSON.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// What the threads of a server share.
+pub(crate) struct Server {
+    root: Root,
+    idle_timeout: Duration,
+    log: Log,
+    totals: Totals,
+    places: Places,
+}
+
+/// What a server has done.
+#[derive(Default)]
+struct Totals {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    errors: AtomicU64,
+    /// Of bodies.
+    bytes: AtomicU64,
+}
+
+/// How requests are logged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Log {
+    Nothing,
+    Text,
+    Json,
+}
+
+/// Why the server stops.
+enum Stop {
+    Signal,
+    Program(anyhow::Result<ExitCode>),
+    Failed(anyhow::Error),
+}
+
+/// Serves until something says stop.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let root = Root::open(&args.directory)
+        .with_context(|| format!("cannot serve {}", args.directory.display()))?;
+    let network = args.network.open(&args.profile)?;
+    let (stop, stopped) = mpsc::channel();
+    let on_signal = stop.clone();
+    crate::interrupt::handle(move |_| {
+        // If nobody listens any more, the server is stopping already.
+        let _ = on_signal.send(Stop::Signal);
+    })?;
+    let listeners = listen(&network, args.port)?;
+    let log = match (args.verbose, args.json) {
+        (false, _) => Log::Nothing,
+        (true, false) => Log::Text,
+        (true, true) => Log::Json,
+    };
+    let server = Arc::new(Server {
+        root,
+        idle_timeout: args.idle_timeout,
+        log,
+        totals: Totals::default(),
+        places: Places::new(args.max_connections),
+    });
+    let started = Instant::now();
+    for listener in listeners {
+        let at = listener.local_addr()?;
+        note(format_args!("serving {} at {}", args.directory.display(), url(at)));
+        let (server, stop) = (Arc::clone(&server), stop.clone());
+        let work = move || {
+            let error = accept_all(&server, &listener);
+            let _ = stop.send(Stop::Failed(error));
+        };
+        thread::Builder::new()
+            .name("accept".into())
+            .spawn(work)
+            .context("cannot start a thread")?;
+    }
+    note(format_args!("({}; interrupt to stop)", network.description));
+    if let Some(mut program) = network.start_program()? {
+        let work = move || {
+            let _ = stop.send(Stop::Program(program.wait()));
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    }
+    let outcome = match stopped.recv() {
+        Ok(Stop::Signal) => {
+            network.cleanup.abort();
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Stop::Program(status)) => status,
+        Ok(Stop::Failed(error)) => Err(error),
+        Err(_) => Err(anyhow!("nobody accepts connections any more")),
+    };
+    // Answers under way to a program that has ended are of no use to anybody.
+    network.cleanup.finish_capture();
+    server.summarize(started.elapsed(), args.json)?;
+    outcome
+}
+
+/// Listens on one port of every address.
+fn listen(network: &Network, port: u16) -> anyhow::Result<Vec<Listener>> {
+    let mut addresses = network.addresses.clone();
+    if addresses.is_empty() {
+        // With the kernel's usual settings this takes IPv4 connections as well.
+        addresses.push(IpAddr::from(Ipv6Addr::UNSPECIFIED));
+    }
+    let listen = |address: IpAddr| {
+        let at = SocketAddr::from((address, port));
+        let outcome = match network.host.listen(at) {
+            Err(_) if address == IpAddr::from(Ipv6Addr::UNSPECIFIED) => {
+                network.host.listen((Ipv4Addr::UNSPECIFIED, port).into())
+            }
+            outcome => outcome,
+        };
+        outcome.with_context(|| format!("cannot listen on {at}"))
+    };
+    addresses.into_iter().map(listen).collect()
+}
+
+fn url(at: SocketAddr) -> String {
+    match at.port() {
+        80 if at.is_ipv6() => format!("http://[{}]/", at.ip()),
+        80 => format!("http://{}/", at.ip()),
+        _ => format!("http://{at}/"),
+    }
+}
+
+/// Accepts connections for as long as there is a place for them; ends only with an error.
+fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
+    loop {
+        server.places.take();
+        let (socket, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            // That one connection is gone; the listener is well.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {
+                server.places.give_back();
+                continue;
+            }
+            Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
+        };
+        server.totals.connections.fetch_add(1, Ordering::Relaxed);
+        let worker = Arc::clone(server);
+        let work = move || worker.serve(&socket, peer);
+        if let Err(error) = thread::Builder::new().name("connection".into()).spawn(work) {
+            // The connection is closed, which its client will notice; there may be threads again later.
+            note(format_args!("transom: cannot start a thread for {peer}: {error}"));
+            server.places.give_back();
+        }
+    }
+}
+
+impl Server {
+    fn serve(&self, socket: &Socket, peer: SocketAddr) {
+        let _place = Place(&self.places);
+        connection::serve(self, socket, peer);
+    }
+
+    fn summarize(&self, span: Duration, json: bool) -> anyhow::Result<()> {
+        let Totals { connections, requests, errors, bytes } = &self.totals;
+        let [connections, requests, errors, bytes] =
+            [connections, requests, errors, bytes].map(|total| total.load(Ordering::Relaxed));
+        if json {
+            return output::json(&serde_json::json!({
+                "connections": connections,
+                "requests": requests,
+                "errors": errors,
+                "bytes": bytes,
+                "seconds": span.as_secs_f64(),
+            }));
+        }
+        note(format_args!(
+            "{requests} requests ({errors} refused) on {connections} connections, {} in {:.1} s ({})",
+            Bytes(bytes),
+            span.as_secs_f64(),
+            BitRate::of(bytes, span)
+        ));
+        Ok(())
+    }
+}
+
+/// Counts how many connections may still be served.
+struct Places {
+    free: Mutex<u32>,
+    returned: Condvar,
+}
+
+impl Places {
+    fn new(places: u32) -> Self {
+        Places { free: Mutex::new(places), returned: Condvar::new() }
+    }
+
+    fn take(&self) {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.returned.wait_while(free, |free| *free == 0);
+        *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
+
+    fn give_back(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.returned.notify_one();
+    }
+}
+
+/// A place that is given back when its connection ends, however it does.
+struct Place<'a>(&'a Places);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}

@@ -1,0 +1,208 @@
+//! The served directory, and nothing outside it.
+//!
+//! Each path is opened with openat2(2) and `RESOLVE_BENEATH`: the kernel refuses every step that would leave the
+//! directory, be it by dots, by a symbolic link or because somebody moves a directory at the wrong moment. A
+//! symbolic link that stays inside works.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::io::Errno;
+
+use super::request::Status;
+
+/// The directory that is served.
+#[derive(Debug)]
+pub(super) struct Root(OwnedFd);
+
+/// What is at a path.
+#[derive(Debug)]
+pub(super) enum Found {
+    File(FoundFile),
+    Directory(OwnedFd),
+}
+
+/// A regular file.
+#[derive(Debug)]
+pub(super) struct FoundFile {
+    pub(super) file: File,
+    /// Bytes.
+    pub(super) length: u64,
+    /// Seconds since 1970 began, and nanoseconds.
+    pub(super) modified: (u64, u64),
+}
+
+impl FoundFile {
+    /// A name for exactly this content, as far as the file system tells (RFC 9110, section 8.8.3).
+    pub(super) fn entity_tag(&self) -> String {
+        let (seconds, nanos) = self.modified;
+        format!("\"{:x}-{seconds:x}-{nanos:x}\"", self.length)
+    }
+
+    /// The file from byte `first` on.
+    pub(super) fn from(mut self, first: u64) -> io::Result<File> {
+        self.file.seek(SeekFrom::Start(first))?;
+        Ok(self.file)
+    }
+}
+
+/// One line of a directory's list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    /// Directories come first.
+    pub(super) is_file: bool,
+    pub(super) name: Vec<u8>,
+    /// Bytes, of a file.
+    pub(super) length: u64,
+}
+
+impl Root {
+    /// Opens the directory, and makes sure that the system can keep requests inside it.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = Root(rustix::fs::open(path, flags, Mode::empty())?);
+        match root.open_beneath(c".") {
+            Ok(_) => Ok(root),
+            Err(Errno::NOSYS) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel does not know openat2 (Linux 5.6): requests could leave the directory",
+            )),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Looks up a path given as its segments.
+    pub(super) fn find(&self, segments: &[Vec<u8>]) -> Result<Found, Status> {
+        let path = match segments {
+            [] => b".".to_vec(),
+            _ => segments.join(&b'/'),
+        };
+        let path = CString::new(path).map_err(|_| Status::BadRequest)?;
+        let descriptor = self.open_beneath(&path).map_err(status)?;
+        let metadata = fstat(&descriptor).map_err(status)?;
+        match FileType::from_raw_mode(metadata.st_mode) {
+            FileType::Directory => Ok(Found::Directory(descriptor)),
+            FileType::RegularFile => Ok(Found::File(FoundFile {
+                file: File::from(descriptor),
+                length: u64::try_from(metadata.st_size).unwrap_or(0),
+                modified: (
+                    u64::try_from(metadata.st_mtime).unwrap_or(0),
+                    u64::try_from(metadata.st_mtime_nsec).unwrap_or(0),
+                ),
+            })),
+            // Devices, pipes and sockets are no content.
+            _ => Err(Status::NotFound),
+        }
+    }
+
+    fn open_beneath(&self, path: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
+        // Without NONBLOCK, opening a pipe would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut attempts = 0;
+        loop {
+            match openat2(&self.0, path, flags, Mode::empty(), resolve) {
+                // Something was renamed meanwhile, and the kernel cannot be sure.
+                Err(Errno::AGAIN) if attempts < 100 => attempts += 1,
+                Err(Errno::INTR) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// The entries of a directory, directories first, each kind by name. Entries that vanish meanwhile are left out.
+pub(super) fn list(directory: &OwnedFd) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if matches!(name, b"." | b"..") {
+            continue;
+        }
+        // What a link leads to counts; a link that leads nowhere, or out, is shown as a file and answered with 404.
+        let metadata = statat(directory, entry.file_name(), AtFlags::empty())
+            .or_else(|_| statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW));
+        let Ok(metadata) = metadata else { continue };
+        let is_file = FileType::from_raw_mode(metadata.st_mode) != FileType::Directory;
+        let length = u64::try_from(metadata.st_size).unwrap_or(0);
+        entries.push(Entry { is_file, name: name.to_owned(), length });
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+/// What a client is told about a path that cannot be opened.
+fn status(errno: Errno) -> Status {
+    match errno {
+        Errno::ACCESS | Errno::PERM => Status::Forbidden,
+        // Whether there is something outside is nobody's business: XDEV looks like nothing at all.
+        Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::LOOP
+        | Errno::NAMETOOLONG
+        | Errno::XDEV
+        | Errno::NXIO => Status::NotFound,
+        _ => Status::InternalServerError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn found(root: &Root, path: &str) -> Result<&'static str, Status> {
+        let segments: Vec<_> = path.split('/').map(|part| part.as_bytes().to_vec()).collect();
+        root.find(&segments).map(|found| match found {
+            Found::File(_) => "file",
+            Found::Directory(_) => "directory",
+        })
+    }
+
+    #[test]
+    fn links_out_of_the_directory_lead_nowhere() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        let dir = outside.path().join("root");
+        std::fs::create_dir_all(dir.join("sub")).unwrap();
+        std::fs::write(dir.join("file"), "x").unwrap();
+        symlink("../file", dir.join("sub/inside")).unwrap();
+        symlink("../secret", dir.join("relative")).unwrap();
+        symlink(outside.path().join("secret"), dir.join("absolute")).unwrap();
+        symlink("..", dir.join("up")).unwrap();
+        symlink("loop", dir.join("loop")).unwrap();
+        let root = Root::open(&dir).unwrap();
+
+        assert_eq!(found(&root, "file"), Ok("file"));
+        assert_eq!(found(&root, "sub"), Ok("directory"));
+        assert_eq!(found(&root, "sub/inside"), Ok("file"), "a link that stays inside");
+        assert_eq!(found(&root, "sub/../file"), Ok("file"));
+        for path in ["relative", "absolute", "up", "up/secret", "..", "../secret", "loop", "no"] {
+            assert_eq!(found(&root, path), Err(Status::NotFound), "{path}");
+        }
+        assert_eq!(found(&root, "file/x"), Err(Status::NotFound));
+        assert_eq!(found(&root, &"x".repeat(300)), Err(Status::NotFound));
+    }
+
+    #[test]
+    fn pipes_are_not_served_and_do_not_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        );
+        made.unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        assert_eq!(found(&root, "pipe"), Err(Status::NotFound));
+    }
+}

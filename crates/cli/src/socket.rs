@@ -1,0 +1,236 @@
+//! Sockets of either side, so that each command is written once.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{self, Shutdown, SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+use transom_net::{Info, Stack};
+
+use crate::network::{Network, ProfileArgs, Program};
+
+/// How long a server that was just started may take until it listens.
+const START_UP: Duration = Duration::from_secs(10);
+
+/// What connects and listens.
+#[derive(Clone, Debug)]
+pub(crate) enum Host {
+    /// A Transom host.
+    Transom(Stack),
+    /// The machine itself.
+    Kernel {
+        /// Whether its connections send small segments at once.
+        nodelay: bool,
+    },
+}
+
+/// A connection of either side.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    /// Transom's.
+    Transom(transom_net::TcpStream),
+    /// The kernel's.
+    Kernel(net::TcpStream),
+}
+
+/// A listener of either side.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    /// Transom's.
+    Transom(transom_net::TcpListener),
+    /// The kernel's.
+    Kernel(net::TcpListener),
+}
+
+impl Host {
+    /// The machine itself, as far as the options apply to it.
+    pub(crate) fn kernel(profile: &ProfileArgs) -> Self {
+        Host::Kernel { nodelay: profile.nodelay }
+    }
+
+    /// The name of the side.
+    pub(crate) fn side(&self) -> &'static str {
+        match self {
+            Host::Transom(_) => "transom",
+            Host::Kernel { .. } => "kernel",
+        }
+    }
+
+    /// Connects to the first address that answers.
+    pub(crate) fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<Socket> {
+        match self {
+            Host::Transom(stack) => stack.connect(addresses).map(Socket::Transom),
+            Host::Kernel { nodelay } => {
+                let stream = net::TcpStream::connect(addresses)?;
+                stream.set_nodelay(*nodelay)?;
+                Ok(Socket::Kernel(stream))
+            }
+        }
+    }
+
+    /// Listens.
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
+        match self {
+            Host::Transom(stack) => stack.listen(address).map(Listener::Transom),
+            Host::Kernel { .. } => net::TcpListener::bind(address).map(Listener::Kernel),
+        }
+    }
+}
+
+/// Starts the network's program, if there is one, and connects; a server that was just started is given time to
+/// listen.
+pub(crate) fn connect(
+    network: &Network,
+    addresses: &[SocketAddr],
+) -> anyhow::Result<(Socket, Option<Program>)> {
+    let mut program = network.start_program()?;
+    let deadline = Instant::now() + START_UP;
+    loop {
+        let error = match network.host.connect(addresses) {
+            Ok(socket) => {
+                network.cleanup.watch_socket(&socket)?;
+                return Ok((socket, program));
+            }
+            Err(error) => error,
+        };
+        if let Some(status) = program.as_mut().and_then(Program::poll) {
+            anyhow::bail!("the program of --run ended before it listened ({status})");
+        }
+        let starting = program.is_some() && Instant::now() < deadline;
+        if !(starting && error.kind() == io::ErrorKind::ConnectionRefused) {
+            return Err(error.into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Listener {
+    /// Waits for a connection.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        match self {
+            Listener::Transom(listener) => {
+                listener.accept().map(|(stream, peer)| (Socket::Transom(stream), peer))
+            }
+            Listener::Kernel(listener) => {
+                listener.accept().map(|(stream, peer)| (Socket::Kernel(stream), peer))
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Listener::Transom(listener) => listener.local_addr(),
+            Listener::Kernel(listener) => listener.local_addr(),
+        }
+    }
+}
+
+impl Socket {
+    /// Another handle to the same connection.
+    pub(crate) fn try_clone(&self) -> io::Result<Socket> {
+        match self {
+            Socket::Transom(stream) => stream.try_clone().map(Socket::Transom),
+            Socket::Kernel(stream) => stream.try_clone().map(Socket::Kernel),
+        }
+    }
+
+    /// Ends one or both directions.
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Socket::Transom(stream) => stream.shutdown(how),
+            Socket::Kernel(stream) => stream.shutdown(how),
+        }
+    }
+
+    /// Switches Nagle's algorithm off or on.
+    pub(crate) fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        match self {
+            Socket::Transom(stream) => stream.set_nodelay(nodelay),
+            Socket::Kernel(stream) => stream.set_nodelay(nodelay),
+        }
+    }
+
+    /// Bounds how long a read waits.
+    pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Socket::Transom(stream) => stream.set_read_timeout(timeout),
+            Socket::Kernel(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    /// Bounds how long a write waits.
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Socket::Transom(stream) => stream.set_write_timeout(timeout),
+            Socket::Kernel(stream) => stream.set_write_timeout(timeout),
+        }
+    }
+
+    /// Resets the connection, so that the peer does not take its end for the end of the data.
+    pub(crate) fn abort(&self) {
+        // Whatever goes wrong here, the connection is over already.
+        match self {
+            Socket::Transom(stream) => {
+                let _ = stream.with_connection(|connection, now| connection.abort(now));
+            }
+            Socket::Kernel(stream) => {
+                // The reset leaves when the last descriptor is closed: with the process.
+                let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+            }
+        }
+    }
+
+    /// The connection's inner state; the kernel's is not shown.
+    pub(crate) fn info(&self) -> Option<Info> {
+        match self {
+            Socket::Transom(stream) => stream.info().ok(),
+            Socket::Kernel(_) => None,
+        }
+    }
+}
+
+impl Read for &Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Transom(stream) => (&mut &*stream).read(buffer),
+            Socket::Kernel(stream) => (&mut &*stream).read(buffer),
+        }
+    }
+}
+
+impl Write for &Socket {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Transom(stream) => (&mut &*stream).write(buffer),
+            Socket::Kernel(stream) => (&mut &*stream).write(buffer),
+        }
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Transom(stream) => (&mut &*stream).write_vectored(buffers),
+            Socket::Kernel(stream) => (&mut &*stream).write_vectored(buffers),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        (&*self).write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Experiments with real packets in real time.
+//!
+//! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock: what a
+//! simulated path does to packets in virtual time, an emulated one does to those of a running stack and its
+//! peer, be that the kernel's TCP behind a TUN interface or another stack in memory.
+//!
+//! ```
+//! use transom_device::memory::{MemoryConfig, pair};
+//! use transom_lab::{Emulated, PathConfig};
+//! use transom_net::Stack;
+//!
+//! let (near, far) = pair(&MemoryConfig::default())?;
+//! let config = PathConfig {
+//!     egress: "rate=10Mbit/s, delay=5ms, queue=100 packets".parse()?,
+//!     ingress: "delay=5ms".parse()?,
+//!     seed: 1,
+//! };
+//! let near = Emulated::new(near, &config)?;
+//! let monitor = near.monitor();
+//! let alice = Stack::builder().address([10, 0, 0, 1].into(), 24).start(near)?;
+//! let bob = Stack::builder().address([10, 0, 0, 2].into(), 24).start(far)?;
+//!
+//! let listener = bob.listen("10.0.0.2:7")?;
+//! let stream = alice.connect("10.0.0.2:7")?;
+//! assert!(stream.info()?.min_rtt.is_some_and(|rtt| rtt.as_millis() >= 10));
+//! assert_eq!(monitor.report().egress.lost.packets, 0);
+//! # drop((listener, stream));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod emulated;
+
+pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};

@@ -1,0 +1,220 @@
+//! A host in virtual time: packets in, packets out, timers, and calls that wait.
+//!
+//! Time stands still but for two calls: [`Host::run_to`], and a socket call that has to wait. Both move from one event to the
+//! next, an event being a packet queued by [`Host::inject`] for that time or a timer of the stack; at the same instant packets
+//! come first, in the order in which they were queued. After every event and every call the stack is asked for what it wants to
+//! send; the packets queue up with the time at which they left, until [`Host::next_packet`] takes them.
+//!
+//! # Waiting
+//! A call on a blocking socket that cannot finish moves time on, for as long as the tool's patience ([`Host::set_patience`])
+//! lasts; then it gives `EINTR`, the error of a call that something outside has cut short. Nothing is lost by it: the
+//! same call made again goes on waiting (`connect` too), and what was moved so far is returned as a count instead. Patience is
+//! zero at first: time is moved by the tool alone, and a blocking call that has to wait says so at once. The socket's own
+//! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
+
+use crate::errno::{EINVAL, EMSGSIZE, Errno, Result};
+use crate::socket::Table;
+use std::collections::{BTreeMap, VecDeque};
+use transom_stack::config::{StackConfig, StackConfigError};
+use transom_stack::stack::{Packet, Stack};
+use transom_tcp::time::{Duration, Instant};
+
+/// The longest patience. Longer than any timer of TCP, and short enough for a call to end.
+pub const MAX_PATIENCE: Duration = Duration::from_secs(30 * 86_400);
+
+/// The longest IP packet.
+const MAX_PACKET: usize = 65_535;
+
+/// Timers that may fire at one and the same instant before something must be wrong.
+const MAX_ROUNDS: u32 = 100_000;
+
+/// A host with its sockets and its clock.
+#[derive(Debug)]
+pub struct Host {
+    pub(crate) stack: Stack,
+    pub(crate) sockets: Table,
+    now: Instant,
+    patience: Duration,
+    /// Packets on their way to the host, in the order in which they arrive.
+    arrivals: BTreeMap<(Instant, u64), Vec<u8>>,
+    queued: u64,
+    departures: VecDeque<(Instant, Vec<u8>)>,
+}
+
+/// How waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited<T> {
+    /// What was waited for is there.
+    Done(T),
+    /// The call's own timeout passed.
+    TimedOut,
+    /// Patience ended before.
+    Interrupted,
+}
+
+impl Host {
+    /// A host as configured whose clock shows `now`.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(config: StackConfig, now: Instant) -> core::result::Result<Self, StackConfigError> {
+        Ok(Host {
+            stack: Stack::new(config, now)?,
+            sockets: Table::default(),
+            now,
+            patience: Duration::ZERO,
+            arrivals: BTreeMap::new(),
+            queued: 0,
+            departures: VecDeque::new(),
+        })
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The stack, to look at.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// How far a call on a blocking socket may move time on; see the module's introduction.
+    ///
+    /// # Errors
+    /// `EINVAL` beyond [`MAX_PATIENCE`].
+    pub fn set_patience(&mut self, patience: Duration) -> Result<()> {
+        if patience > MAX_PATIENCE {
+            return Err(Errno(EINVAL));
+        }
+        self.patience = patience;
+        Ok(())
+    }
+
+    /// Lets a raw IP packet arrive at `at`: at once if that is now, otherwise when time gets there.
+    ///
+    /// # Errors
+    /// `EINVAL` for a time that has passed or a packet without a byte, `EMSGSIZE` for one longer than IP allows. Whether the
+    /// packet makes sense is for the stack to find out.
+    pub fn inject(&mut self, at: Instant, packet: &[u8]) -> Result<()> {
+        if at < self.now || packet.is_empty() {
+            return Err(Errno(EINVAL));
+        }
+        if packet.len() > MAX_PACKET {
+            return Err(Errno(EMSGSIZE));
+        }
+        if at == self.now {
+            self.stack.on_packet(at, Packet::borrowed(packet));
+            self.settle();
+        } else {
+            self.arrivals.insert((at, self.queued), packet.to_vec());
+            self.queued += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the next packet that left the host, with the time at which it did.
+    pub fn next_packet(&mut self) -> Option<(Instant, Vec<u8>)> {
+        self.departures.pop_front()
+    }
+
+    /// The packet that [`Host::next_packet`] would take.
+    pub fn peek_packet(&self) -> Option<(Instant, &[u8])> {
+        self.departures.front().map(|(at, packet)| (*at, packet.as_slice()))
+    }
+
+    /// When the stack's next timer is to be looked at. It may turn out that nothing was due.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.stack.next_timeout().map(|at| at.max(self.now))
+    }
+
+    /// When something happens next by itself: a timer, or the arrival of a queued packet.
+    pub fn next_event(&self) -> Option<Instant> {
+        let arrival = self.arrivals.first_key_value().map(|(&(at, _), _)| at);
+        match (arrival, self.next_timer()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Moves time on to `at`, with everything that happens on the way and at that instant.
+    ///
+    /// # Errors
+    /// `EINVAL` if that time has passed.
+    pub fn run_to(&mut self, at: Instant) -> Result<()> {
+        if at < self.now {
+            return Err(Errno(EINVAL));
+        }
+        while self.step(at) {}
+        Ok(())
+    }
+
+    /// Moves to the next event if it is not after `limit`; if it is, it is `limit` now.
+    fn step(&mut self, limit: Instant) -> bool {
+        let Some(at) = self.next_event().filter(|&at| at <= limit) else {
+            self.now = self.now.max(limit);
+            return false;
+        };
+        self.now = at;
+        while let Some(entry) = self.arrivals.first_entry()
+            && entry.key().0 <= at
+        {
+            let packet = entry.remove();
+            self.stack.on_packet(at, Packet::borrowed(&packet));
+            self.flush();
+        }
+        self.settle();
+        true
+    }
+
+    /// Takes what the stack has to send.
+    fn flush(&mut self) {
+        while let Some(packet) = self.stack.poll_transmit(self.now) {
+            self.departures.push_back((self.now, packet.to_vec()));
+        }
+        // Sockets look at connections themselves; events would only pile up.
+        while self.stack.poll_event().is_some() {}
+    }
+
+    /// Leaves nothing undone that is due now: packets to send, and timers that are due at once.
+    ///
+    /// # Panics
+    /// If timers keep firing at the same instant, which would be a defect of the stack.
+    pub(crate) fn settle(&mut self) {
+        self.flush();
+        let mut rounds = 0;
+        while self.stack.next_timeout().is_some_and(|at| at <= self.now) {
+            self.stack.on_timeout(self.now);
+            self.flush();
+            rounds += 1;
+            assert!(rounds < MAX_ROUNDS, "timers keep firing at {:?}", self.now);
+        }
+    }
+
+    /// Calls `attempt` until it gives something, moving time on in between, for as long as `timeout` and patience allow.
+    pub(crate) fn wait<T>(
+        &mut self,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut(&mut Host) -> Option<T>,
+    ) -> Waited<T> {
+        let timeout = timeout.filter(|&timeout| timeout <= self.patience);
+        let limit = self.now + timeout.unwrap_or(self.patience);
+        loop {
+            if let Some(value) = attempt(self) {
+                return Waited::Done(value);
+            }
+            if !self.step(limit) {
+                break;
+            }
+        }
+        if timeout.is_some() { Waited::TimedOut } else { Waited::Interrupted }
+    }
+
+    /// Checks the stack's invariants, for tests.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self) -> core::result::Result<(), &'static str> {
+        self.stack.check()
+    }
+}

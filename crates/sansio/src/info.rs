@@ -1,0 +1,272 @@
+//! `TCP_INFO`, laid out as Linux' `struct tcp_info` of version 5.4 and later, so that a program may read it through its own
+//! header's structure.
+//!
+//! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
+//! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
+
+use transom_tcp::connection::{Info, LimitedBy, State};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::Duration;
+use zerocopy::{Immutable, IntoBytes};
+
+/// `tcpi_options`: timestamps are in use.
+pub const TCPI_OPT_TIMESTAMPS: u8 = 1;
+/// `tcpi_options`: selective acknowledgement is in use.
+pub const TCPI_OPT_SACK: u8 = 2;
+/// `tcpi_options`: windows are scaled.
+pub const TCPI_OPT_WSCALE: u8 = 4;
+
+/// `tcpi_state`: data flows.
+pub const TCP_ESTABLISHED: u8 = 1;
+/// `tcpi_state`: our SYN is out.
+pub const TCP_SYN_SENT: u8 = 2;
+/// `tcpi_state`: both SYNs are out.
+pub const TCP_SYN_RECV: u8 = 3;
+/// `tcpi_state`: we closed, and it is not acknowledged.
+pub const TCP_FIN_WAIT1: u8 = 4;
+/// `tcpi_state`: we closed, the peer has not.
+pub const TCP_FIN_WAIT2: u8 = 5;
+/// `tcpi_state`: both closed; old segments may still arrive. Sockets see `TCP_CLOSE` instead, as on Linux.
+pub const TCP_TIME_WAIT: u8 = 6;
+/// `tcpi_state`: no connection.
+pub const TCP_CLOSE: u8 = 7;
+/// `tcpi_state`: the peer closed, we have not.
+pub const TCP_CLOSE_WAIT: u8 = 8;
+/// `tcpi_state`: the peer closed, then we.
+pub const TCP_LAST_ACK: u8 = 9;
+/// `tcpi_state`: a listener.
+pub const TCP_LISTEN: u8 = 10;
+/// `tcpi_state`: both closed at the same time.
+pub const TCP_CLOSING: u8 = 11;
+
+/// What `TCP_INFO` shows of a connection.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Immutable, IntoBytes)]
+pub struct TcpInfo {
+    /// The state, as `TCP_ESTABLISHED` and the others.
+    pub tcpi_state: u8,
+    /// The congestion phase: 0 open, 1 disorder, 3 recovery, 4 loss.
+    pub tcpi_ca_state: u8,
+    /// Retransmissions of the oldest segment.
+    pub tcpi_retransmits: u8,
+    /// Zero: not kept apart.
+    pub tcpi_probes: u8,
+    /// How often the retransmission timeout has backed off.
+    pub tcpi_backoff: u8,
+    /// The options in use, as `TCPI_OPT_TIMESTAMPS` and the others.
+    pub tcpi_options: u8,
+    /// Window scales: the peer's in the lower four bits, ours in the upper.
+    pub tcpi_wscale: u8,
+    /// Bit 0: the application limits the sender.
+    pub tcpi_flags: u8,
+
+    /// Retransmission timeout, microseconds.
+    pub tcpi_rto: u32,
+    /// Zero: not kept.
+    pub tcpi_ato: u32,
+    /// Payload bytes of a full segment.
+    pub tcpi_snd_mss: u32,
+    /// Zero: not kept.
+    pub tcpi_rcv_mss: u32,
+
+    /// Segments in flight; a listener: connections that wait.
+    pub tcpi_unacked: u32,
+    /// Of these, acknowledged selectively; a listener: the backlog.
+    pub tcpi_sacked: u32,
+    /// Of these, believed lost.
+    pub tcpi_lost: u32,
+    /// Of these, sent again.
+    pub tcpi_retrans: u32,
+    /// Zero, as in Linux of today.
+    pub tcpi_fackets: u32,
+
+    /// Zero: not shown.
+    pub tcpi_last_data_sent: u32,
+    /// Zero, as in Linux.
+    pub tcpi_last_ack_sent: u32,
+    /// Zero: not shown.
+    pub tcpi_last_data_recv: u32,
+    /// Zero: not shown.
+    pub tcpi_last_ack_recv: u32,
+
+    /// Path MTU, bytes.
+    pub tcpi_pmtu: u32,
+    /// The receive buffer, bytes.
+    pub tcpi_rcv_ssthresh: u32,
+    /// Smoothed round-trip time, microseconds.
+    pub tcpi_rtt: u32,
+    /// Its variation, microseconds.
+    pub tcpi_rttvar: u32,
+    /// Slow-start threshold, segments; 0x7fffffff before the first reduction.
+    pub tcpi_snd_ssthresh: u32,
+    /// Congestion window, segments (rounded down, at least one).
+    pub tcpi_snd_cwnd: u32,
+    /// Zero: not shown.
+    pub tcpi_advmss: u32,
+    /// Zero: not kept.
+    pub tcpi_reordering: u32,
+
+    /// Zero: not kept.
+    pub tcpi_rcv_rtt: u32,
+    /// The receive buffer, bytes.
+    pub tcpi_rcv_space: u32,
+
+    /// Segments sent again, in all.
+    pub tcpi_total_retrans: u32,
+
+    /// Zero: not shown.
+    pub tcpi_pacing_rate: u64,
+    /// Zero: there is none.
+    pub tcpi_max_pacing_rate: u64,
+    /// Payload bytes acknowledged.
+    pub tcpi_bytes_acked: u64,
+    /// Payload bytes received that were new.
+    pub tcpi_bytes_received: u64,
+    /// Segments sent.
+    pub tcpi_segs_out: u32,
+    /// Segments received.
+    pub tcpi_segs_in: u32,
+
+    /// Bytes written and not yet sent.
+    pub tcpi_notsent_bytes: u32,
+    /// The smallest round-trip time seen, microseconds.
+    pub tcpi_min_rtt: u32,
+    /// Zero: not kept apart.
+    pub tcpi_data_segs_in: u32,
+    /// Zero: not kept apart.
+    pub tcpi_data_segs_out: u32,
+
+    /// Zero: not shown.
+    pub tcpi_delivery_rate: u64,
+
+    /// Zero: not kept.
+    pub tcpi_busy_time: u64,
+    /// Time limited by the peer's window, microseconds.
+    pub tcpi_rwnd_limited: u64,
+    /// Zero: not kept.
+    pub tcpi_sndbuf_limited: u64,
+
+    /// Segments delivered to the peer.
+    pub tcpi_delivered: u32,
+    /// Zero: no ECN.
+    pub tcpi_delivered_ce: u32,
+
+    /// Payload bytes sent, retransmissions included.
+    pub tcpi_bytes_sent: u64,
+    /// Payload bytes sent again.
+    pub tcpi_bytes_retrans: u64,
+    /// Segments the peer reported as having arrived twice.
+    pub tcpi_dsack_dups: u32,
+    /// Zero: not kept.
+    pub tcpi_reord_seen: u32,
+
+    /// Segments that arrived out of order.
+    pub tcpi_rcv_ooopack: u32,
+
+    /// The peer's window, bytes.
+    pub tcpi_snd_wnd: u32,
+}
+
+fn small(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn byte(value: u32) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
+}
+
+fn micros(span: Option<Duration>) -> u32 {
+    small(span.unwrap_or(Duration::ZERO).as_micros())
+}
+
+fn state_number(state: State) -> u8 {
+    match state {
+        State::Closed => TCP_CLOSE,
+        State::SynSent => TCP_SYN_SENT,
+        State::SynReceived => TCP_SYN_RECV,
+        State::Established => TCP_ESTABLISHED,
+        State::FinWait1 => TCP_FIN_WAIT1,
+        State::FinWait2 => TCP_FIN_WAIT2,
+        State::CloseWait => TCP_CLOSE_WAIT,
+        State::Closing => TCP_CLOSING,
+        State::LastAck => TCP_LAST_ACK,
+        State::TimeWait => TCP_TIME_WAIT,
+    }
+}
+
+impl TcpInfo {
+    /// No connection.
+    pub(crate) fn closed() -> Self {
+        TcpInfo { tcpi_state: TCP_CLOSE, ..TcpInfo::default() }
+    }
+
+    pub(crate) fn listening(waiting: usize, backlog: usize) -> Self {
+        TcpInfo {
+            tcpi_state: TCP_LISTEN,
+            tcpi_unacked: small(waiting as u64),
+            tcpi_sacked: small(backlog as u64),
+            ..TcpInfo::default()
+        }
+    }
+
+    pub(crate) fn of(info: &Info) -> Self {
+        let mss = u64::from(info.mss.max(1));
+        let segments = |bytes: u64| small(bytes.div_ceil(mss));
+        let counters = &info.counters;
+        // What was sent and what was written are counted with the FIN and without it.
+        let sent = info.snd_nxt.since(info.snd_una).min(info.unacknowledged as u64);
+        let mut options = 0;
+        for (agreed, bit) in [
+            (info.timestamps, TCPI_OPT_TIMESTAMPS),
+            (info.sack, TCPI_OPT_SACK),
+            (info.window_scale.is_some(), TCPI_OPT_WSCALE),
+        ] {
+            options |= if agreed { bit } else { 0 };
+        }
+        TcpInfo {
+            tcpi_state: state_number(info.state),
+            tcpi_ca_state: match info.phase {
+                Phase::Open => 0,
+                Phase::Disorder => 1,
+                Phase::Recovery => 3,
+                Phase::Loss => 4,
+            },
+            tcpi_retransmits: byte(info.retransmits),
+            tcpi_backoff: byte(info.backoffs),
+            tcpi_options: options,
+            tcpi_wscale: info.window_scale.map_or(0, |(theirs, ours)| theirs | ours << 4),
+            tcpi_flags: u8::from(info.limited_by == LimitedBy::Application),
+            tcpi_rto: small(info.rto.as_micros()),
+            tcpi_snd_mss: info.mss,
+            tcpi_unacked: segments(info.snd_nxt.since(info.snd_una)),
+            tcpi_sacked: segments(info.sacked),
+            tcpi_lost: segments(info.lost),
+            tcpi_retrans: segments(info.retransmitted),
+            tcpi_pmtu: info.path_mtu,
+            tcpi_rcv_ssthresh: small(info.rcv_buffer as u64),
+            tcpi_rtt: micros(info.srtt),
+            tcpi_rttvar: micros(info.rttvar),
+            tcpi_snd_ssthresh: match info.ssthresh {
+                u64::MAX => 0x7fff_ffff,
+                bytes => small(bytes / mss),
+            },
+            tcpi_snd_cwnd: small((info.cwnd / mss).max(1)),
+            tcpi_rcv_space: small(info.rcv_buffer as u64),
+            tcpi_total_retrans: small(counters.retransmitted_segments),
+            tcpi_bytes_acked: info.snd_una.stream_offset(),
+            tcpi_bytes_received: counters.bytes_accepted,
+            tcpi_segs_out: small(counters.segments_sent),
+            tcpi_segs_in: small(counters.segments_received),
+            tcpi_notsent_bytes: small(info.unacknowledged as u64 - sent),
+            tcpi_min_rtt: micros(info.min_rtt),
+            tcpi_rwnd_limited: info.limited_peer_window.as_micros(),
+            tcpi_delivered: segments(info.delivered),
+            tcpi_bytes_sent: counters.bytes_sent,
+            tcpi_bytes_retrans: counters.retransmitted_bytes,
+            tcpi_dsack_dups: segments(counters.duplicate_bytes_reported),
+            tcpi_rcv_ooopack: small(counters.out_of_order_segments),
+            tcpi_snd_wnd: small(info.snd_wnd),
+            ..TcpInfo::default()
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `bind`, `listen`, `accept`, `connect`, and the addresses of a socket.
+
+use crate::address::Family;
+use crate::errno::{
+    EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNABORTED, EINPROGRESS, EINTR,
+    EINVAL, EISCONN, ENOTCONN, Errno, Result,
+};
+use crate::host::{Host, Waited};
+use crate::socket::{Role, SOCK_CLOEXEC, SOCK_NONBLOCK, Socket, Stream};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use transom_stack::listener::ListenConfig;
+use transom_tcp::connection::State;
+use transom_tcp::profile::Profile;
+
+/// The longest accept queue (Linux' `somaxconn`).
+const MAX_BACKLOG: i32 = 4096;
+
+impl Host {
+    fn is_local(&self, address: SocketAddr) -> bool {
+        address.ip().is_unspecified()
+            || self.stack.config().addresses.iter().any(|&(ours, _)| ours == address.ip())
+    }
+
+    /// Whether nothing stands in the way of binding to `address`. With SO_REUSEADDR connections do not, nor do sockets that
+    /// have it too and do not listen.
+    fn may_bind(&self, address: SocketAddr, reuse: bool) -> bool {
+        let overlaps = |other: SocketAddr| {
+            let any = address.ip().is_unspecified() || other.ip().is_unspecified();
+            other.port() == address.port()
+                && other.is_ipv4() == address.is_ipv4()
+                && (any || other.ip() == address.ip())
+        };
+        let stands = |socket: &Socket| {
+            let listens = matches!(socket.role, Role::Listener { .. });
+            let shares = reuse && socket.options.reuse_address && !listens;
+            !shares && socket.bound.is_some_and(overlaps)
+        };
+        !self.sockets.iter().any(stands) && (reuse || !self.stack.is_in_use(address))
+    }
+
+    /// `address` with a port of its own if it has none.
+    fn with_port(&self, address: SocketAddr) -> Option<SocketAddr> {
+        if address.port() != 0 {
+            return Some(address);
+        }
+        let mut ports = self.stack.config().ephemeral_ports.clone();
+        ports
+            .find(|&port| self.may_bind(SocketAddr::new(address.ip(), port), false))
+            .map(|port| SocketAddr::new(address.ip(), port))
+    }
+
+    /// `bind(2)`. Port 0 takes a free one at once.
+    ///
+    /// # Errors
+    /// `EINVAL` if the socket is bound or connected, `EAFNOSUPPORT` for an address of the other family, `EADDRNOTAVAIL` if it is
+    /// not the host's, `EADDRINUSE`.
+    pub fn bind(&mut self, fd: i32, address: SocketAddr) -> Result<()> {
+        let socket = self.sockets.get(fd)?;
+        let reuse = socket.options.reuse_address;
+        if socket.family != Family::of(address.ip()) {
+            return Err(Errno(EAFNOSUPPORT));
+        }
+        if socket.bound.is_some() || !matches!(socket.role, Role::Fresh) {
+            return Err(Errno(EINVAL));
+        }
+        if !self.is_local(address) {
+            return Err(Errno(EADDRNOTAVAIL));
+        }
+        let address = self.with_port(address).ok_or(Errno(EADDRINUSE))?;
+        if !self.may_bind(address, reuse) {
+            return Err(Errno(EADDRINUSE));
+        }
+        self.sockets.get_mut(fd)?.bound = Some(address);
+        Ok(())
+    }
+
+    /// The profile for connections of a socket.
+    fn profile_of(&self, socket: &Socket) -> Arc<Profile> {
+        Arc::new(socket.options.profile(&self.stack.config().profile))
+    }
+
+    /// How a listening socket is to listen.
+    fn listen_config(&self, socket: &Socket, backlog: usize) -> ListenConfig {
+        ListenConfig { backlog, profile: Some(self.profile_of(socket)), ..ListenConfig::default() }
+    }
+
+    /// `listen(2)`. As on Linux one connection more than `backlog` may wait, a negative one means the most, listening again
+    /// changes it, and a socket that is not bound is bound to a free port.
+    ///
+    /// # Errors
+    /// `EINVAL` for a connected socket, `EADDRINUSE`.
+    pub fn listen(&mut self, fd: i32, backlog: i32) -> Result<()> {
+        let backlog = if (0..MAX_BACKLOG).contains(&backlog) { backlog } else { MAX_BACKLOG };
+        let backlog = backlog as usize + 1;
+        let socket = self.sockets.get(fd)?;
+        match socket.role {
+            Role::Stream(_) => Err(Errno(EINVAL)),
+            Role::Listener { id, .. } => {
+                self.sockets.get_mut(fd)?.role = Role::Listener { id, backlog };
+                self.renew_listener(fd)
+            }
+            Role::Fresh => {
+                let config = self.listen_config(socket, backlog);
+                let any = SocketAddr::new(socket.family.unspecified(), 0);
+                let address = match socket.bound {
+                    Some(address) => address,
+                    None => self.with_port(any).ok_or(Errno(EADDRINUSE))?,
+                };
+                let id = self.stack.listen(address, config)?;
+                let socket = self.sockets.get_mut(fd)?;
+                socket.bound = Some(address);
+                socket.role = Role::Listener { id, backlog };
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells a listener of changed options or backlog.
+    pub(crate) fn renew_listener(&mut self, fd: i32) -> Result<()> {
+        let socket = self.sockets.get(fd)?;
+        if let Role::Listener { id, backlog } = socket.role {
+            let config = self.listen_config(socket, backlog);
+            self.stack.reconfigure_listener(id, config)?;
+        }
+        Ok(())
+    }
+
+    /// `accept4(2)`: takes a connection out of the queue and gives its descriptor and the peer's address. The new socket has the
+    /// listener's options; it is non-blocking if `flags` has `SOCK_NONBLOCK`.
+    ///
+    /// # Errors
+    /// `EINVAL` if the socket does not listen or `flags` has anything else, `EAGAIN`, `EINTR`, `EMFILE`.
+    pub fn accept(&mut self, fd: i32, flags: i32) -> Result<(i32, SocketAddr)> {
+        let socket = self.sockets.get(fd)?;
+        let Role::Listener { id, .. } = socket.role else { return Err(Errno(EINVAL)) };
+        if flags & !(SOCK_NONBLOCK | SOCK_CLOEXEC) != 0 {
+            return Err(Errno(EINVAL));
+        }
+        let (nonblocking, timeout) = (socket.nonblocking, socket.options.receive_timeout);
+        let attempt = |host: &mut Host| host.stack.accept(id);
+        let (connection, remote) = match attempt(self) {
+            Some(accepted) => accepted,
+            None if nonblocking => return Err(Errno(EAGAIN)),
+            None => match self.wait(timeout, attempt) {
+                Waited::Done(accepted) => accepted,
+                Waited::TimedOut => return Err(Errno(EAGAIN)),
+                Waited::Interrupted => return Err(Errno(EINTR)),
+            },
+        };
+        let socket = self.sockets.get(fd)?;
+        let (family, options) = (socket.family, socket.options);
+        let accepted = self.sockets.insert(Socket {
+            family,
+            nonblocking: flags & SOCK_NONBLOCK != 0,
+            options,
+            bound: None,
+            role: Role::Stream(Stream::new(connection, false)),
+        });
+        if accepted.is_err() {
+            self.stack.abort(connection, self.now());
+        }
+        self.settle();
+        Ok((accepted?, remote))
+    }
+
+    /// `connect(2)`. On a blocking socket it waits for the handshake; called again after `EINTR` it goes on waiting. On a
+    /// non-blocking one it gives `EINPROGRESS`, then `EALREADY`, once 0 (or the error), then `EISCONN`. After an error the
+    /// socket may connect again.
+    ///
+    /// # Errors
+    /// Those named, `EAFNOSUPPORT`, `ENETUNREACH` for what is no host's address or has no way there, `EADDRNOTAVAIL` if the ports
+    /// are all in use or the connection exists, `EINVAL` for port 0 or options that do not work together, and how the attempt
+    /// failed: `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, …
+    pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<()> {
+        let socket = self.sockets.get(fd)?;
+        let nonblocking = socket.nonblocking;
+        if socket.family != Family::of(remote.ip()) {
+            return Err(Errno(EAFNOSUPPORT));
+        }
+        let begun = match socket.role {
+            Role::Listener { .. } => return Err(Errno(EISCONN)),
+            Role::Stream(stream) if !stream.connecting => return Err(Errno(EISCONN)),
+            Role::Stream(_) => EALREADY,
+            Role::Fresh => {
+                let local = socket.bound;
+                let profile = self.profile_of(socket);
+                let id = self.stack.connect(self.now(), local, remote, Some(profile))?;
+                self.sockets.get_mut(fd)?.role = Role::Stream(Stream::new(id, true));
+                self.settle();
+                EINPROGRESS
+            }
+        };
+        if let Some(outcome) = self.connected(fd) {
+            return outcome;
+        }
+        if nonblocking {
+            return Err(Errno(begun));
+        }
+        let timeout = self.sockets.get(fd)?.options.send_timeout;
+        match self.wait(timeout, |host| host.connected(fd)) {
+            Waited::Done(outcome) => outcome,
+            Waited::TimedOut => Err(Errno(begun)),
+            Waited::Interrupted => Err(Errno(EINTR)),
+        }
+    }
+
+    /// How an attempt to connect came out, if it has.
+    fn connected(&mut self, fd: i32) -> Option<Result<()>> {
+        let stream = self.stream(fd).ok()??;
+        match self.state(&stream) {
+            State::SynSent | State::SynReceived => None,
+            State::Closed => {
+                // SO_ERROR may have taken the reason.
+                let error = self.take_error(fd).unwrap_or(Errno(ECONNABORTED));
+                self.forget(fd, &stream);
+                Some(Err(error))
+            }
+            _ => {
+                self.stream_mut(fd)?.connecting = false;
+                Some(Ok(()))
+            }
+        }
+    }
+
+    /// Makes a socket fresh again whose connection has failed or is given up. What `bind` did stays.
+    pub(crate) fn forget(&mut self, fd: i32, stream: &Stream) {
+        self.stack.abort(stream.id, self.now());
+        if let Ok(socket) = self.sockets.get_mut(fd) {
+            socket.role = Role::Fresh;
+        }
+        self.settle();
+    }
+
+    /// `getsockname(2)`: where the socket is bound; unspecified if it is not.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn local_address(&self, fd: i32) -> Result<SocketAddr> {
+        let socket = self.sockets.get(fd)?;
+        let local = match socket.role {
+            Role::Stream(stream) => self.stack.local_address(stream.id),
+            Role::Fresh | Role::Listener { .. } => socket.bound,
+        };
+        Ok(local.unwrap_or_else(|| SocketAddr::new(socket.family.unspecified(), 0)))
+    }
+
+    /// `getpeername(2)`.
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    pub fn peer_address(&self, fd: i32) -> Result<SocketAddr> {
+        let stream = self.stream(fd)?.ok_or(Errno(ENOTCONN))?;
+        match self.state(&stream) {
+            State::Closed | State::SynSent => Err(Errno(ENOTCONN)),
+            _ => self.stack.remote_address(stream.id).ok_or(Errno(ENOTCONN)),
+        }
+    }
+}

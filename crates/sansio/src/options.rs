@@ -1,0 +1,348 @@
+//! What can be set about a socket, and how that becomes a profile or changes a connection.
+//!
+//! Options are kept with the socket: before it has a connection they shape the [`Profile`] it will have, afterwards most of them
+//! change the connection at once. A listener's options pass to the sockets it accepts. The numbers, and how values are read and
+//! shown, are Linux'; what differs:
+//!
+//! - `SO_RCVBUF` and `SO_SNDBUF` show twice what was set, but there is no bookkeeping overhead: what was set is how many bytes
+//!   fit, and the window that is offered. Without window scaling no more than 65,535 bytes are taken for it.
+//! - `TCP_CONGESTION` names the controller of the host's profile and cannot be changed.
+//! - An IPv6 socket is for IPv6 alone (`IPV6_V6ONLY` is 1).
+
+mod names;
+mod values;
+
+pub use names::*;
+
+use crate::address::Family;
+use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, Errno, Result};
+use crate::host::Host;
+use crate::info::TcpInfo;
+use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
+use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::profile::{CongestionChoice, FlowChoice, KeepAlive, MAX_WINDOW, Profile};
+use transom_tcp::time::Duration;
+use values::{bool_of, int_in, int_of, linger_of, show_linger, show_time, time_of};
+use zerocopy::IntoBytes;
+
+/// The settings of one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) reuse_address: bool,
+    pub(crate) oob_inline: bool,
+    /// `None`: closing does not wait; zero: it resets.
+    pub(crate) linger: Option<Duration>,
+    pub(crate) receive_timeout: Option<Duration>,
+    pub(crate) send_timeout: Option<Duration>,
+    receive_buffer: Option<usize>,
+    send_buffer: Option<usize>,
+    nodelay: bool,
+    quick_ack: bool,
+    keep_alive: bool,
+    keep: KeepAlive,
+    user_timeout: Option<Duration>,
+    max_segment: Option<u16>,
+    syn_retries: u32,
+    /// By family: time to live and hop limit, TOS and traffic class.
+    hop_limit: u8,
+    traffic_class: u8,
+}
+
+/// The smallest buffers Linux allows.
+const MIN_BUFFER: usize = 2304;
+
+impl Options {
+    /// What a new socket has.
+    pub(crate) fn of_profile(profile: &Profile) -> Self {
+        Options {
+            reuse_address: false,
+            oob_inline: false,
+            linger: None,
+            receive_timeout: None,
+            send_timeout: None,
+            receive_buffer: None,
+            send_buffer: None,
+            nodelay: profile.nodelay,
+            quick_ack: false,
+            keep_alive: profile.keep_alive.is_some(),
+            keep: profile.keep_alive.unwrap_or_default(),
+            user_timeout: profile.user_timeout,
+            max_segment: profile.max_segment,
+            syn_retries: profile.syn_r2,
+            hop_limit: profile.hop_limit,
+            traffic_class: profile.dscp << 2,
+        }
+    }
+
+    /// The profile of connections opened with these settings.
+    pub(crate) fn profile(&self, base: &Profile) -> Profile {
+        let FlowChoice::ReceiveWindow(mut flow) = base.flow;
+        if let Some(bytes) = self.receive_buffer {
+            let most = if base.options.window_scale { MAX_WINDOW } else { 65_535 };
+            let bytes = bytes.min(most);
+            flow = ReceiveWindowConfig { initial: bytes, max: bytes };
+        }
+        Profile {
+            flow: FlowChoice::ReceiveWindow(flow),
+            send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
+            max_send_buffer: self.send_buffer.unwrap_or(base.max_send_buffer),
+            nodelay: self.nodelay,
+            keep_alive: self.keep_alive.then_some(self.keep),
+            user_timeout: self.user_timeout,
+            max_segment: self.max_segment,
+            syn_r2: self.syn_retries,
+            hop_limit: self.hop_limit,
+            dscp: self.traffic_class >> 2,
+            ..*base
+        }
+    }
+
+    /// Sets an option. `Ok(false)`: there is none by that name.
+    fn set(&mut self, level: i32, name: i32, value: &[u8]) -> Result<bool> {
+        let seconds = |value: i32| Duration::from_secs(value as u64);
+        match (level, name) {
+            (SOL_SOCKET, SO_REUSEADDR) => self.reuse_address = bool_of(value)?,
+            (SOL_SOCKET, SO_KEEPALIVE) => self.keep_alive = bool_of(value)?,
+            (SOL_SOCKET, SO_OOBINLINE) => self.oob_inline = bool_of(value)?,
+            (SOL_SOCKET, SO_LINGER) => self.linger = linger_of(value)?,
+            (SOL_SOCKET, SO_RCVTIMEO) => self.receive_timeout = time_of(value)?,
+            (SOL_SOCKET, SO_SNDTIMEO) => self.send_timeout = time_of(value)?,
+            (SOL_SOCKET, SO_RCVBUF) => self.receive_buffer = Some(buffer_of(value)?),
+            (SOL_SOCKET, SO_SNDBUF) => self.send_buffer = Some(buffer_of(value)?),
+            (IPPROTO_TCP, TCP_NODELAY) => self.nodelay = bool_of(value)?,
+            (IPPROTO_TCP, TCP_QUICKACK) => self.quick_ack = bool_of(value)?,
+            (IPPROTO_TCP, TCP_KEEPIDLE) => self.keep.idle = seconds(int_in(value, 1..=32_767)?),
+            (IPPROTO_TCP, TCP_KEEPINTVL) => {
+                self.keep.interval = seconds(int_in(value, 1..=32_767)?);
+            }
+            (IPPROTO_TCP, TCP_KEEPCNT) => self.keep.probes = int_in(value, 1..=127)? as u32,
+            (IPPROTO_TCP, TCP_SYNCNT) => self.syn_retries = int_in(value, 1..=127)? as u32,
+            (IPPROTO_TCP, TCP_USER_TIMEOUT) => {
+                let millis = int_in(value, 0..=i32::MAX)?;
+                self.user_timeout = (millis > 0).then(|| Duration::from_millis(millis as u64));
+            }
+            (IPPROTO_TCP, TCP_MAXSEG) => {
+                let size = int_of(value)?;
+                if size != 0 && !(88..=32_767).contains(&size) {
+                    return Err(Errno(EINVAL));
+                }
+                self.max_segment = u16::try_from(size).ok().filter(|&size| size > 0);
+            }
+            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => {
+                self.hop_limit = match int_in(value, -1..=255)? {
+                    -1 => 64,
+                    0 => return Err(Errno(EINVAL)),
+                    limit => limit as u8,
+                };
+            }
+            // The two bits of ECN are TCP's own.
+            (IPPROTO_IP, IP_TOS) => self.traffic_class = (int_of(value)? & 0xfc) as u8,
+            (IPPROTO_IPV6, IPV6_TCLASS) => {
+                self.traffic_class = (int_in(value, -1..=255)?.max(0) & 0xfc) as u8;
+            }
+            (IPPROTO_IPV6, IPV6_V6ONLY) => {
+                if !bool_of(value)? {
+                    return Err(Errno(EINVAL));
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The value of an option that a connection cannot change.
+    fn get(&self, level: i32, name: i32) -> Option<Vec<u8>> {
+        let seconds = |span: Duration| (span.as_millis() / 1000) as i32;
+        let int = |value: i32| Some(value.to_ne_bytes().to_vec());
+        match (level, name) {
+            (SOL_SOCKET, SO_REUSEADDR) => int(self.reuse_address.into()),
+            (SOL_SOCKET, SO_KEEPALIVE) => int(self.keep_alive.into()),
+            (SOL_SOCKET, SO_OOBINLINE) => int(self.oob_inline.into()),
+            (SOL_SOCKET, SO_LINGER) => Some(show_linger(self.linger)),
+            (SOL_SOCKET, SO_RCVTIMEO) => Some(show_time(self.receive_timeout)),
+            (SOL_SOCKET, SO_SNDTIMEO) => Some(show_time(self.send_timeout)),
+            (SOL_SOCKET, SO_TYPE) => int(SOCK_STREAM),
+            (SOL_SOCKET, SO_PROTOCOL) => int(IPPROTO_TCP),
+            (IPPROTO_TCP, TCP_NODELAY) => int(self.nodelay.into()),
+            (IPPROTO_TCP, TCP_QUICKACK) => int(self.quick_ack.into()),
+            (IPPROTO_TCP, TCP_KEEPIDLE) => int(seconds(self.keep.idle)),
+            (IPPROTO_TCP, TCP_KEEPINTVL) => int(seconds(self.keep.interval)),
+            (IPPROTO_TCP, TCP_KEEPCNT) => int(i32::try_from(self.keep.probes).unwrap_or(i32::MAX)),
+            (IPPROTO_TCP, TCP_SYNCNT) => int(i32::try_from(self.syn_retries).unwrap_or(i32::MAX)),
+            (IPPROTO_TCP, TCP_USER_TIMEOUT) => {
+                let millis = self.user_timeout.map_or(0, Duration::as_millis);
+                int(i32::try_from(millis).unwrap_or(i32::MAX))
+            }
+            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => int(self.hop_limit.into()),
+            (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => int(self.traffic_class.into()),
+            (IPPROTO_IPV6, IPV6_V6ONLY) => int(1),
+            _ => None,
+        }
+    }
+}
+
+/// A buffer's size as set: negative values count as very large, as on Linux, and very large ones are cut.
+fn buffer_of(value: &[u8]) -> Result<usize> {
+    let bytes = usize::try_from(int_of(value)?).unwrap_or(MAX_WINDOW);
+    Ok(bytes.clamp(MIN_BUFFER, MAX_WINDOW))
+}
+
+/// The name that `TCP_CONGESTION` shows.
+fn congestion_name(profile: &Profile) -> &'static str {
+    match profile.congestion {
+        CongestionChoice::None => "none",
+        CongestionChoice::Reno => "reno",
+    }
+}
+
+impl Host {
+    /// `setsockopt(2)`.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, `ENOENT` for a congestion
+    /// controller other than the present one.
+    pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
+        let profile = *self.stack.config().profile;
+        let socket = self.sockets.get_mut(fd)?;
+        if (level, name) == (IPPROTO_TCP, TCP_CONGESTION) {
+            let wanted = value.split(|&byte| byte == 0).next().unwrap_or_default();
+            let same = wanted == congestion_name(&profile).as_bytes();
+            return if same { Ok(()) } else { Err(Errno(ENOENT)) };
+        }
+        // IPv4's options are not for IPv6 sockets, nor the other way round.
+        let foreign = match level {
+            IPPROTO_IP => socket.family == Family::V6,
+            IPPROTO_IPV6 => socket.family == Family::V4,
+            _ => false,
+        };
+        let mut options = socket.options;
+        if foreign || !options.set(level, name, value)? {
+            return Err(Errno(ENOPROTOOPT));
+        }
+        socket.options = options;
+        match socket.role {
+            Role::Fresh => {}
+            Role::Listener { .. } => self.renew_listener(fd)?,
+            Role::Stream(stream) => {
+                self.apply(stream.id, &options, level, name);
+                self.settle();
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a live connection of an option that was set.
+    fn apply(
+        &mut self,
+        id: transom_stack::stack::ConnectionId,
+        options: &Options,
+        level: i32,
+        name: i32,
+    ) {
+        let Options { nodelay, quick_ack, keep, user_timeout, .. } = *options;
+        let now = self.now();
+        // A connection that is over takes no settings.
+        let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
+            (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
+            (IPPROTO_TCP, TCP_QUICKACK) => connection.set_quick_ack(quick_ack),
+            (SOL_SOCKET, SO_KEEPALIVE)
+            | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
+                connection.set_keep_alive(options.keep_alive.then_some(keep));
+            }
+            (IPPROTO_TCP, TCP_USER_TIMEOUT) => connection.set_user_timeout(user_timeout),
+            (SOL_SOCKET, SO_RCVBUF) => {
+                options.receive_buffer.into_iter().for_each(|n| connection.set_receive_buffer(n));
+            }
+            (SOL_SOCKET, SO_SNDBUF) => {
+                options.send_buffer.into_iter().for_each(|n| connection.set_send_buffer(n));
+            }
+            _ => {}
+        });
+        let _ = match (level, name) {
+            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => {
+                self.stack.set_hop_limit(id, options.hop_limit)
+            }
+            (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => {
+                self.stack.set_dscp(id, options.traffic_class >> 2)
+            }
+            _ => Ok(()),
+        };
+    }
+
+    /// `getsockopt(2)`: the option's value as bytes. Reading `SO_ERROR` clears it.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT` for an option there is not.
+    pub fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
+        let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
+        match (level, name) {
+            (SOL_SOCKET, SO_ERROR) => {
+                self.sockets.get(fd)?;
+                return int(self.take_error(fd).map_or(0, |error| error.0));
+            }
+            (IPPROTO_TCP, TCP_INFO) => return Ok(self.tcp_info(fd)?.as_bytes().to_vec()),
+            _ => {}
+        }
+        let socket = self.sockets.get(fd)?;
+        let profile = &self.stack.config().profile;
+        match (level, name) {
+            (SOL_SOCKET, SO_DOMAIN) => int(socket.family.number()),
+            (SOL_SOCKET, SO_ACCEPTCONN) => int(matches!(socket.role, Role::Listener { .. }).into()),
+            (SOL_SOCKET, SO_RCVBUF | SO_SNDBUF) => {
+                let bytes = self.buffer(socket, name == SO_RCVBUF);
+                int(i32::try_from(bytes.saturating_mul(2)).unwrap_or(i32::MAX))
+            }
+            (IPPROTO_TCP, TCP_MAXSEG) => int(self.segment_size(socket)),
+            (IPPROTO_TCP, TCP_CONGESTION) => {
+                let mut name = congestion_name(profile).as_bytes().to_vec();
+                name.resize(16, 0);
+                Ok(name)
+            }
+            _ => socket.options.get(level, name).ok_or(Errno(ENOPROTOOPT)),
+        }
+    }
+
+    /// A buffer's size: the connection's own, or what was set, or what the profile says.
+    fn buffer(&self, socket: &Socket, receive: bool) -> usize {
+        if let Role::Stream(stream) = socket.role
+            && let Some(connection) = self.connection(&stream)
+        {
+            let info = connection.info(self.now());
+            return if receive { info.rcv_buffer } else { info.snd_buffer };
+        }
+        let profile = &self.stack.config().profile;
+        let FlowChoice::ReceiveWindow(flow) = profile.flow;
+        if receive {
+            socket.options.receive_buffer.unwrap_or(flow.initial)
+        } else {
+            socket.options.send_buffer.unwrap_or(profile.send_buffer)
+        }
+    }
+
+    /// What `TCP_MAXSEG` shows: the connection's segment size, or what was set, or the default of RFC 9293 section 3.7.1.
+    fn segment_size(&self, socket: &Socket) -> i32 {
+        if let Role::Stream(stream) = socket.role
+            && let Some(connection) = self.connection(&stream)
+        {
+            return i32::try_from(connection.info(self.now()).mss).unwrap_or(i32::MAX);
+        }
+        socket.options.max_segment.map_or(536, i32::from)
+    }
+
+    /// What `TCP_INFO` shows.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn tcp_info(&self, fd: i32) -> Result<TcpInfo> {
+        Ok(match self.sockets.get(fd)?.role {
+            Role::Fresh => TcpInfo::closed(),
+            Role::Listener { id, backlog } => {
+                TcpInfo::listening(self.stack.acceptable(id), backlog - 1)
+            }
+            Role::Stream(stream) => match self.connection(&stream) {
+                Some(connection) => TcpInfo::of(&connection.info(self.now())),
+                None => TcpInfo::closed(),
+            },
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! The numbers of levels and options, as on Linux.
+
+/// Level: the socket.
+pub const SOL_SOCKET: i32 = 1;
+/// Level: IPv4.
+pub const IPPROTO_IP: i32 = 0;
+/// Level: IPv6.
+pub const IPPROTO_IPV6: i32 = 41;
+
+/// Bind where connections of the past, or other sockets that have this too, are bound.
+pub const SO_REUSEADDR: i32 = 2;
+/// Get: always `SOCK_STREAM`.
+pub const SO_TYPE: i32 = 3;
+/// Get: the error that ended the connection, once; 0 if there is none.
+pub const SO_ERROR: i32 = 4;
+/// The send buffer in bytes; shown doubled.
+pub const SO_SNDBUF: i32 = 7;
+/// The receive buffer in bytes; shown doubled.
+pub const SO_RCVBUF: i32 = 8;
+/// Send keep-alive probes.
+pub const SO_KEEPALIVE: i32 = 9;
+/// The urgent byte is part of the stream.
+pub const SO_OOBINLINE: i32 = 10;
+/// What closing does with unsent data: `struct linger { int l_onoff; int l_linger; }`, seconds.
+pub const SO_LINGER: i32 = 13;
+/// How long receiving, and `accept`, may wait: a 16-byte `struct timeval`; zero: for ever.
+pub const SO_RCVTIMEO: i32 = 20;
+/// How long sending, and `connect`, may wait: a 16-byte `struct timeval`; zero: for ever.
+pub const SO_SNDTIMEO: i32 = 21;
+/// Get: whether the socket listens.
+pub const SO_ACCEPTCONN: i32 = 30;
+/// Get: always `IPPROTO_TCP`.
+pub const SO_PROTOCOL: i32 = 38;
+/// Get: the family.
+pub const SO_DOMAIN: i32 = 39;
+
+/// Send small segments at once (Nagle's algorithm off).
+pub const TCP_NODELAY: i32 = 1;
+/// The largest segment, 88 to 32,767 bytes; set before connecting or listening. 0 takes it back.
+pub const TCP_MAXSEG: i32 = 2;
+/// Seconds of silence before the first keep-alive probe, 1 to 32,767.
+pub const TCP_KEEPIDLE: i32 = 4;
+/// Seconds between keep-alive probes, 1 to 32,767.
+pub const TCP_KEEPINTVL: i32 = 5;
+/// Unanswered keep-alive probes until the connection is given up, 1 to 127.
+pub const TCP_KEEPCNT: i32 = 6;
+/// Retransmissions of the SYN until the attempt is given up, 1 to 127.
+pub const TCP_SYNCNT: i32 = 7;
+/// Get: `struct ts_tcp_info`.
+pub const TCP_INFO: i32 = 11;
+/// Acknowledge the next arrivals at once.
+pub const TCP_QUICKACK: i32 = 12;
+/// The congestion controller's name; setting any but the present one is `ENOENT`.
+pub const TCP_CONGESTION: i32 = 13;
+/// Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
+pub const TCP_USER_TIMEOUT: i32 = 18;
+
+/// The type of service; its lower two bits are not the application's.
+pub const IP_TOS: i32 = 1;
+/// The time to live, 1 to 255; -1 for the default.
+pub const IP_TTL: i32 = 2;
+/// The hop limit, 1 to 255; -1 for the default.
+pub const IPV6_UNICAST_HOPS: i32 = 16;
+/// Always 1: IPv6 sockets are for IPv6 alone.
+pub const IPV6_V6ONLY: i32 = 26;
+/// The traffic class; its lower two bits are not the application's.
+pub const IPV6_TCLASS: i32 = 67;

@@ -1,0 +1,58 @@
+//! Option values as C programs hold them.
+
+use crate::errno::{EINVAL, Errno, Result};
+use core::ops::RangeInclusive;
+use transom_tcp::time::Duration;
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+pub(super) fn int_of(value: &[u8]) -> Result<i32> {
+    value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(Errno(EINVAL))
+}
+
+pub(super) fn bool_of(value: &[u8]) -> Result<bool> {
+    Ok(int_of(value)? != 0)
+}
+
+pub(super) fn int_in(value: &[u8], range: RangeInclusive<i32>) -> Result<i32> {
+    let value = int_of(value)?;
+    if range.contains(&value) { Ok(value) } else { Err(Errno(EINVAL)) }
+}
+
+/// `struct linger`.
+pub(super) fn linger_of(value: &[u8]) -> Result<Option<Duration>> {
+    let on = bool_of(value)?;
+    let seconds = int_of(value.get(4..).unwrap_or_default())?;
+    // Linux takes a negative time for a very long one.
+    let seconds = u64::try_from(seconds).unwrap_or(i32::MAX as u64);
+    Ok(on.then(|| Duration::from_secs(seconds)))
+}
+
+pub(super) fn show_linger(linger: Option<Duration>) -> Vec<u8> {
+    let seconds = linger.map_or(0, |span| span.as_nanos() / NANOS_PER_SEC);
+    let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
+    [i32::from(linger.is_some()).to_ne_bytes(), seconds.to_ne_bytes()].concat()
+}
+
+/// `struct timeval` of a 64-bit system; zero is no timeout.
+pub(super) fn time_of(value: &[u8]) -> Result<Option<Duration>> {
+    let half = |at: usize| {
+        let bytes = value.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map(|bytes| i64::from_ne_bytes(*bytes)).ok_or(Errno(EINVAL))
+    };
+    let (seconds, micros) = (half(0)?, half(8)?);
+    if !(0..1_000_000).contains(&micros) {
+        return Err(Errno(EINVAL));
+    }
+    // Linux waits not at all for a negative time; a nanosecond comes to the same.
+    let Ok(seconds) = u64::try_from(seconds) else { return Ok(Some(Duration::from_nanos(1))) };
+    let span = Duration::from_secs(seconds) + Duration::from_micros(micros as u64);
+    Ok(Some(span).filter(|span| !span.is_zero()))
+}
+
+pub(super) fn show_time(span: Option<Duration>) -> Vec<u8> {
+    let nanos = span.unwrap_or(Duration::ZERO).as_nanos();
+    let seconds = (nanos / NANOS_PER_SEC) as i64;
+    let micros = (nanos % NANOS_PER_SEC / 1000) as i64;
+    [seconds.to_ne_bytes(), micros.to_ne_bytes()].concat()
+}

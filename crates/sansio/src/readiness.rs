@@ -1,0 +1,125 @@
+//! `poll`: what could be done without waiting, by the rules of Linux' `tcp_poll`.
+
+use crate::errno::{EINTR, Errno, Result};
+use crate::host::{Host, Waited};
+use crate::socket::{Role, Stream};
+use transom_tcp::connection::State;
+use transom_tcp::time::Duration;
+
+/// There is something to read, or the end, or somebody to accept.
+pub const POLLIN: i16 = 0x001;
+/// There is an urgent byte to read.
+pub const POLLPRI: i16 = 0x002;
+/// There is room to write.
+pub const POLLOUT: i16 = 0x004;
+/// There is an error to report.
+pub const POLLERR: i16 = 0x008;
+/// Both directions are closed, or never were open.
+pub const POLLHUP: i16 = 0x010;
+/// No such descriptor.
+pub const POLLNVAL: i16 = 0x020;
+/// As `POLLIN`.
+pub const POLLRDNORM: i16 = 0x040;
+/// As `POLLOUT`.
+pub const POLLWRNORM: i16 = 0x100;
+/// The peer has closed its side.
+pub const POLLRDHUP: i16 = 0x2000;
+
+/// What is asked about a descriptor, and the answer; laid out as Linux' `struct pollfd`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PollFd {
+    /// The descriptor; a negative one is passed over.
+    pub fd: i32,
+    /// What is asked for. `POLLERR`, `POLLHUP` and `POLLNVAL` always are.
+    pub events: i16,
+    /// What holds.
+    pub revents: i16,
+}
+
+impl Host {
+    fn readiness(&self, fd: i32) -> i16 {
+        let Ok(socket) = self.sockets.get(fd) else { return POLLNVAL };
+        match &socket.role {
+            // Linux finds an unconnected socket writable, and hung up.
+            Role::Fresh => POLLHUP | POLLOUT | POLLWRNORM,
+            Role::Listener { id, .. } => {
+                if self.stack.acceptable(*id) > 0 {
+                    POLLIN | POLLRDNORM
+                } else {
+                    0
+                }
+            }
+            Role::Stream(stream) => self.stream_readiness(fd, stream),
+        }
+    }
+
+    fn stream_readiness(&self, fd: i32, stream: &Stream) -> i16 {
+        let state = self.state(stream);
+        let closed = state == State::Closed;
+        let no_more_in = self.at_end(stream);
+        let no_more_out = closed || stream.shut_write;
+        let mut ready = 0;
+        if closed || (no_more_in && no_more_out) {
+            ready |= POLLHUP;
+        }
+        if no_more_in {
+            ready |= POLLIN | POLLRDNORM | POLLRDHUP;
+        }
+        if !matches!(state, State::SynSent | State::SynReceived) {
+            if self.has_ordinary(fd, stream) {
+                ready |= POLLIN | POLLRDNORM;
+            }
+            if no_more_out || self.has_room(stream) {
+                ready |= POLLOUT | POLLWRNORM;
+            }
+            if self.has_urgent(fd, stream) {
+                ready |= POLLPRI;
+            }
+        }
+        if self.pending_error(stream).is_some() {
+            ready |= POLLERR;
+        }
+        ready
+    }
+
+    /// A third of the buffer has to be free, so that a writer is not woken for a few bytes.
+    fn has_room(&self, stream: &Stream) -> bool {
+        self.connection(stream).is_some_and(|connection| {
+            let info = connection.info(self.now());
+            let free = info.snd_buffer.saturating_sub(info.unacknowledged);
+            free > 0 && free >= info.unacknowledged / 2
+        })
+    }
+
+    /// Fills in what holds now and counts the descriptors with any of it.
+    fn poll_now(&self, fds: &mut [PollFd]) -> usize {
+        for entry in fds.iter_mut() {
+            let asked = entry.events | POLLERR | POLLHUP | POLLNVAL;
+            entry.revents = if entry.fd < 0 { 0 } else { self.readiness(entry.fd) & asked };
+        }
+        fds.iter().filter(|entry| entry.revents != 0).count()
+    }
+
+    /// `poll(2)`: how many descriptors have something to tell, which is written to `revents`. It waits for `timeout` milliseconds,
+    /// for ever if that is negative, and in any case not longer than patience lasts.
+    ///
+    /// # Errors
+    /// `EINTR` if patience ended before `timeout`; repeat the call with what is left of it.
+    pub fn poll(&mut self, fds: &mut [PollFd], timeout: i32) -> Result<usize> {
+        let ready = self.poll_now(fds);
+        if ready > 0 || timeout == 0 {
+            return Ok(ready);
+        }
+        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+        let waited = self.wait(timeout, |host| {
+            let ready = host.poll_now(fds);
+            (ready > 0).then_some(ready)
+        });
+        match waited {
+            Waited::Done(ready) => Ok(ready),
+            Waited::TimedOut => Ok(0),
+            Waited::Interrupted => Err(Errno(EINTR)),
+        }
+    }
+}

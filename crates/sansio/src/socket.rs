@@ -1,0 +1,216 @@
+//! Descriptors and what they stand for.
+//!
+//! A descriptor is the lowest free number from 3 on, as in a program whose standard streams are open. A socket is fresh
+//! (perhaps bound), listens, or has a connection of the stack; the connection's own state says everything else.
+
+use crate::address::Family;
+use crate::errno::{self, EBADF, EINVAL, EMFILE, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno, Result};
+use crate::host::Host;
+use crate::options::Options;
+use std::net::SocketAddr;
+use transom_stack::listener::ListenerId;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::{Connection, State};
+
+/// A byte stream: the one type of socket there is.
+pub const SOCK_STREAM: i32 = 1;
+/// With the type: non-blocking from the start.
+pub const SOCK_NONBLOCK: i32 = 0o4000;
+/// With the type: accepted, and without a meaning here.
+pub const SOCK_CLOEXEC: i32 = 0o2_000_000;
+/// TCP, by its number; so is 0.
+pub const IPPROTO_TCP: i32 = 6;
+
+/// `fcntl`: descriptor flags; there are none.
+pub const F_GETFD: i32 = 1;
+/// `fcntl`: set descriptor flags; ignored.
+pub const F_SETFD: i32 = 2;
+/// `fcntl`: the status flags.
+pub const F_GETFL: i32 = 3;
+/// `fcntl`: set the status flags; only `O_NONBLOCK` changes.
+pub const F_SETFL: i32 = 4;
+/// Status flag: open for reading and writing, as every socket is.
+pub const O_RDWR: i32 = 2;
+/// Status flag: calls do not wait.
+pub const O_NONBLOCK: i32 = 0o4000;
+
+const FIRST_DESCRIPTOR: usize = 3;
+const MAX_DESCRIPTORS: usize = 1 << 20;
+
+/// The sockets by descriptor.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    sockets: Vec<Option<Socket>>,
+}
+
+impl Table {
+    pub(crate) fn insert(&mut self, socket: Socket) -> Result<i32> {
+        let free = self.sockets.iter().position(Option::is_none);
+        let index = match free {
+            Some(index) => index,
+            None if self.sockets.len() < MAX_DESCRIPTORS => {
+                self.sockets.push(None);
+                self.sockets.len() - 1
+            }
+            None => return Err(Errno(EMFILE)),
+        };
+        if let Some(place) = self.sockets.get_mut(index) {
+            *place = Some(socket);
+        }
+        i32::try_from(index + FIRST_DESCRIPTOR).map_err(|_| Errno(EMFILE))
+    }
+
+    fn index(fd: i32) -> Option<usize> {
+        usize::try_from(fd).ok()?.checked_sub(FIRST_DESCRIPTOR)
+    }
+
+    pub(crate) fn get(&self, fd: i32) -> Result<&Socket> {
+        Self::index(fd).and_then(|index| self.sockets.get(index)?.as_ref()).ok_or(Errno(EBADF))
+    }
+
+    pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut Socket> {
+        Self::index(fd).and_then(|index| self.sockets.get_mut(index)?.as_mut()).ok_or(Errno(EBADF))
+    }
+
+    pub(crate) fn remove(&mut self, fd: i32) -> Result<Socket> {
+        Self::index(fd).and_then(|index| self.sockets.get_mut(index)?.take()).ok_or(Errno(EBADF))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Socket> {
+        self.sockets.iter().flatten()
+    }
+}
+
+/// What a descriptor stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Socket {
+    pub(crate) family: Family,
+    pub(crate) nonblocking: bool,
+    pub(crate) options: Options,
+    /// What it was bound to, by `bind` or by listening. The port is never zero.
+    pub(crate) bound: Option<SocketAddr>,
+    pub(crate) role: Role,
+}
+
+/// A socket's part in a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role {
+    /// None yet.
+    Fresh,
+    /// It waits for connections, so many at a time.
+    Listener { id: ListenerId, backlog: usize },
+    /// It is one end of a connection.
+    Stream(Stream),
+}
+
+/// What a socket knows of its connection besides the connection itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: ConnectionId,
+    /// `connect` has not returned success yet.
+    pub(crate) connecting: bool,
+    /// The error that ended the connection has been reported, which happens once.
+    pub(crate) error_reported: bool,
+    /// Bytes taken out of the stream.
+    pub(crate) consumed: u64,
+    /// The place of the urgent byte that was last read out of band.
+    pub(crate) urgent_read: Option<u64>,
+    /// The application will not read, or not write, any more.
+    pub(crate) shut_read: bool,
+    pub(crate) shut_write: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(id: ConnectionId, connecting: bool) -> Self {
+        Stream {
+            id,
+            connecting,
+            error_reported: false,
+            consumed: 0,
+            urgent_read: None,
+            shut_read: false,
+            shut_write: false,
+        }
+    }
+}
+
+impl Host {
+    /// `socket(2)`: a TCP socket. `kind` is `SOCK_STREAM`, with `SOCK_NONBLOCK` or `SOCK_CLOEXEC` if wanted.
+    ///
+    /// # Errors
+    /// `EAFNOSUPPORT`, `ESOCKTNOSUPPORT`, `EPROTONOSUPPORT`, `EMFILE`.
+    pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32> {
+        let family = Family::from_number(domain)?;
+        if kind & !(SOCK_NONBLOCK | SOCK_CLOEXEC) != SOCK_STREAM {
+            return Err(Errno(ESOCKTNOSUPPORT));
+        }
+        if protocol != 0 && protocol != IPPROTO_TCP {
+            return Err(Errno(EPROTONOSUPPORT));
+        }
+        let options = Options::of_profile(&self.stack.config().profile);
+        self.sockets.insert(Socket {
+            family,
+            nonblocking: kind & SOCK_NONBLOCK != 0,
+            options,
+            bound: None,
+            role: Role::Fresh,
+        })
+    }
+
+    /// `fcntl(2)` for the status and descriptor flags.
+    ///
+    /// # Errors
+    /// `EBADF`; `EINVAL` for any other command.
+    pub fn fcntl(&mut self, fd: i32, command: i32, argument: i32) -> Result<i32> {
+        let socket = self.sockets.get_mut(fd)?;
+        match command {
+            F_GETFL => Ok(O_RDWR | if socket.nonblocking { O_NONBLOCK } else { 0 }),
+            F_SETFL => {
+                socket.nonblocking = argument & O_NONBLOCK != 0;
+                Ok(0)
+            }
+            F_GETFD | F_SETFD => Ok(0),
+            _ => Err(Errno(EINVAL)),
+        }
+    }
+
+    /// The stream behind a descriptor, if it is one.
+    pub(crate) fn stream(&self, fd: i32) -> Result<Option<Stream>> {
+        Ok(match self.sockets.get(fd)?.role {
+            Role::Stream(stream) => Some(stream),
+            Role::Fresh | Role::Listener { .. } => None,
+        })
+    }
+
+    pub(crate) fn stream_mut(&mut self, fd: i32) -> Option<&mut Stream> {
+        match &mut self.sockets.get_mut(fd).ok()?.role {
+            Role::Stream(stream) => Some(stream),
+            Role::Fresh | Role::Listener { .. } => None,
+        }
+    }
+
+    /// The connection of a stream. It lives until the socket is closed.
+    pub(crate) fn connection(&self, stream: &Stream) -> Option<&Connection> {
+        self.stack.connection(stream.id)
+    }
+
+    /// A stream's state; closed if there is nothing left of it.
+    pub(crate) fn state(&self, stream: &Stream) -> State {
+        self.connection(stream).map_or(State::Closed, Connection::state)
+    }
+
+    /// The error that ended a connection, unless it has been reported.
+    pub(crate) fn pending_error(&self, stream: &Stream) -> Option<Errno> {
+        let connection = self.connection(stream)?;
+        let error = connection.error().filter(|_| !stream.error_reported)?;
+        Some(errno::of_connection(error, connection.peer_has_closed()))
+    }
+
+    /// Reports the error that ended a connection, once.
+    pub(crate) fn take_error(&mut self, fd: i32) -> Option<Errno> {
+        let stream = self.stream(fd).ok()??;
+        let error = self.pending_error(&stream)?;
+        self.stream_mut(fd)?.error_reported = true;
+        Some(error)
+    }
+}

@@ -1,0 +1,416 @@
+//! `read`, `write`, `recv`, `send`, `shutdown` and `close`.
+//!
+//! Each call tries once; if there is nothing to be done and the socket is blocking, it waits (see [`crate::host`]). What was
+//! moved before waiting ended is returned as a count, and the reason is left for the next call.
+
+use crate::errno::{EAGAIN, EINTR, EINVAL, ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
+use crate::host::{Host, Waited};
+use crate::socket::{Role, Stream};
+use transom_tcp::connection::State;
+use transom_tcp::time::Duration;
+
+/// `send`: the last byte is urgent. `recv`: the urgent byte.
+pub const MSG_OOB: i32 = 0x1;
+/// `recv`: leave the data where they are.
+pub const MSG_PEEK: i32 = 0x2;
+/// `recv`: drop the data instead of copying them; what is returned is how many there were.
+pub const MSG_TRUNC: i32 = 0x20;
+/// Do not wait, whatever the socket is.
+pub const MSG_DONTWAIT: i32 = 0x40;
+/// `recv`: wait for the whole length.
+pub const MSG_WAITALL: i32 = 0x100;
+/// `send`: no signal; there never is one here.
+pub const MSG_NOSIGNAL: i32 = 0x4000;
+
+/// `shutdown`: no more reading.
+pub const SHUT_RD: i32 = 0;
+/// `shutdown`: no more writing.
+pub const SHUT_WR: i32 = 1;
+/// `shutdown`: neither.
+pub const SHUT_RDWR: i32 = 2;
+
+/// Where received bytes go.
+enum Sink<'a> {
+    Copy(&'a mut [u8]),
+    Drop(usize),
+}
+
+impl Sink<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Sink::Copy(out) => out.len(),
+            Sink::Drop(len) => *len,
+        }
+    }
+
+    /// What is left of it after `done` bytes.
+    fn rest(&mut self, done: usize) -> Sink<'_> {
+        match self {
+            Sink::Copy(out) => Sink::Copy(out.get_mut(done..).unwrap_or_default()),
+            Sink::Drop(len) => Sink::Drop(len.saturating_sub(done)),
+        }
+    }
+}
+
+/// What one attempt at receiving gave.
+enum Received {
+    /// So many bytes; none is the end of the stream, or nothing asked for.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+}
+
+impl Host {
+    /// `read(2)`.
+    ///
+    /// # Errors
+    /// As [`Host::recv`].
+    pub fn read(&mut self, fd: i32, out: &mut [u8]) -> Result<usize> {
+        self.recv(fd, out, 0)
+    }
+
+    /// `write(2)`.
+    ///
+    /// # Errors
+    /// As [`Host::send`].
+    pub fn write(&mut self, fd: i32, bytes: &[u8]) -> Result<usize> {
+        self.send(fd, bytes, 0)
+    }
+
+    /// `recv(2)` with `MSG_PEEK`, `MSG_OOB`, `MSG_WAITALL`, `MSG_DONTWAIT` and `MSG_TRUNC`. `Ok(0)` is the end of the stream. The
+    /// urgent byte is left out of the stream unless `SO_OOBINLINE` is set, and reading stops in front of it.
+    ///
+    /// # Errors
+    /// `ENOTCONN`, `EAGAIN`, `EINTR`, `EINVAL` for `MSG_OOB` without an urgent byte to read, `EOPNOTSUPP` for any other flag,
+    /// and, once, how the connection ended: `ECONNRESET`, `ETIMEDOUT`, …
+    pub fn recv(&mut self, fd: i32, out: &mut [u8], flags: i32) -> Result<usize> {
+        const KNOWN: i32 =
+            MSG_OOB | MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT | MSG_WAITALL | MSG_NOSIGNAL;
+        if flags & !KNOWN != 0 {
+            return Err(Errno(EOPNOTSUPP));
+        }
+        if self.stream(fd)?.is_none() {
+            return Err(Errno(ENOTCONN));
+        }
+        if flags & MSG_OOB != 0 {
+            return self.recv_urgent(fd, out, flags & MSG_PEEK != 0);
+        }
+        let sink = if flags & MSG_TRUNC != 0 { Sink::Drop(out.len()) } else { Sink::Copy(out) };
+        if flags & MSG_PEEK != 0 { self.peek(fd, sink, flags) } else { self.take(fd, sink, flags) }
+    }
+
+    fn take(&mut self, fd: i32, mut sink: Sink<'_>, flags: i32) -> Result<usize> {
+        let socket = self.sockets.get(fd)?;
+        let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+        let timeout = socket.options.receive_timeout;
+        let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
+        let mut done = 0;
+        let mut attempt = |host: &mut Host| match host.take_now(fd, &mut sink.rest(done), done > 0)
+        {
+            Ok(Received::Bytes(0)) => Some(Ok(done)),
+            Ok(Received::Bytes(taken)) => {
+                done += taken;
+                (done >= wanted).then_some(Ok(done))
+            }
+            Ok(Received::Nothing) => None,
+            Err(_) if done > 0 => Some(Ok(done)),
+            Err(error) => Some(Err(error)),
+        };
+        let outcome = match attempt(self) {
+            Some(outcome) => Waited::Done(outcome),
+            None if nonblocking => Waited::TimedOut,
+            None => self.wait(timeout, attempt),
+        };
+        match outcome {
+            Waited::Done(outcome) => outcome,
+            _ if done > 0 => Ok(done),
+            Waited::TimedOut => Err(Errno(EAGAIN)),
+            Waited::Interrupted => Err(Errno(EINTR)),
+        }
+    }
+
+    /// Takes what is there, up to the urgent byte. `more`: bytes were taken by the same call before, so that what ends it
+    /// is left for the next one.
+    fn take_now(&mut self, fd: i32, sink: &mut Sink<'_>, more: bool) -> Result<Received> {
+        let stream = self.stream(fd)?.ok_or(Errno(ENOTCONN))?;
+        let inline = self.sockets.get(fd)?.options.oob_inline;
+        let mut room = sink.len();
+        match self.bytes_before_urgent(&stream) {
+            Some(0) if more => return Ok(Received::Bytes(0)),
+            Some(0) if !inline => {
+                // The urgent byte is not part of what is read.
+                self.consume(fd, 1);
+                return self.take_now(fd, sink, more);
+            }
+            Some(0) | None => {}
+            Some(before) => room = room.min(before),
+        }
+        let now = self.now();
+        let available = self.connection(&stream).map_or(0, |connection| connection.readable());
+        let count = room.min(available);
+        if available == 0 {
+            if more {
+                let ended = self.at_end(&stream) || self.pending_error(&stream).is_some();
+                return Ok(if ended { Received::Bytes(0) } else { Received::Nothing });
+            }
+            return self.nothing_to_read(fd, &stream);
+        }
+        if let Sink::Copy(out) = sink
+            && let Some(out) = out.get_mut(..count)
+        {
+            let read = self.stack.with_connection(stream.id, now, |c| c.read(now, out));
+            let read = read.ok().and_then(core::result::Result::ok).unwrap_or(0);
+            self.count_consumed(fd, read);
+        } else {
+            self.consume(fd, count);
+        }
+        self.settle();
+        Ok(Received::Bytes(count))
+    }
+
+    fn peek(&mut self, fd: i32, mut sink: Sink<'_>, flags: i32) -> Result<usize> {
+        let socket = self.sockets.get(fd)?;
+        let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+        let timeout = socket.options.receive_timeout;
+        let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
+        let mut attempt = |host: &mut Host, wanted: usize| match host.peek_now(fd, &mut sink) {
+            Ok(Received::Bytes(count)) if count < wanted && !host.is_over(fd) => None,
+            Ok(Received::Bytes(count)) => Some(Ok(count)),
+            Ok(Received::Nothing) => None,
+            Err(error) => Some(Err(error)),
+        };
+        let outcome = match attempt(self, wanted) {
+            Some(outcome) => return outcome,
+            None if nonblocking => Waited::TimedOut,
+            None => self.wait(timeout, |host| attempt(host, wanted)),
+        };
+        let why = match outcome {
+            Waited::Done(outcome) => return outcome,
+            Waited::TimedOut => EAGAIN,
+            Waited::Interrupted => EINTR,
+        };
+        // Less than the whole is better than nothing.
+        attempt(self, 1).unwrap_or(Err(Errno(why)))
+    }
+
+    fn peek_now(&mut self, fd: i32, sink: &mut Sink<'_>) -> Result<Received> {
+        let stream = self.stream(fd)?.ok_or(Errno(ENOTCONN))?;
+        let inline = self.sockets.get(fd)?.options.oob_inline;
+        let Some(connection) = self.connection(&stream) else {
+            return self.nothing_to_read(fd, &stream);
+        };
+        let before = self.bytes_before_urgent(&stream);
+        // The urgent byte at the front is stepped over.
+        let skip = usize::from(before == Some(0) && !inline);
+        let readable = connection.readable().saturating_sub(skip);
+        if readable == 0 {
+            return self.nothing_to_read(fd, &stream);
+        }
+        let room = before.filter(|&before| before > 0).unwrap_or(usize::MAX);
+        let count = sink.len().min(readable).min(room);
+        if let Sink::Copy(out) = sink
+            && let Some(out) = out.get_mut(..count)
+        {
+            let mut bytes = vec![0; skip + count];
+            let _ = connection.peek(&mut bytes);
+            out.copy_from_slice(bytes.get(skip..).unwrap_or_default());
+        }
+        Ok(Received::Bytes(count))
+    }
+
+    /// Drops bytes at the front of the stream.
+    fn consume(&mut self, fd: i32, count: usize) {
+        let Ok(Some(stream)) = self.stream(fd) else { return };
+        let now = self.now();
+        let dropped = self.stack.with_connection(stream.id, now, |c| c.consume(now, count));
+        self.count_consumed(fd, dropped.unwrap_or(0));
+        self.settle();
+    }
+
+    fn count_consumed(&mut self, fd: i32, bytes: usize) {
+        if let Some(stream) = self.stream_mut(fd) {
+            stream.consumed += bytes as u64;
+        }
+    }
+
+    /// Whether nothing more will come: the peer's FIN is in, or the application said that it will not read.
+    pub(crate) fn at_end(&self, stream: &Stream) -> bool {
+        let gone = self.connection(stream).is_none_or(|connection| {
+            connection.peer_has_closed() || connection.state() == State::Closed
+        });
+        gone || stream.shut_read
+    }
+
+    fn is_over(&self, fd: i32) -> bool {
+        let Ok(Some(stream)) = self.stream(fd) else { return true };
+        self.at_end(&stream) || self.pending_error(&stream).is_some()
+    }
+
+    /// Why there is nothing: the end, an error, or that nothing has come yet.
+    fn nothing_to_read(&mut self, fd: i32, stream: &Stream) -> Result<Received> {
+        let finished = self.connection(stream).is_some_and(|c| c.peer_has_closed());
+        if finished {
+            return Ok(Received::Bytes(0));
+        }
+        if let Some(error) = self.take_error(fd) {
+            return Err(error);
+        }
+        Ok(if self.at_end(stream) { Received::Bytes(0) } else { Received::Nothing })
+    }
+
+    /// `send(2)` with `MSG_OOB`, `MSG_DONTWAIT` and `MSG_NOSIGNAL`. On a blocking socket it waits until all bytes are queued, on a
+    /// non-blocking one it queues what there is room for.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EINTR`, `EPIPE` if the connection is closed for writing or was never opened (there is no signal), `EOPNOTSUPP` for
+    /// any other flag (`MSG_MORE` among them), and, once, how the connection ended.
+    pub fn send(&mut self, fd: i32, bytes: &[u8], flags: i32) -> Result<usize> {
+        if flags & !(MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
+            return Err(Errno(EOPNOTSUPP));
+        }
+        let socket = self.sockets.get(fd)?;
+        if !matches!(socket.role, Role::Stream(_)) {
+            return Err(Errno(EPIPE));
+        }
+        let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+        let timeout = socket.options.send_timeout;
+        let urgent = flags & MSG_OOB != 0;
+        let mut done = 0;
+        let mut attempt = |host: &mut Host| {
+            match host.write_now(fd, bytes.get(done..).unwrap_or_default(), urgent) {
+                Ok(Some(written)) => done += written,
+                Ok(None) => {}
+                Err(_) if done > 0 => return Some(Ok(done)),
+                Err(error) => return Some(Err(error)),
+            }
+            (done >= bytes.len() && host.is_past_handshake(fd)).then_some(Ok(done))
+        };
+        let outcome = match attempt(self) {
+            Some(outcome) => return outcome,
+            None if nonblocking => Waited::TimedOut,
+            None => self.wait(timeout, attempt),
+        };
+        match outcome {
+            Waited::Done(outcome) => outcome,
+            _ if done > 0 => Ok(done),
+            Waited::TimedOut => Err(Errno(EAGAIN)),
+            Waited::Interrupted => Err(Errno(EINTR)),
+        }
+    }
+
+    fn is_past_handshake(&self, fd: i32) -> bool {
+        let Ok(Some(stream)) = self.stream(fd) else { return true };
+        !matches!(self.state(&stream), State::SynSent | State::SynReceived)
+    }
+
+    /// Queues what there is room for; `None` if there is none, or the handshake is not complete.
+    fn write_now(&mut self, fd: i32, bytes: &[u8], urgent: bool) -> Result<Option<usize>> {
+        let stream = self.stream(fd)?.ok_or(Errno(EPIPE))?;
+        if let Some(error) = self.take_error(fd) {
+            return Err(error);
+        }
+        match self.state(&stream) {
+            State::SynSent | State::SynReceived => return Ok(None),
+            state if stream.shut_write || !state.can_send() => return Err(Errno(EPIPE)),
+            _ => {}
+        }
+        let now = self.now();
+        let written = self.stack.with_connection(stream.id, now, |connection| {
+            let room = connection.writable().unwrap_or(0);
+            let bytes = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+            if bytes.is_empty() {
+                Ok(0)
+            } else if urgent {
+                // What was queued ends with the urgent byte, even if the rest has to wait.
+                connection.write_urgent(now, bytes)
+            } else {
+                connection.write(now, bytes)
+            }
+        });
+        self.settle();
+        let written = written.ok().and_then(core::result::Result::ok).unwrap_or(0);
+        Ok((written > 0).then_some(written))
+    }
+
+    /// `shutdown(2)`. As on Linux, after `SHUT_RD` what has arrived and what still arrives can be read, and then the end; a listener
+    /// stops listening, and an attempt to connect is given up.
+    ///
+    /// # Errors
+    /// `EINVAL` for another `how`, `ENOTCONN`.
+    pub fn shutdown(&mut self, fd: i32, how: i32) -> Result<()> {
+        let (read, write) = match how {
+            SHUT_RD => (true, false),
+            SHUT_WR => (false, true),
+            SHUT_RDWR => (true, true),
+            _ => return Err(Errno(EINVAL)),
+        };
+        match self.sockets.get(fd)?.role {
+            Role::Fresh => Err(Errno(ENOTCONN)),
+            Role::Listener { id, .. } => {
+                if read {
+                    self.stack.close_listener(id, self.now());
+                    self.sockets.get_mut(fd)?.role = Role::Fresh;
+                    self.settle();
+                }
+                Ok(())
+            }
+            Role::Stream(stream) => match self.state(&stream) {
+                State::SynSent => {
+                    self.forget(fd, &stream);
+                    Ok(())
+                }
+                state => {
+                    let now = self.now();
+                    if write {
+                        let _ = self.stack.shutdown_write(stream.id, now);
+                    }
+                    if let Some(stream) = self.stream_mut(fd) {
+                        stream.shut_read |= read;
+                        stream.shut_write |= write;
+                    }
+                    self.settle();
+                    if state == State::Closed { Err(Errno(ENOTCONN)) } else { Ok(()) }
+                }
+            },
+        }
+    }
+
+    /// `close(2)`. The descriptor is free afterwards, whatever happens. Unread data, or `SO_LINGER` of zero seconds, reset the
+    /// connection; a longer `SO_LINGER` waits on a blocking socket for so long, or as long as patience lasts, until everything is
+    /// acknowledged. The connection then ends by itself.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn close(&mut self, fd: i32) -> Result<()> {
+        let socket = self.sockets.remove(fd)?;
+        let now = self.now();
+        match socket.role {
+            Role::Fresh => {}
+            Role::Listener { id, .. } => self.stack.close_listener(id, now),
+            Role::Stream(stream) => match socket.options.linger {
+                Some(Duration::ZERO) => self.stack.abort(stream.id, now),
+                Some(linger) if !socket.nonblocking && self.is_orderly(&stream) => {
+                    let _ = self.stack.shutdown_write(stream.id, now);
+                    self.settle();
+                    self.wait(Some(linger), |host| host.is_delivered(&stream).then_some(()));
+                    self.stack.close(stream.id, self.now());
+                }
+                _ => self.stack.close(stream.id, now),
+            },
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Whether closing now sends a FIN and not a reset.
+    fn is_orderly(&self, stream: &Stream) -> bool {
+        self.connection(stream).is_some_and(|connection| {
+            connection.readable() == 0 && connection.state().is_synchronized()
+        })
+    }
+
+    /// Whether the peer has everything, our FIN included, or never will have.
+    fn is_delivered(&self, stream: &Stream) -> bool {
+        !matches!(self.state(stream), State::FinWait1 | State::Closing | State::LastAck)
+    }
+}

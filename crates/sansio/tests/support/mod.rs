@@ -1,0 +1,237 @@
+//! What the tests share: a host with a scripted peer, and two hosts joined by a link.
+
+#![allow(dead_code, reason = "every test uses a part of it")]
+
+use std::net::{IpAddr, SocketAddr};
+use transom_sansio::address::AF_INET;
+use transom_sansio::errno::{EINTR, Errno, Result};
+use transom_sansio::host::Host;
+use transom_sansio::options::{SO_REUSEADDR, SOL_SOCKET};
+use transom_sansio::socket::SOCK_STREAM;
+use transom_stack::config::StackConfig;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::{
+    Flags, IpPacket, Ipv4Header, Protocol, Seq, TcpHeader, TcpPacket, checksum, tcp,
+};
+
+pub(crate) const LOCAL: &str = "192.0.2.1";
+pub(crate) const REMOTE: &str = "192.0.2.2";
+
+pub(crate) fn at(text: &str) -> SocketAddr {
+    text.parse().expect("an address and port")
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A host at `address` with the stack's defaults whose clock shows zero.
+pub(crate) fn host(address: &str) -> Host {
+    host_with(address, |_| {})
+}
+
+pub(crate) fn host_with(address: &str, change: impl FnOnce(&mut StackConfig)) -> Host {
+    let mut config = StackConfig::new(vec![(address.parse().expect("an address"), 24)]);
+    config.secret = [7; 16];
+    change(&mut config);
+    Host::new(config, Instant::ZERO).expect("a configuration that works")
+}
+
+/// An error by its number.
+pub(crate) fn failed<T>(errno: i32) -> Result<T> {
+    Err(Errno(errno))
+}
+
+/// A segment as it was on the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) header: TcpHeader,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) ttl: u8,
+    pub(crate) traffic_class: u8,
+}
+
+impl Seen {
+    pub(crate) fn parse(at: Instant, packet: &[u8]) -> Seen {
+        let ip = IpPacket::parse(packet).expect("an IP packet");
+        assert!(ip.transport_checksum_ok(), "the checksum is wrong");
+        let segment = TcpPacket::parse(ip.payload()).expect("a TCP segment");
+        let (ttl, traffic_class) = match &ip {
+            IpPacket::V4(v4) => (v4.ttl(), v4.traffic_class()),
+            IpPacket::V6(v6) => (v6.hop_limit(), v6.traffic_class()),
+        };
+        let payload = segment.payload().to_vec();
+        Seen { at, header: *segment.header(), payload, ttl, traffic_class }
+    }
+}
+
+/// Takes everything the host has sent.
+pub(crate) fn drain(host: &mut Host) -> Vec<Seen> {
+    std::iter::from_fn(|| host.next_packet()).map(|(at, packet)| Seen::parse(at, &packet)).collect()
+}
+
+/// Takes the only segment the host has sent.
+pub(crate) fn only(host: &mut Host) -> Seen {
+    let seen = drain(host);
+    assert_eq!(seen.len(), 1, "one segment was expected: {seen:#?}");
+    seen.into_iter().next().expect("one")
+}
+
+/// An IPv4 packet with this segment from `REMOTE` to `LOCAL`.
+pub(crate) fn packet(header: &TcpHeader, payload: &[u8]) -> Vec<u8> {
+    let [src, dst] = [REMOTE, LOCAL].map(|ip| ip.parse().expect("an IPv4 address"));
+    let len = header.header_len() + payload.len();
+    let mut bytes = vec![0; 20 + len];
+    let ip = Ipv4Header::new(src, dst, Protocol::TCP).emit(len, &mut bytes).expect("room");
+    let tcp_len = header.emit(&mut bytes[ip..]).expect("room");
+    bytes[ip + tcp_len..].copy_from_slice(payload);
+    checksum::fill(
+        IpAddr::V4(src),
+        IpAddr::V4(dst),
+        Protocol::TCP,
+        &mut bytes[ip..],
+        tcp::CHECKSUM_OFFSET,
+    )
+    .expect("a segment");
+    bytes
+}
+
+/// The other end of one connection of a host, moved by hand: it knows the sequence numbers and nothing else.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) port: u16,
+    pub(crate) host_port: u16,
+    /// The next sequence number it sends.
+    pub(crate) seq: Seq,
+    /// What it acknowledges.
+    pub(crate) ack: Seq,
+    pub(crate) window: u16,
+}
+
+impl Peer {
+    pub(crate) fn new(port: u16, host_port: u16) -> Self {
+        Peer { port, host_port, seq: Seq::new(1_000_000), ack: Seq::new(0), window: 65_535 }
+    }
+
+    pub(crate) fn header(&self, flags: Flags) -> TcpHeader {
+        TcpHeader {
+            src_port: self.port,
+            dst_port: self.host_port,
+            seq: self.seq,
+            ack: if flags.contains(Flags::ACK) { self.ack } else { Seq::new(0) },
+            flags,
+            window: self.window,
+            ..TcpHeader::default()
+        }
+    }
+
+    /// A packet with these flags and this payload; what takes sequence space is counted.
+    pub(crate) fn make(&mut self, flags: Flags, payload: &[u8]) -> Vec<u8> {
+        let header = self.header(flags);
+        self.seq = self.seq + header.segment_len(payload.len() as u32);
+        packet(&header, payload)
+    }
+
+    /// The same, arriving now.
+    pub(crate) fn send(&mut self, host: &mut Host, flags: Flags, payload: &[u8]) {
+        let packet = self.make(flags, payload);
+        host.inject(host.now(), &packet).expect("a packet of possible length");
+    }
+
+    /// Acknowledges everything in `seen`.
+    pub(crate) fn take(&mut self, seen: &[Seen]) {
+        for segment in seen {
+            let end = segment.header.seq + segment.header.segment_len(segment.payload.len() as u32);
+            if end.after(self.ack) || segment.header.flags.contains(Flags::SYN) {
+                self.ack = end;
+            }
+        }
+    }
+}
+
+/// A host with one established connection: the descriptor and the peer. Everything sent so far has been taken.
+pub(crate) fn accepted(host: &mut Host) -> (i32, Peer) {
+    let listener = host.socket(AF_INET, SOCK_STREAM, 0).expect("a socket");
+    let yes = 1i32.to_ne_bytes();
+    host.set_option(listener, SOL_SOCKET, SO_REUSEADDR, &yes).expect("an option");
+    host.bind(listener, at("0.0.0.0:80")).expect("bind");
+    host.listen(listener, 5).expect("listen");
+    // Another port each time: what became of the last connection may still be there.
+    drain(host);
+    let nth = host.stack().counters().passive_opens;
+    let mut peer = Peer::new(40_000 + nth as u16, 80);
+    peer.send(host, Flags::SYN, b"");
+    let syn_ack = only(host);
+    assert_eq!(syn_ack.header.flags, Flags::SYN | Flags::ACK);
+    peer.take(&[syn_ack]);
+    peer.send(host, Flags::ACK, b"");
+    let (fd, remote) = host.accept(listener, 0).expect("accept");
+    assert_eq!(remote, SocketAddr::new(REMOTE.parse().expect("an address"), peer.port));
+    assert!(drain(host).is_empty());
+    host.close(listener).expect("close");
+    (fd, peer)
+}
+
+/// Two hosts joined by a link of constant delay that loses what it is told to.
+pub(crate) struct Pair {
+    pub(crate) a: Host,
+    pub(crate) b: Host,
+    pub(crate) delay: Duration,
+    /// Says whether a packet is lost: who sends it, and what it is.
+    pub(crate) lose: Box<dyn FnMut(char, &Seen) -> bool>,
+    pub(crate) sent: Vec<(char, Seen)>,
+}
+
+impl Pair {
+    pub(crate) fn new(a: Host, b: Host, delay: Duration) -> Self {
+        Pair { a, b, delay, lose: Box::new(|_, _| false), sent: Vec::new() }
+    }
+
+    fn carry(&mut self) {
+        let Pair { a, b, delay, lose, sent } = self;
+        for name in ['a', 'b'] {
+            let (from, to) = if name == 'a' { (&mut *a, &mut *b) } else { (&mut *b, &mut *a) };
+            while let Some((left, packet)) = from.next_packet() {
+                let seen = Seen::parse(left, &packet);
+                if !lose(name, &seen) {
+                    to.inject(left + *delay, &packet).expect("the link takes time");
+                }
+                sent.push((name, seen));
+            }
+        }
+    }
+
+    /// Moves both clocks to the next event; whether there was one until `limit`.
+    pub(crate) fn step(&mut self, limit: Instant) -> bool {
+        self.carry();
+        let next = [self.a.next_event(), self.b.next_event()].into_iter().flatten().min();
+        let target = next.filter(|&at| at <= limit);
+        let to = target.unwrap_or(limit);
+        self.a.run_to(to).expect("time goes on");
+        self.b.run_to(to).expect("time goes on");
+        self.a.check().expect("a's invariants");
+        self.b.check().expect("b's invariants");
+        self.carry();
+        target.is_some()
+    }
+
+    pub(crate) fn run_for(&mut self, span: Duration) {
+        let limit = self.a.now() + span;
+        while self.step(limit) {}
+    }
+
+    /// Repeats a blocking call on one of the hosts until it has waited long enough.
+    pub(crate) fn complete<T>(
+        &mut self,
+        mut call: impl FnMut(&mut Pair) -> Result<T>,
+    ) -> Result<T> {
+        let limit = self.a.now() + Duration::from_secs(3600);
+        loop {
+            match call(self) {
+                Err(Errno(EINTR)) => assert!(self.step(limit), "nothing happens any more"),
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A segment that left, and the line by which scripts compare it.
+
+use transom_tcp::time::Instant;
+use transom_wire::{Flags, Seq, TcpHeader};
+
+/// A segment that left.
+#[derive(Clone, Debug)]
+pub struct Out {
+    /// When.
+    pub at: Instant,
+    /// Its header.
+    pub header: TcpHeader,
+    /// Its data, copied.
+    pub payload: Vec<u8>,
+    /// For a super-segment, the size of each.
+    pub segment_size: Option<u16>,
+    /// The initial sequence numbers, the connection's and the peer's.
+    pub initial: (Seq, Seq),
+}
+
+impl Out {
+    /// SEG.SEQ, relative.
+    pub fn seq(&self) -> i64 {
+        i64::from(self.header.seq.distance_from(self.initial.0))
+    }
+
+    /// SEG.ACK, relative.
+    pub fn ack(&self) -> i64 {
+        i64::from(self.header.ack.distance_from(self.initial.1))
+    }
+
+    /// One past the sequence space it takes, relative.
+    pub fn end(&self) -> i64 {
+        let flags = self.header.flags;
+        let controls =
+            i64::from(flags.contains(Flags::SYN)) + i64::from(flags.contains(Flags::FIN));
+        self.seq() + self.payload.len() as i64 + controls
+    }
+
+    fn flags(&self) -> String {
+        let letters = [
+            (Flags::SYN, 'S'),
+            (Flags::FIN, 'F'),
+            (Flags::RST, 'R'),
+            (Flags::PSH, 'P'),
+            (Flags::URG, 'U'),
+            (Flags::ACK, 'A'),
+        ];
+        let set = letters.iter().filter(|(flag, _)| self.header.flags.contains(*flag));
+        set.map(|&(_, letter)| letter).collect()
+    }
+
+    /// The line [`Peer::expect`] compares.
+    pub fn line(&self) -> String {
+        let mut line = format!("{} {}:{}", self.flags(), self.seq(), self.end());
+        if self.header.flags.contains(Flags::ACK) {
+            line += &format!(" ack {}", self.ack());
+        }
+        if !self.header.options.sack.is_empty() {
+            line += " sack";
+            for block in &self.header.options.sack {
+                let relative = |seq: Seq| seq.distance_from(self.initial.1);
+                line += &format!(" {}-{}", relative(block.left), relative(block.right));
+            }
+        }
+        if self.header.flags.contains(Flags::URG) {
+            line += &format!(" urg {}", self.header.urgent);
+        }
+        if let Some(timeout) = self.header.options.user_timeout {
+            line += &format!(" uto {}", timeout.as_secs());
+        }
+        line
+    }
+}

@@ -1,0 +1,245 @@
+//! Opening a connection for a script: profile, path, and what the other end offers.
+
+use super::{IRS, ISS, Out, Peer, seg};
+use std::sync::Arc;
+use transom_tcp::connection::{Connection, Endpoint, PathInfo, State};
+use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::profile::{
+    AckChoice, FlowChoice, OfferedOptions, Profile, RecoveryChoice, TimerChoice,
+};
+use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::{Options, Seq, Timestamps};
+
+pub const PORTS: Endpoint = Endpoint { local_port: 40_000, remote_port: 80 };
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// What a connection is opened with. The default makes round numbers: segments of 1000 bytes, no timestamps, no
+/// window scale, SACK, a handshake of 100 ms (so SRTT 100 ms and RTO 300 ms), acknowledgements delayed by 40 ms.
+#[derive(Clone)]
+pub struct Setup {
+    pub profile: Profile,
+    pub path: PathInfo,
+    pub mss: Option<u16>,
+    pub peer_scale: Option<u8>,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub window: u16,
+    pub rtt: u64,
+    pub quick: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let window = ReceiveWindowConfig { initial: 65_535, max: 65_535 };
+        let profile = Profile {
+            options: OfferedOptions { window_scale: false, timestamps: false, sack: true },
+            flow: FlowChoice::ReceiveWindow(window),
+            // RFC 6298's formula as it stands, for numbers that can be worked out by hand.
+            timer: TimerChoice::Rfc6298(Rfc6298Config {
+                min_variation: ms(0),
+                ..Rfc6298Config::default()
+            }),
+            ..Profile::default()
+        };
+        Setup {
+            profile,
+            path: PathInfo {
+                mtu: 1500,
+                interface_mtu: 1500,
+                ip_header: 20,
+                max_super_segment: None,
+            },
+            mss: Some(1000),
+            peer_scale: None,
+            sack: true,
+            timestamps: false,
+            window: 65_535,
+            rtt: 100,
+            quick: false,
+        }
+    }
+}
+
+impl Setup {
+    /// Without SACK: NewReno.
+    pub fn newreno() -> Self {
+        Setup::default().profile(|profile| profile.recovery = RecoveryChoice::NewReno).no_sack()
+    }
+
+    pub fn profile(mut self, change: impl FnOnce(&mut Profile)) -> Self {
+        change(&mut self.profile);
+        self
+    }
+
+    pub fn no_sack(self) -> Self {
+        Setup { sack: false, ..self }
+    }
+
+    pub fn timestamps(self) -> Self {
+        let timestamps = true;
+        Setup { timestamps, ..self }.profile(|profile| profile.options.timestamps = true)
+    }
+
+    /// The shift the peer announces; ours follows from the receive buffer.
+    pub fn scale(self, shift: u8) -> Self {
+        Setup { peer_scale: Some(shift), ..self }
+            .profile(|profile| profile.options.window_scale = true)
+    }
+
+    /// The peer's window, also in its SYN.
+    pub fn window(self, window: u16) -> Self {
+        Setup { window, ..self }
+    }
+
+    pub fn mss(self, mss: Option<u16>) -> Self {
+        Setup { mss, ..self }
+    }
+
+    /// A receive buffer of this size that stays as it is.
+    pub fn receive_buffer(self, bytes: usize) -> Self {
+        self.receive_buffers(bytes, bytes)
+    }
+
+    pub fn receive_buffers(self, initial: usize, max: usize) -> Self {
+        self.profile(|profile| {
+            profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+        })
+    }
+
+    pub fn ack_delay(self, millis: u64) -> Self {
+        self.profile(|profile| profile.ack = AckChoice::Delayed(ms(millis)))
+    }
+
+    /// The lower bound of the retransmission timeout.
+    pub fn min_rto(self, millis: u64) -> Self {
+        self.profile(|profile| {
+            let TimerChoice::Rfc6298(timer) = &mut profile.timer;
+            timer.min = ms(millis);
+        })
+    }
+
+    /// Acknowledge the first arrivals at once, as connections do unless told otherwise.
+    pub fn quick(self) -> Self {
+        Setup { quick: true, ..self }
+    }
+
+    /// The options of the other end's SYN or SYN-ACK.
+    pub fn syn_options(&self, peer: &Peer) -> Options {
+        Options {
+            mss: self.mss,
+            window_scale: self.peer_scale,
+            sack_permitted: self.sack,
+            timestamps: self.timestamps.then(|| Timestamps {
+                value: peer.clock.wrapping_add(peer.now.as_millis() as u32),
+                echo: peer.last_tsval,
+            }),
+            ..Options::default()
+        }
+    }
+
+    /// A connection whose SYN has left (and is still to be looked at).
+    #[track_caller]
+    pub fn connecting(&self) -> Peer {
+        assert_eq!(self.profile.validate(), Ok(()));
+        let now = Instant::ZERO;
+        let profile = Arc::new(self.profile);
+        let connection = Connection::connect(profile, PORTS, self.path, Seq::new(ISS), 7_000, now);
+        let mut peer = Peer::wrap(connection, now);
+        peer.window = self.window;
+        peer.pump();
+        peer
+    }
+
+    /// The other end answers with its SYN-ACK, after the round-trip time.
+    #[track_caller]
+    pub fn accept(&self, peer: &mut Peer) {
+        peer.wait(self.rtt);
+        let options = self.syn_options(peer);
+        peer.recv(seg().syn().options(options));
+        self.opened(peer);
+    }
+
+    /// An established connection, opened actively; the handshake is not to be looked at any more.
+    #[track_caller]
+    pub fn active(&self) -> Peer {
+        let mut peer = self.connecting();
+        self.accept(&mut peer);
+        peer.expect_state(State::Established);
+        peer.drain();
+        peer.take_events();
+        peer
+    }
+
+    /// An established connection, opened passively.
+    #[track_caller]
+    pub fn passive(&self) -> Peer {
+        let (mut half, mut peer) = self.half_open();
+        let profile = Arc::new(self.profile);
+        half.syn_ack(&profile, peer.now);
+        peer.now += ms(self.rtt);
+        let ack = seg().seq(1);
+        let (header, payload) = peer.build(&ack);
+        assert_eq!(half_open(&half, &peer, &header), HalfOpenAction::Complete);
+        peer.connection = Connection::from_half_open(profile, &half, peer.now);
+        peer.deliver(&header, &payload);
+        self.opened(&mut peer);
+        peer.pump();
+        peer.expect_state(State::Established);
+        peer.drain();
+        peer.take_events();
+        peer
+    }
+
+    /// A listener's entry for a SYN that just arrived, and a script that is ready to go on with it. The script's
+    /// connection is a dummy until one is made of the entry.
+    pub fn half_open(&self) -> (HalfOpen, Peer) {
+        let now = Instant::ZERO;
+        let profile = Arc::new(self.profile);
+        let dummy = Connection::connect(profile, PORTS, self.path, Seq::new(ISS), 7_000, now);
+        let mut peer = Peer::wrap(dummy, now);
+        peer.window = self.window;
+        let options = self.syn_options(&peer);
+        let (syn, _) = peer.build(&seg().seq(0).syn().no_ack().options(options));
+        let half = HalfOpen::new(&self.profile, PORTS, self.path, Seq::new(ISS), 7_000, &syn, now);
+        peer.next = 1;
+        peer.timestamps = self.timestamps && self.profile.options.timestamps;
+        peer.last_tsval = 7_000;
+        (half, peer)
+    }
+
+    fn opened(&self, peer: &mut Peer) {
+        peer.timestamps = self.timestamps && self.profile.options.timestamps;
+        let info = peer.info();
+        peer.scale = info.window_scale.map_or(0, |(_, ours)| ours);
+        if !self.quick {
+            peer.connection.set_quick_ack(false);
+        }
+    }
+}
+
+/// What a listener's entry makes of a segment without data.
+pub fn half_open(half: &HalfOpen, peer: &Peer, header: &transom_wire::TcpHeader) -> HalfOpenAction {
+    let payload = transom_tcp::packet::Payload::EMPTY;
+    let segment = transom_tcp::segment::Segment { header, payload, segment_size: None };
+    half.on_segment(peer.now, &segment)
+}
+
+/// The relative line of a header that did not come from a connection.
+pub fn line(header: &transom_wire::TcpHeader) -> String {
+    let initial = (Seq::new(ISS), Seq::new(IRS));
+    Out { at: Instant::ZERO, header: *header, payload: vec![], segment_size: None, initial }.line()
+}
+
+/// The other end's initial sequence number plus `relative`.
+pub fn theirs(relative: i64) -> Seq {
+    Seq::new(IRS.wrapping_add(relative as u32))
+}

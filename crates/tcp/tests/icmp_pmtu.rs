@@ -1,0 +1,170 @@
+//! What ICMP reports (RFC 9293 section 3.9.2.2, RFC 5927) and path MTU discovery (RFC 1191, RFC 8201).
+
+mod common;
+
+use common::{ISS, Peer, Setup, seg};
+use transom_tcp::connection::{Event, IcmpError, State};
+use transom_wire::Seq;
+
+fn quoted(relative: i64) -> Seq {
+    Seq::new(ISS.wrapping_add(relative as u32))
+}
+
+/// Ten segments of 1460 bytes are out.
+fn bulk() -> Peer {
+    let mut peer = Setup::default().mss(Some(1460)).active();
+    peer.write(14_600);
+    assert_eq!(peer.ranges().len(), 10);
+    peer
+}
+
+/// [MUST-54] An error counts only if it quotes something in flight.
+#[test]
+fn only_what_is_in_flight_can_be_reported() {
+    let mut peer = bulk();
+    peer.recv(seg().ack(2921));
+    for seq in [0, 1, 2920, 14_601, 1 << 30] {
+        peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(seq));
+        peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(seq));
+    }
+    assert_eq!(peer.info().counters.icmp_rejected, 10);
+    assert_eq!(peer.info().path_mtu, 1500);
+    assert!(!peer.take_events().contains(&Event::Trouble));
+    peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(2921));
+    assert!(peer.take_events().contains(&Event::Trouble), "[MUST-47] told unasked");
+}
+
+/// [MUST-56] [SHLD-26] [SHLD-25] No error ends a synchronized connection (RFC 5927 section 5.2); the application can
+/// learn of it.
+#[test]
+fn no_error_ends_a_synchronized_connection() {
+    let errors = [
+        IcmpError::NetworkUnreachable,
+        IcmpError::HostUnreachable,
+        IcmpError::Refused,
+        IcmpError::Prohibited,
+        IcmpError::TimeExceeded,
+        IcmpError::ParameterProblem,
+    ];
+    for error in errors {
+        let mut peer = bulk();
+        peer.connection.on_icmp(peer.now, error, quoted(1));
+        peer.pump();
+        peer.silent().expect_state(State::Established);
+        assert_eq!(peer.connection.take_soft_error(), Some(error));
+        assert_eq!(peer.connection.take_soft_error(), None);
+        peer.recv(seg().ack(14_601));
+        assert_eq!(peer.info().unacknowledged, 0);
+    }
+}
+
+/// RFC 1191 sections 3 and 6.5: the smaller MTU is used, what was too big is sent again at once, and cwnd stays.
+#[test]
+fn a_smaller_path_mtu_recuts_the_flight() {
+    let mut peer = bulk();
+    let cwnd = peer.info().cwnd;
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
+    peer.pump();
+    let info = peer.info();
+    assert_eq!((info.path_mtu, info.mss), (1300, 1260));
+    assert_eq!(info.cwnd, cwnd, "this is not congestion");
+    let ranges = peer.ranges();
+    assert_eq!(ranges.first(), Some(&(1, 1261)));
+    assert_eq!(ranges.last().unwrap().1, 14_601);
+    assert!(ranges.iter().all(|(from, upto)| upto - from <= 1260));
+    assert!(
+        ranges.windows(2).all(|pair| pair[0].1 == pair[1].0),
+        "everything, in order: {ranges:?}"
+    );
+    peer.wait(100).recv(seg().ack(14_601));
+    let info = peer.info();
+    assert_eq!((info.counters.timeouts, info.counters.fast_recoveries), (0, 0));
+    assert!(info.cwnd >= cwnd && info.ssthresh == u64::MAX, "neither at the end of the repair");
+    // The late reports about the other nine say nothing new.
+    peer.write(5000).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(14_601));
+    peer.pump();
+    peer.silent();
+}
+
+/// Without a next-hop MTU the plateaus of RFC 1191 section 7.1 are stepped down.
+#[test]
+fn old_routers_name_no_mtu() {
+    let mut peer = bulk();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(0), quoted(1));
+    peer.pump();
+    assert_eq!(peer.info().path_mtu, 1492);
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(0), quoted(1));
+    peer.pump();
+    assert_eq!(peer.info().path_mtu, 1006);
+}
+
+/// Never upwards, never below the minimum of the IP version (RFC 1191 section 3, RFC 8201 section 4).
+#[test]
+fn implausible_mtus_are_bounded() {
+    let mut peer = bulk();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(9000), quoted(1));
+    assert_eq!(peer.info().path_mtu, 1500);
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(20), quoted(1));
+    assert_eq!(peer.info().path_mtu, 68);
+    assert!(peer.info().mss >= 28);
+    let mut setup = Setup::default().mss(Some(1440));
+    setup.path.ip_header = 40;
+    let mut peer = setup.active();
+    peer.write(3000).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(600), quoted(1));
+    assert_eq!(peer.info().path_mtu, 1280);
+}
+
+/// RFC 5927 section 7.2: a segment that fits the claimed MTU was not too big for it.
+#[test]
+fn a_report_about_a_small_segment_is_a_forgery() {
+    let mut peer = Setup::default().mss(Some(1460)).active();
+    peer.write(100).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
+    assert_eq!((peer.info().path_mtu, peer.info().counters.icmp_rejected), (1500, 1));
+}
+
+/// RFC 1191 section 6.3, RFC 8201 section 4: a larger MTU is tried after ten minutes, when there is something to send.
+#[test]
+fn a_larger_mtu_is_tried_after_ten_minutes() {
+    let mut peer = bulk();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
+    peer.pump();
+    peer.wait(100).recv(seg().ack(14_601));
+    peer.wait(599_000).write(1260).recv(seg().ack(15_861));
+    assert_eq!(peer.info().path_mtu, 1300);
+    peer.wait(1_000).write(4_380);
+    assert_eq!(peer.info().path_mtu, 1500);
+    assert_eq!(peer.ranges().last().map(|&(from, upto)| upto - from), Some(1460));
+    // Still too big: back again, and ten more minutes.
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(15_861));
+    peer.pump();
+    assert_eq!(peer.info().path_mtu, 1300);
+    peer.recv(seg().ack(20_241)).wait(500_000).write(100).drain();
+    assert_eq!(peer.info().path_mtu, 1300);
+}
+
+/// Nothing is woken up again.
+#[test]
+fn a_report_about_a_closed_connection() {
+    let mut peer = bulk();
+    peer.abort().drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
+    peer.pump();
+    peer.silent();
+    assert_eq!(peer.connection.next_timeout(), None);
+}
+
+/// A path known to be narrow from the start is believed for ten minutes too.
+#[test]
+fn a_cached_mtu_expires() {
+    let mut setup = Setup::default().mss(Some(1460));
+    setup.path.mtu = 1400;
+    let mut peer = setup.active();
+    peer.write(100).recv(seg().ack(101));
+    assert_eq!(peer.info().path_mtu, 1400);
+    peer.run_to(601_000);
+    peer.write(100).recv(seg().ack(201));
+    assert_eq!(peer.info().path_mtu, 1500);
+}

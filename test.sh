@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs every check: formatting, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
+#
+# Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
+# need them say SKIPPED. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
+set -u
+cd "$(dirname "$0")" || exit 1
+
+install_packages() {
+    local missing=() entry program package
+    for entry in curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc valgrind:valgrind; do
+        program=${entry%%:*} package=${entry##*:}
+        PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    if [ -n "${TRANSOM_NO_INSTALL:-}" ] || [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+        echo "Not installed: ${missing[*]}. Tests that need them will be skipped."
+        return
+    fi
+    echo "Installing with apt-get what some tests need: ${missing[*]}"
+    {
+        apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+    } >/tmp/transom-apt.$$ 2>&1 || echo "apt-get failed; its output: /tmp/transom-apt.$$"
+}
+
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+step() {
+    local name=$1
+    shift
+    echo "== $name"
+    "$@" 2>&1 | tee -a "$log"
+    local status=${PIPESTATUS[0]}
+    if [ "$status" -ne 0 ]; then
+        echo "== $name FAILED (exit $status)"
+        failed=1
+    fi
+}
+
+install_packages
+export PATH="$PATH:/usr/sbin:/sbin" RUST_BACKTRACE=${RUST_BACKTRACE:-1}
+step "formatting" cargo fmt --all --check
+step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+if command -v cargo-deny >/dev/null; then
+    step "dependencies" cargo deny --log-level error check licenses bans sources
+else
+    echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
+fi
+for example in in_memory echo_server http_get; do
+    step "example $example" cargo run --quiet -p transom-examples --example "$example"
+done
+step "tests" cargo test --workspace --no-fail-fast -- --nocapture --test-threads=2
+
+count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
+skipped=$(grep -c "SKIPPED" "$log")
+grep "SKIPPED" "$log" | sort | uniq -c
+echo "$(count passed) passed, $(count failed) failed, $((skipped + $(count ignored))) skipped"
+exit $failed
