@@ -74,6 +74,11 @@ pub struct Delivered {
     pub rate: PendingSample,
 }
 
+/// With so many records none is split any more to note a part of it as selectively acknowledged. A super-segment holds
+/// more than a thousand segments of the smallest size, and every split moves the records behind it: without a bound a
+/// peer could make its acknowledgements dearer and dearer.
+const MAX_RECORDS: usize = 8192;
+
 /// Records of everything between SND.UNA and SND.NXT.
 #[derive(Debug)]
 pub struct SentList {
@@ -152,6 +157,18 @@ impl SentList {
     /// The records, oldest first.
     pub fn records(&self) -> impl DoubleEndedIterator<Item = &Sent> + '_ {
         self.list.iter()
+    }
+
+    /// The record that covers `pos`.
+    pub fn at(&self, pos: Pos) -> Option<&Sent> {
+        self.list.get(self.index_of(pos)).filter(|record| record.start <= pos)
+    }
+
+    /// The last record below `upto` that is not selectively acknowledged, without a walk over those that are.
+    pub fn last_unsacked(&self, upto: Pos) -> Option<&Sent> {
+        let last = upto.min(self.end) - 1;
+        let last = self.sacked.containing(last).map_or(last, |range| range.start - 1);
+        self.at(last)
     }
 
     /// How many records there are.
@@ -344,7 +361,8 @@ impl SentList {
                 record.end
             };
             index += 1;
-            if start >= end {
+            let partial = start > record.start || end < record.end;
+            if start >= end || (partial && self.list.len() >= MAX_RECORDS) {
                 continue;
             }
             let mut target = index - 1;

@@ -58,7 +58,7 @@ fn early_acknowledgements_gain_no_more_than_honest_ones() {
     let mut flight = bytes_sent(&mut victim);
     for _ in 0..5 {
         let before = victim.info(id).cwnd;
-        peer.ack = peer.ack + flight as u32;
+        peer.ack += flight as u32;
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
         let after = victim.info(id).cwnd;
         assert!(after <= before + flight, "{flight} bytes made cwnd grow from {before} to {after}");
@@ -76,11 +76,11 @@ fn dividing_acknowledgements_gains_nothing() {
     let flight = bytes_sent(&mut victim);
     let before = victim.info(id).cwnd;
     for _ in 0..flight {
-        peer.ack = peer.ack + 1;
+        peer.ack += 1;
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
     }
     let (mut whole, mut honest, whole_id) = sending(bare_options());
-    honest.ack = honest.ack + bytes_sent(&mut whole) as u32;
+    honest.ack += bytes_sent(&mut whole) as u32;
     whole.inject(&honest.at(Flags::ACK, 0, 0, &[]));
     let (divided, undivided) = (victim.info(id).cwnd, whole.info(whole_id).cwnd);
     assert!(divided <= undivided, "{divided} from {flight} acknowledgements, {undivided} from one");
@@ -97,7 +97,7 @@ fn dividing_acknowledgements_gains_nothing() {
     let before = victim.info(id);
     let flight = before.in_flight;
     for _ in 0..flight {
-        peer.ack = peer.ack + 1;
+        peer.ack += 1;
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
     }
     let grown = victim.info(id).cwnd - before.cwnd;
@@ -152,7 +152,7 @@ fn duplicates_in_every_recovery_release_no_more_each_time() {
             let most = before.cwnd + 3 * MSS;
             assert!(released <= most, "round {round}.{advance}: {released} of {most}");
             // A partial acknowledgement of one segment.
-            peer.ack = peer.ack + MSS as u32;
+            peer.ack += MSS as u32;
             victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
         }
         assert!(
@@ -209,7 +209,7 @@ fn a_reneging_receiver_still_gets_every_byte() {
         while let Some(bytes) =
             received.remove(&next.distance_from(peer.ack)).filter(|b| !b.is_empty())
         {
-            next = next + bytes.len() as u32;
+            next += bytes.len() as u32;
         }
         if next != peer.ack {
             received.clear();

@@ -91,7 +91,7 @@ fn an_acknowledgement_of_what_was_never_sent_does_nothing() {
         (after.snd_una, after.cwnd, after.in_flight),
         (before.snd_una, before.cwnd, before.in_flight)
     );
-    scene.peer.ack = scene.peer.ack + 1_000;
+    scene.peer.ack += 1_000;
     scene.peer.assert_alive(&mut scene.victim, id);
 }
 

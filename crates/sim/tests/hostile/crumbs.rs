@@ -49,7 +49,7 @@ fn a_tiny_mss_does_not_make_crumbs() {
                     packets += 1;
                     let len = out.payload().len();
                     bytes += len;
-                    peer.ack = peer.ack + len as u32;
+                    peer.ack += len as u32;
                 }
                 victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
                 if written < data.len() {
@@ -65,9 +65,12 @@ fn a_tiny_mss_does_not_make_crumbs() {
     }
 }
 
-/// A sender whose flight is large, to a peer with a small or a usual MSS.
-fn large_flight(mss: u16) -> (Victim, Peer, ConnectionId, i64) {
-    let mut victim = Victim::with(|_, profile, _| profile.max_send_buffer = 1 << 20);
+/// A sender whose flight is large, in segments or super-segments, to a peer with a small or a usual MSS.
+fn large_flight(mss: u16, merged: bool) -> (Victim, Peer, ConnectionId, i64) {
+    let mut victim = Victim::with(|config, profile, _| {
+        config.offload.segmentation = merged.then_some(65_535);
+        profile.max_send_buffer = 1 << 20;
+    });
     victim.limits.packets = 40_000;
     victim.limits.held = 16 << 20;
     let options = Options { mss: Some(mss), ..usual_options() };
@@ -91,9 +94,9 @@ fn large_flight(mss: u16) -> (Victim, Peer, ConnectionId, i64) {
 /// segments are cut off, so there are never more records than segments.
 #[test]
 fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
-    for mss in [64u16, 536, 1460] {
+    for (mss, merged) in [(64u16, false), (64, true), (536, false), (1460, false), (1460, true)] {
         for step in [1u32, 53, 100, 1_448, 2_896] {
-            let (mut victim, peer, id, idle) = large_flight(mss);
+            let (mut victim, peer, id, idle) = large_flight(mss, merged);
             let info = victim.info(id);
             let flight = info.snd_nxt.since(info.snd_una) as i64;
             let segments = flight / i64::from(info.mss) + 1;
@@ -113,7 +116,7 @@ fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
                 victim.inject(&peer.sack(&blocks));
                 acks += 1;
             }
-            let what = format!("MSS {mss}, pieces of {step}");
+            let what = format!("MSS {mss}, pieces of {step}, super-segments: {merged}");
             // The ring that holds the data, and a record of 128 bytes (twice, as vectors grow) for each segment.
             let most = info.snd_buffer as i64 + 2 * (128 + 16) * 2 * segments + (64 << 10);
             let held = victim.held() - idle;
@@ -129,9 +132,47 @@ fn selective_acknowledgements_do_not_cut_records_into_crumbs() {
     }
 }
 
+/// The same against super-segments, each of which is one record until it is cut: 4 MB in segments of 52 bytes would be
+/// 80,000 of them.
+#[test]
+fn super_segments_are_not_cut_without_end() {
+    let mut victim = Victim::with(|config, profile, _| {
+        config.offload.segmentation = Some(65_535);
+        profile.send_buffer = 4 << 20;
+        profile.max_send_buffer = 4 << 20;
+    });
+    victim.limits = Limits { packets: 200, allocations: 16, held: 32 << 20 };
+    let options = Options { mss: Some(64), window_scale: Some(14), ..usual_options() };
+    let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
+    let idle = victim.held();
+    let chunk = stream(0, 4 << 20);
+    while victim.info(id).snd_nxt.since(victim.info(id).snd_una) < 2 << 20 {
+        let connection = victim.connection(id);
+        let room = (4 << 20) - connection.unacknowledged();
+        if room > 0 {
+            victim.write(id, &chunk[..room]);
+        }
+        peer.acknowledge(&mut victim);
+    }
+    victim.sent();
+    // The first news calls most of the flight lost, and half of it may leave again.
+    victim.limits.packets = 50;
+    let flight = victim.info(id).snd_nxt.since(victim.info(id).snd_una) as i64;
+    // Every second segment, from the end.
+    let mut at = flight - 104;
+    while at > 400 {
+        let blocks = [(at, at + 52), (at - 104, at - 52), (at - 208, at - 156)];
+        victim.inject(&peer.sack(&blocks));
+        at -= 312;
+    }
+    let held = victim.held() - idle - (victim.info(id).snd_buffer as i64);
+    assert!(held < 4 << 20, "{held} bytes of records");
+}
+
 #[test]
 fn one_byte_segments_out_of_order_cost_a_bounded_multiple() {
-    let orders: [(&str, fn(i64) -> i64); 5] = [
+    type Place = fn(i64) -> i64;
+    let orders: [(&str, Place); 5] = [
         ("every second byte", |i| 1 + 2 * i),
         ("descending", |i| 60_000 - i),
         ("every second, descending", |i| 60_001 - 2 * i),
@@ -168,7 +209,7 @@ fn one_byte_segments_in_order_cost_a_bounded_multiple() {
                 victim.inject(&peer.at(Flags::ACK, 0, 0, b"a"));
                 victim.inject(&peer.at(Flags::ACK, 1, 0, b"b"));
             }
-            peer.seq = peer.seq + 2;
+            peer.seq += 2;
         }
         assert_modest(&victim, id, idle, if pairs { "in pairs" } else { "one by one" });
         assert_eq!(victim.read(id), b"ab".repeat(RECEIVE_BUFFER / 2));
@@ -184,7 +225,7 @@ fn crumbs_that_become_readable_are_gathered() {
             victim.inject(&peer.at(Flags::ACK, 1 + 2 * gap, 0, b"x"));
         }
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[b'x'; 601]));
-        peer.seq = peer.seq + 601;
+        peer.seq += 601;
     }
     assert_modest(&victim, id, idle, "closed gaps");
 }

@@ -82,7 +82,7 @@ fn errors_about_nothing_in_flight_are_ignored() {
         (before.state, before.path_mtu, before.cwnd)
     );
     assert_eq!(after.in_flight, before.in_flight);
-    peer.ack = peer.ack + flight;
+    peer.ack += flight;
     peer.assert_alive(&mut victim, id);
 }
 
@@ -196,7 +196,7 @@ fn a_flood_of_shrinking_mtus_is_bounded_in_what_it_makes_leave() {
     let cwnd = victim.info(id).cwnd;
     let quote = quoted(&peer, peer.ack);
     let mut bytes = 0;
-    for round in 0..20 {
+    for round in 0..3 {
         for mtu in (68..1_500u16).rev() {
             victim.inject(&packets::too_big(ROUTER, &quote, mtu));
             let burst: usize = victim.sent().iter().map(|out| out.payload().len()).sum();

@@ -89,7 +89,8 @@ fn the_ping_of_death_is_dropped() {
 #[test]
 fn fragments_never_completed_are_bounded_and_forgotten() {
     let empty = Victim::new().held();
-    let kinds: [(&str, fn(u32) -> Vec<u8>); 5] = [
+    type Make = fn(u32) -> Vec<u8>;
+    let kinds: [(&str, Make); 5] = [
         ("first pieces", |n| spoofed(n, 0, true, 1_480)),
         ("last pieces, far out", |n| spoofed(n, 64_000, false, 8)),
         ("one byte at the end", |n| spoofed(n, 65_504, false, 1)),

@@ -47,10 +47,17 @@ impl Default for Limits {
 }
 
 /// A packet that left the victim.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Out {
     /// The whole packet.
     pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Out {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes.len())?;
+        self.tcp().map_or(Ok(()), |header| write!(f, ": {header}"))
+    }
 }
 
 impl Out {
@@ -356,7 +363,7 @@ impl Peer {
     pub fn answer(&mut self, syn_ack: &TcpHeader, options: Options) -> Vec<u8> {
         assert_eq!(syn_ack.flags, Flags::SYN | Flags::ACK);
         assert_eq!(syn_ack.ack, self.seq + 1);
-        self.seq = self.seq + 1;
+        self.seq += 1;
         self.ack = syn_ack.seq + 1;
         self.timestamps =
             options.timestamps.zip(syn_ack.options.timestamps).map(|(ours, theirs)| Timestamps {
@@ -385,7 +392,7 @@ impl Peer {
     /// Sends data in order.
     pub fn send(&mut self, victim: &mut Victim, payload: &[u8]) {
         victim.inject(&self.at(Flags::ACK | Flags::PSH, 0, 0, payload));
-        self.seq = self.seq + payload.len() as u32;
+        self.seq += payload.len() as u32;
     }
 
     /// Acknowledges everything that has left the victim, as an honest receiver would, and forgets it.
@@ -411,7 +418,7 @@ impl Peer {
         assert_eq!(victim.read(id), b"still there?");
         assert_eq!(victim.write(id, b"yes"), 3);
         assert!(victim.sent().iter().any(|out| out.payload().ends_with(b"yes")), "no answer left");
-        self.ack = self.ack + 3;
+        self.ack += 3;
         victim.inject(&self.at(Flags::ACK, 0, 0, &[]));
         assert_eq!(victim.info(id).in_flight, 0);
         victim.limits.packets = limits;

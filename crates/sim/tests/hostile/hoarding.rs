@@ -91,7 +91,7 @@ fn fin_wait_2_without_an_owner_ends() {
         let empty = victim.held();
         let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
         victim.close(id);
-        peer.ack = peer.ack + 1;
+        peer.ack += 1;
         victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
         assert_eq!(victim.state(id), State::FinWait2);
         for _ in 0..61 {
@@ -217,7 +217,7 @@ fn time_wait_is_bounded() {
     for port in 1..=2_000 {
         let (mut peer, id) = Peer::connect(&mut victim, from(port), bare_options());
         victim.close(id);
-        peer.ack = peer.ack + 1;
+        peer.ack += 1;
         victim.inject(&peer.at(Flags::ACK | Flags::FIN, 0, 0, &[]));
         assert!(victim.stack().time_wait_count() <= MOST);
         victim.sent();

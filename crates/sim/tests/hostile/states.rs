@@ -81,7 +81,7 @@ impl Scene {
         let mut scene = Scene::syn_sent(victim);
         scene.victim.inject(&scene.peer.syn(bare_options()));
         assert_eq!(scene.victim.last().flags, Flags::SYN | Flags::ACK);
-        scene.peer.seq = scene.peer.seq + 1;
+        scene.peer.seq += 1;
         scene
     }
 
@@ -115,7 +115,7 @@ impl Scene {
         }
         if !peer_acks && we_close {
             // It knows of the FIN, but has not said so.
-            scene.peer.ack = scene.peer.ack + 1;
+            scene.peer.ack += 1;
         }
         scene.victim.sent();
         scene
@@ -123,7 +123,7 @@ impl Scene {
 
     fn peer_closes(&mut self) {
         self.victim.inject(&self.peer.at(Flags::ACK | Flags::FIN, 0, 0, &[]));
-        self.peer.seq = self.peer.seq + 1;
+        self.peer.seq += 1;
     }
 
     /// What can be told apart from outside: the state, what can be read, and how many there are of everything.
@@ -243,7 +243,7 @@ fn a_host_pelted_with_all_flags_in_a_row_comes_to_rest() {
     for round in 0..20i64 {
         for bits in 0..512u16 {
             let mut header = peer.header(Flags::from_bits_truncate(bits));
-            header.seq = header.seq + (round * 7) as u32;
+            header.seq += (round * 7) as u32;
             header.ack = Seq::new(header.ack.get().wrapping_add((round * 13) as u32));
             header.options = Options { timestamps: peer.timestamps, ..Options::default() };
             victim.inject(&peer.packet(&header, &[7; 3]));

@@ -99,7 +99,7 @@ impl Connection {
         if !self.snd.syn_acked {
             return 40;
         }
-        let record = self.snd.sent.records().find(|record| record.end > pos);
+        let record = self.snd.sent.at(pos);
         let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
         u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
     }

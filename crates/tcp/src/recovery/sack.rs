@@ -47,7 +47,7 @@ impl SackRecovery {
         if self.rescue_rxt.is_some_and(|rescued| sent.start() <= rescued) {
             return None;
         }
-        let last = sent.records().rev().find(|record| !record.fate.sacked)?;
+        let last = sent.last_unsacked(sent.end())?;
         if last.fate.retransmitted {
             return None;
         }

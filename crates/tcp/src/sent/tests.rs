@@ -87,6 +87,26 @@ fn part_of_a_segment_does_not_count_as_arrived() {
 }
 
 #[test]
+fn records_are_not_split_without_end() {
+    let mut sent = SentList::new(p(0), at(0));
+    let most = MAX_RECORDS as u64;
+    sent.push(p(most * 4), at(0));
+    let mut d = Delivered::default();
+    for i in 0..most * 2 {
+        sent.sack(p(2 * i)..p(2 * i + 1), 1, at(9), &mut d);
+    }
+    assert_eq!(d.sacked, most / 2, "each block adds a record before it and one behind it");
+    assert!(sent.record_count() <= MAX_RECORDS + 1);
+    // Whole records are still taken, and so is everything.
+    sent.sack(p(1)..p(2), 1, at(9), &mut d);
+    assert_eq!(d.sacked, most / 2 + 1);
+    sent.sack(p(0)..p(most * 4), 1, at(9), &mut d);
+    sent.acknowledge(p(most * 4), at(10), &mut d);
+    assert_eq!(sent.in_flight(), 0);
+    sent.check().unwrap();
+}
+
+#[test]
 fn a_timeout_finds_reneging() {
     let mut sent = ten_segments();
     let mut d = Delivered::default();
@@ -167,6 +187,12 @@ proptest! {
                 }
             }
             prop_assert_eq!(sent.check(), Ok(()));
+            for upto in [sent.end(), sent.start() + sent.outstanding() / 2] {
+                let last = sent.records().rev().find(|r| !r.fate.sacked && r.start < upto);
+                prop_assert_eq!(sent.last_unsacked(upto), last);
+                let covering = sent.records().find(|r| r.start <= upto && upto < r.end);
+                prop_assert_eq!(sent.at(upto), covering);
+            }
         }
     }
 }

@@ -1,0 +1,58 @@
+//! Scripts without a fuzzer: from seeds, and from a directory.
+
+use std::path::Path;
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): a stream of numbers from a seed.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A script of 100 to 1500 bytes.
+fn script(seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let len = 100 + next(&mut state) % 1_400;
+    (0..len).map(|_| (next(&mut state) >> 32) as u8).collect()
+}
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
+}
+
+/// Plays the scripts of `seeds` seeds; names those that fail. Returns the sum of what `play` returned.
+pub(crate) fn play_all(seeds: u64, play: fn(&[u8]) -> u64) -> u64 {
+    if let Some(seed) = number("TRANSOM_SEED") {
+        return seeds.max(play(&script(seed))) + 1;
+    }
+    let seeds = number("TRANSOM_SEEDS").unwrap_or(seeds);
+    let (mut sum, mut failed) = (0, Vec::new());
+    for seed in 0..seeds {
+        match std::panic::catch_unwind(|| play(&script(seed))) {
+            Ok(result) => sum += result,
+            Err(_) => failed.push(seed),
+        }
+    }
+    let some = &failed[..failed.len().min(20)];
+    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+    sum
+}
+
+/// Plays every file of a directory.
+pub(crate) fn play_corpus(directory: &str, play: fn(&[u8]) -> u64) {
+    let Ok(entries) = std::fs::read_dir(Path::new(directory)) else {
+        eprintln!("SKIPPED: there is no corpus at {directory}");
+        return;
+    };
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let script = std::fs::read(&file).unwrap();
+        if std::panic::catch_unwind(|| play(&script)).is_err() {
+            panic!("{} fails", file.display());
+        }
+    }
+}
