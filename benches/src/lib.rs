@@ -15,6 +15,7 @@ pub mod harness;
 pub mod network;
 pub mod pair;
 pub mod placement;
+pub mod replay;
 pub mod report;
 pub mod smol;
 pub mod watchdog;
