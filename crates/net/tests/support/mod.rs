@@ -112,7 +112,11 @@ impl Lab {
     }
 
     pub fn new(namespace: Namespace, stack: Stack, monitor: Option<PathMonitor>) -> Lab {
-        Lab { namespace, stack, monitor, next_port: AtomicU16::new(5000) }
+        let lab = Lab { namespace, stack, monitor, next_port: AtomicU16::new(5000) };
+        // The kernel ignores IPv6 on an interface for a moment after it is up, and the SYN would be lost. Once a connection
+        // is there, it does not any more.
+        drop(lab.connect(Version::V6, Role::Client));
+        lab
     }
 
     /// A new connection: Transom's end and the kernel's.
@@ -132,22 +136,19 @@ impl Lab {
             Role::Server => {
                 let at = SocketAddr::new(transom_address(version), port);
                 let listener = self.stack.listen(at).unwrap();
-                let theirs = thread::scope(|scope| {
+                thread::scope(|scope| {
                     let kernel = scope.spawn(|| {
                         self.namespace.run(|| net::TcpStream::connect(at)).unwrap().unwrap()
                     });
                     let ours = listener.accept().expect("accepting from the kernel").0;
                     (ours, kernel.join().unwrap())
-                });
-                theirs
+                })
             }
         };
-        for timeout in [Some(PATIENCE)] {
-            ours.set_read_timeout(timeout).unwrap();
-            ours.set_write_timeout(timeout).unwrap();
-            theirs.set_read_timeout(timeout).unwrap();
-            theirs.set_write_timeout(timeout).unwrap();
-        }
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        ours.set_write_timeout(Some(PATIENCE)).unwrap();
+        theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+        theirs.set_write_timeout(Some(PATIENCE)).unwrap();
         (ours, theirs)
     }
 }
