@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use transom_stack::config::{Offload, StackConfig};
 use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Packet, Stack};
+use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl Host {
     fn step(
         &mut self,
         now: Instant,
-        step: &Step,
+        step: Step,
         mut send: impl FnMut(&transom_stack::stack::Transmit<'_>),
     ) -> anyhow::Result<()> {
         match step {
@@ -143,7 +143,7 @@ impl Host {
             }
             Step::Write(len) => {
                 let id = self.connection.context("not connected")?;
-                let bytes = self.memory.get(..*len).context("too much for one write")?;
+                let bytes = self.memory.get(..len).context("too much for one write")?;
                 // A full buffer takes less, both times.
                 let _ = self.stack.write(id, now, bytes);
             }
@@ -154,8 +154,7 @@ impl Host {
                 }
             }
             Step::Receive(buffer, len) => {
-                let packet = Packet::shared(buffer, 0..*len).with_offload(self.received);
-                self.stack.on_packet(now, packet);
+                drop(self.stack.on_owned_packet(now, buffer, 0..len, self.received));
             }
             Step::Transmit => {
                 while let Some(packet) = self.stack.poll_transmit(now) {
@@ -188,7 +187,7 @@ impl Recorder {
             Side::Server => &mut self.server,
         };
         let mut sent = Vec::new();
-        host.step(self.now, &step, |packet| sent.push(packet.to_vec()))?;
+        host.step(self.now, step.clone(), |packet| sent.push(packet.to_vec()))?;
         // A host that had nothing to send need not be asked again.
         if side == self.recorded && !(matches!(step, Step::Transmit) && sent.is_empty()) {
             self.steps.push((self.now, step));
@@ -203,8 +202,7 @@ impl Recorder {
                 for packet in self.step(from, Step::Transmit)? {
                     quiet = false;
                     let mut buffer = PacketBuf::with_capacity(MTU);
-                    let bytes = buffer.get_mut().context("a new buffer is nobody else's")?;
-                    bytes[..packet.len()].copy_from_slice(&packet);
+                    buffer.bytes_mut()[..packet.len()].copy_from_slice(&packet);
                     self.step(to, Step::Receive(buffer, packet.len()))?;
                 }
             }
@@ -282,8 +280,8 @@ impl Replay {
         let (sent, read) = (after.0 - before.0, after.1 - before.1);
         let packets = received.count() as u64 + sent;
         let mut fresh = Host::new(role.side(), checksums)?;
-        for (now, step) in &steps {
-            fresh.step(*now, step, |_| ())?;
+        for (now, step) in steps {
+            fresh.step(now, step, |_| ())?;
         }
         ensure!((fresh.sent, fresh.read) == before, "a host did not do the same again");
         (fresh.sent, fresh.read) = (0, 0);
@@ -300,8 +298,8 @@ impl Replay {
     /// # Panics
     /// If the host does not do what it did when the conversation was held.
     pub fn run(mut self) -> Self {
-        for (now, step) in &self.steps {
-            let result = self.host.step(*now, step, |packet| {
+        for (now, step) in std::mem::take(&mut self.steps) {
+            let result = self.host.step(now, step, |packet| {
                 black_box(packet);
             });
             assert!(result.is_ok(), "{result:?}");
