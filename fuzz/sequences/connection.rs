@@ -156,16 +156,17 @@ impl Run {
     }
 
     fn deliver(&mut self, header: &TcpHeader, payload: &[u8], segment_size: Option<u16>) {
-        let buffer;
-        // Every other payload comes in a buffer that may be kept.
-        let payload = if header.urgent & 1 == 0 {
-            Payload::borrowed(payload)
-        } else {
-            buffer = PacketBuf::copy_of(payload);
-            Payload::shared(&buffer, 0..payload.len())
-        };
         let opening = self.connection.state() == State::SynSent;
-        self.connection.on_segment(self.now, &Segment { header, payload, segment_size });
+        // Every other payload comes in a buffer that may be kept.
+        if header.urgent & 1 == 0 {
+            let payload = Payload::borrowed(payload);
+            self.connection.on_segment(self.now, &Segment { header, payload, segment_size });
+        } else {
+            let range = 0..payload.len();
+            let buffer = PacketBuf::copy_of(payload);
+            self.connection.on_owned_segment(self.now, header, buffer, range, segment_size);
+            while self.connection.reclaim().is_some() {}
+        }
         if opening && !matches!(self.connection.state(), State::SynSent | State::Closed) {
             // Whatever SYN was taken, its numbers count.
             self.irs = header.seq;
