@@ -486,6 +486,7 @@ impl Ordering for InOrder {
         let pieces = self.ready.iter().chain(self.early.iter().map(|(_, piece)| piece));
         pieces.map(Piece::memory).sum::<usize>()
             + self.spare.capacity()
+            + self.spent.iter().map(PacketBuf::capacity).sum::<usize>()
             + self.ready.capacity() * size_of::<Piece>()
             + self.early.capacity() * size_of::<(Pos, Piece)>()
             + self.early_ranges.memory()
