@@ -1,6 +1,18 @@
-//! The clock of the cases that have no runtime to keep one for them.
+//! The clocks of the cases that have no runtime to keep one for them.
 
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 use transom_tcp::time::Instant;
+
+/// How much CPU time the calling thread has had.
+///
+/// Work that is all in one thread and never waits is measured in CPU time: what else runs on the CPU meanwhile does not
+/// count then, except for the caches it takes.
+pub fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Never negative: the clock starts with the thread.
+    Duration::try_from(time).unwrap_or_default()
+}
 
 /// Real time since the clock was made.
 #[derive(Clone, Copy, Debug)]

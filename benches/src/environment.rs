@@ -12,6 +12,9 @@ pub struct Environment {
     pub cpu: String,
     /// Logical CPUs this process may use.
     pub cpus: usize,
+    /// How many threads wanted to run in the last minute, when the run began. More than a few tenths means that
+    /// something else competes with what is measured.
+    pub load: String,
     /// Whether this program was built with optimisation.
     pub optimised: bool,
 }
@@ -26,10 +29,12 @@ impl Environment {
             .filter_map(|line| line.split_once(':'))
             .find(|(key, _)| matches!(key.trim(), "model name" | "Model" | "Processor" | "uarch"))
             .map(|(_, value)| value);
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         Environment {
             kernel: or_unknown(&kernel),
             cpu: or_unknown(model.unwrap_or_default()),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            load: or_unknown(load.split_whitespace().next().unwrap_or_default()),
             optimised: !cfg!(debug_assertions),
         }
     }
@@ -44,8 +49,8 @@ fn or_unknown(text: &str) -> String {
 
 impl fmt::Display for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Environment { kernel, cpu, cpus, optimised } = self;
-        write!(f, "Linux {kernel}, {cpu}, {cpus} CPUs")?;
+        let Environment { kernel, cpu, cpus, load, optimised } = self;
+        write!(f, "Linux {kernel}, {cpu}, {cpus} CPUs, load {load} before")?;
         if !optimised {
             write!(f, ", **not optimised: build with --release**")?;
         }

@@ -8,15 +8,27 @@ pub mod memory;
 pub mod round_trip;
 
 use crate::harness::Group;
-use crate::placement::Placement;
+use crate::placement::{Cpus, Placement};
 
 /// What a group is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where its threads run.
     pub placement: Placement,
+    /// The CPUs there are.
+    pub cpus: Cpus,
     /// Bytes per application write and read in bulk transfers.
     pub chunk: usize,
+}
+
+impl Settings {
+    /// Places the calling thread, which is the peer's.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn place_peer(&self) -> std::io::Result<()> {
+        Ok(self.cpus.place_peer(self.placement)?)
+    }
 }
 
 /// A group that can be built.

@@ -104,6 +104,11 @@ impl Case {
         Case { name, sampler: Box::new(sampler), comparisons: Vec::new() }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Shows the ratio to another case of the group.
     pub fn against(mut self, name: &'static str) -> Self {
         self.comparisons.push(Comparison { against: Some(name), bound: None });

@@ -1,6 +1,6 @@
 //! Transom's benchmarks: beside the kernel's TCP and smoltcp, in the same run.
 //!
-//! The program `transom-benches` measures [groups](groups) of cases with the [harness]: in memory between two hosts of
+//! The program `transom-benches` measures [groups] of cases with the [harness]: in memory between two hosts of
 //! one thread ([`pair`]), and over TUN against the kernel's TCP in a network namespace. The parts are a library so
 //! that the allocation test and the instruction counts use the very same transfers.
 // Counting allocations takes an allocator, and that is unsafe code; nothing else is.
@@ -15,6 +15,7 @@ pub mod harness;
 pub mod network;
 pub mod pair;
 pub mod placement;
+pub mod replay;
 pub mod report;
 pub mod smol;
 pub mod watchdog;

@@ -23,18 +23,22 @@ Examples:
   transom-benches                                  everything, about 15 minutes
   transom-benches --group memory --samples 11
   transom-benches --group bulk-send --group bulk-recv --cpu two --markdown bulk.md
+  perf record -g transom-benches --group bulk-recv --case 'Transom over TUN' --samples 1 --seconds 5
   transom-benches --list")]
 struct Arguments {
     /// Measure this group only (may be repeated)
     #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
+    /// Measure only cases whose name contains this, for a profiler; ratios need both cases
+    #[arg(long = "case", value_name = "TEXT")]
+    case: Option<String>,
     /// Samples of each case
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     samples: u16,
     /// Length of a sample in seconds
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// Which CPUs both ends share: one, or as many as there are
+    /// Which CPUs the two ends have
     #[arg(long, value_enum, default_value_t = CpuChoice::Both)]
     cpu: CpuChoice,
     /// Kilobytes (1024 bytes) per write and read in bulk transfers
@@ -60,7 +64,9 @@ enum CpuChoice {
     One,
     /// Wherever the kernel puts threads
     Two,
-    /// One after the other
+    /// Each end on a CPU of its own
+    Apart,
+    /// First one, then two
     Both,
 }
 
@@ -97,7 +103,7 @@ fn main() -> anyhow::Result<()> {
     for entry in chosen {
         for placement in placements(entry, arguments.cpu, cpus.count()) {
             cpus.place(placement).context("setting the CPU affinity")?;
-            let group = run(entry, placement, &arguments, cpus.count(), &watchdog);
+            let group = run(entry, placement, &arguments, cpus, &watchdog);
             println!("\n{}", group.markdown());
             report.groups.push(group);
             cpus.place(Placement::Free).context("setting the CPU affinity")?;
@@ -133,6 +139,7 @@ fn placements(entry: &Entry, choice: CpuChoice, cpus: usize) -> Vec<Placement> {
     match choice {
         CpuChoice::One => vec![Placement::One],
         CpuChoice::Two => vec![Placement::Free],
+        CpuChoice::Apart => vec![Placement::Apart],
         CpuChoice::Both => vec![Placement::One, Placement::Free],
     }
 }
@@ -141,14 +148,14 @@ fn run(
     entry: &Entry,
     placement: Placement,
     arguments: &Arguments,
-    cpus: usize,
+    cpus: Cpus,
     watchdog: &Watchdog,
 ) -> GroupReport {
-    let settings = Settings { placement, chunk: usize::from(arguments.chunk) * 1024 };
+    let settings = Settings { placement, cpus, chunk: usize::from(arguments.chunk) * 1024 };
     let mut report = GroupReport {
         group: entry.name,
         about: entry.about,
-        cpu: placement.describe(cpus),
+        cpu: placement.describe(cpus.count()),
         unit: harness::Unit::PerSecond,
         cases: Vec::new(),
         notes: Vec::new(),
@@ -156,6 +163,9 @@ fn run(
     };
     match (entry.build)(settings) {
         Ok(mut group) => {
+            if let Some(text) = &arguments.case {
+                group.cases.retain(|case| case.name().contains(text));
+            }
             let samples = usize::from(arguments.samples);
             let rounds = samples.min(group.most_samples).max(1);
             let progress = progress_bar((rounds * group.cases.len()) as u64, entry.name);

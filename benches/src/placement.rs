@@ -1,7 +1,8 @@
 //! Which CPUs the two ends have.
 //!
-//! On one CPU both ends share it, and the total work of both counts. With two, each end has its own, and the slower end
-//! counts, as do wake-ups from one CPU to the other. Both are what somebody's machine looks like, so both are measured.
+//! On one CPU both ends share it, and the total work of both counts. With a CPU for each end the slower end counts, as do
+//! wake-ups from one CPU to the other. Left free, the kernel moves the ends together or apart as it sees fit: what
+//! most programs get, and what varies most.
 
 use rustix::io;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -13,6 +14,8 @@ pub enum Placement {
     One,
     /// Wherever the kernel puts them.
     Free,
+    /// Each end on a CPU of its own.
+    Apart,
 }
 
 impl Placement {
@@ -21,12 +24,13 @@ impl Placement {
         match self {
             Placement::One => "one CPU".into(),
             Placement::Free => format!("{cpus} CPUs"),
+            Placement::Apart => "a CPU for each end".into(),
         }
     }
 }
 
 /// The CPUs this process had at the start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
     all: CpuSet,
 }
@@ -50,13 +54,31 @@ impl Cpus {
     /// # Errors
     /// The operating system's.
     pub fn place(&self, placement: Placement) -> io::Result<()> {
-        let mut wanted = self.all;
-        if placement == Placement::One {
+        match placement {
+            Placement::Free => sched_setaffinity(None, &self.all),
             // The last one: the first gets most of the machine's interrupts.
-            let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| self.all.is_set(cpu));
-            wanted.clear();
-            wanted.set(last.unwrap_or(0));
+            Placement::One | Placement::Apart => self.pin(self.in_order().next_back()),
         }
+    }
+
+    /// Places the calling thread, which is the other end's.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn place_peer(&self, placement: Placement) -> io::Result<()> {
+        match placement {
+            Placement::Free | Placement::One => self.place(placement),
+            Placement::Apart => self.pin(self.in_order().next()),
+        }
+    }
+
+    fn in_order(&self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..CpuSet::MAX_CPU).filter(|&cpu| self.all.is_set(cpu))
+    }
+
+    fn pin(&self, cpu: Option<usize>) -> io::Result<()> {
+        let mut wanted = CpuSet::new();
+        wanted.set(cpu.unwrap_or(0));
         sched_setaffinity(None, &wanted)
     }
 }
@@ -71,6 +93,17 @@ mod tests {
         let count = || sched_getaffinity(None).unwrap().count() as usize;
         cpus.place(Placement::One).unwrap();
         assert_eq!(std::thread::spawn(count).join().unwrap(), 1);
+        cpus.place(Placement::Apart).unwrap();
+        let here = sched_getaffinity(None).unwrap();
+        let there = std::thread::scope(|scope| {
+            let peer = scope.spawn(|| {
+                cpus.place_peer(Placement::Apart).unwrap();
+                sched_getaffinity(None).unwrap()
+            });
+            peer.join().unwrap()
+        });
+        assert_eq!((here.count(), there.count()), (1, 1));
+        assert_eq!(here == there, cpus.count() == 1);
         cpus.place(Placement::Free).unwrap();
         assert_eq!(std::thread::spawn(count).join().unwrap(), cpus.count());
     }

@@ -113,26 +113,29 @@ fn transfer(
     sender: impl Write + Send,
     receiver: impl Read,
     span: Duration,
-    chunk: usize,
+    settings: Settings,
 ) -> anyhow::Result<f64> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let sending = scope.spawn(|| send(sender, chunk, &stop));
-        let received = receive(receiver, span, chunk, &stop);
+        let sending = scope.spawn(|| {
+            settings.place_peer()?;
+            send(sender, settings.chunk, &stop)
+        });
+        let received = receive(receiver, span, settings.chunk, &stop);
         let sent = joined(sending)?;
         received?.finish(sent)
     })
 }
 
 /// From one kernel to another one. It serves both directions as the baseline.
-fn kernel_to_kernel(chunk: usize) -> anyhow::Result<Case> {
+fn kernel_to_kernel(settings: Settings) -> anyhow::Result<Case> {
     let veth = Veth::new()?;
     let listener = veth.kernel.listen(PORT)?;
     Ok(Case::new(KERNEL, move |span| {
         let sender = veth.other.connect(veth.kernel.at(PORT))?;
         let (receiver, _) = listener.accept()?;
         patient(&receiver)?;
-        transfer(sender, receiver, span, chunk)
+        transfer(sender, receiver, span, settings)
     }))
 }
 
@@ -143,7 +146,7 @@ fn path(offload: TunOffload) -> anyhow::Result<TransomPath> {
 fn transom_to_kernel(
     name: &'static str,
     offload: TunOffload,
-    chunk: usize,
+    settings: Settings,
 ) -> anyhow::Result<Case> {
     let path = path(offload)?;
     let listener = path.kernel.listen(PORT)?;
@@ -151,14 +154,14 @@ fn transom_to_kernel(
         let sender = path.connect(path.kernel.at(PORT))?;
         let (receiver, _) = listener.accept()?;
         patient(&receiver)?;
-        transfer(sender, receiver, span, chunk)
+        transfer(sender, receiver, span, settings)
     }))
 }
 
 fn kernel_to_transom(
     name: &'static str,
     offload: TunOffload,
-    chunk: usize,
+    settings: Settings,
 ) -> anyhow::Result<Case> {
     let path = path(offload)?;
     let listener = path.stack.listen(path.at(PORT))?;
@@ -166,21 +169,24 @@ fn kernel_to_transom(
         let sender = path.kernel.connect(path.at(PORT))?;
         let (receiver, _) = listener.accept()?;
         receiver.set_read_timeout(Some(crate::network::PATIENCE))?;
-        transfer(sender, receiver, span, chunk)
+        transfer(sender, receiver, span, settings)
     }))
 }
 
-fn smoltcp_to_kernel(name: &'static str, help: Help, chunk: usize) -> anyhow::Result<Case> {
+fn smoltcp_to_kernel(name: &'static str, help: Help, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
     let listener = path.kernel.listen(PORT)?;
-    let bytes = vec![7; chunk];
+    let bytes = vec![7; settings.chunk];
     Ok(Case::new(name, move |span| {
         let socket = path.connect(PORT)?;
         let (receiver, _) = listener.accept()?;
         patient(&receiver)?;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| receive(receiver, span, chunk, &stop));
+            let receiving = scope.spawn(|| {
+                settings.place_peer()?;
+                receive(receiver, span, settings.chunk, &stop)
+            });
             let mut sent = 0;
             let sending = path.run(true, |path| {
                 let socket = path.socket(socket);
@@ -197,15 +203,18 @@ fn smoltcp_to_kernel(name: &'static str, help: Help, chunk: usize) -> anyhow::Re
     }))
 }
 
-fn kernel_to_smoltcp(name: &'static str, help: Help, chunk: usize) -> anyhow::Result<Case> {
+fn kernel_to_smoltcp(name: &'static str, help: Help, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
-    let mut into = vec![0; chunk];
+    let mut into = vec![0; settings.chunk];
     Ok(Case::new(name, move |span| {
         let (kernel, remote) = (path.kernel.clone(), path.at(PORT));
         let socket = path.listen(PORT)?;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let sending = scope.spawn(|| send(kernel.connect(remote)?, chunk, &stop));
+            let sending = scope.spawn(|| {
+                settings.place_peer()?;
+                send(kernel.connect(remote)?, settings.chunk, &stop)
+            });
             let mut meter = None;
             let receiving = path.run(true, |path| {
                 let socket = path.socket(socket);
@@ -231,15 +240,16 @@ fn kernel_to_smoltcp(name: &'static str, help: Help, chunk: usize) -> anyhow::Re
 /// # Errors
 /// When one of the paths cannot be made.
 pub fn build_send(settings: Settings) -> anyhow::Result<Group> {
-    let chunk = settings.chunk;
     let cases = vec![
-        kernel_to_kernel(chunk)?,
-        transom_to_kernel(TRANSOM, TunOffload::Segmentation, chunk)?
+        kernel_to_kernel(settings)?,
+        transom_to_kernel(TRANSOM, TunOffload::Segmentation, settings)?
             .figure(KERNEL, Bound::AtLeast(1.1))
             .figure(SMOLTCP, Bound::AtLeast(1.0)),
-        transom_to_kernel(PLAIN, TunOffload::None, chunk)?.against(KERNEL).against(SMOLTCP_PLAIN),
-        smoltcp_to_kernel(SMOLTCP, Help::GivenTheDevice, chunk)?.against(KERNEL),
-        smoltcp_to_kernel(SMOLTCP_PLAIN, Help::AsItComes, chunk)?.against(KERNEL),
+        transom_to_kernel(PLAIN, TunOffload::None, settings)?
+            .against(KERNEL)
+            .against(SMOLTCP_PLAIN),
+        smoltcp_to_kernel(SMOLTCP, Help::GivenTheDevice, settings)?.against(KERNEL),
+        smoltcp_to_kernel(SMOLTCP_PLAIN, Help::AsItComes, settings)?.against(KERNEL),
     ];
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
 }
@@ -249,15 +259,16 @@ pub fn build_send(settings: Settings) -> anyhow::Result<Group> {
 /// # Errors
 /// When one of the paths cannot be made.
 pub fn build_recv(settings: Settings) -> anyhow::Result<Group> {
-    let chunk = settings.chunk;
     let cases = vec![
-        kernel_to_kernel(chunk)?,
-        kernel_to_transom(TRANSOM, TunOffload::Segmentation, chunk)?
+        kernel_to_kernel(settings)?,
+        kernel_to_transom(TRANSOM, TunOffload::Segmentation, settings)?
             .figure(KERNEL, Bound::AtLeast(1.1))
             .figure(SMOLTCP, Bound::AtLeast(1.0)),
-        kernel_to_transom(PLAIN, TunOffload::None, chunk)?.against(KERNEL).against(SMOLTCP_PLAIN),
-        kernel_to_smoltcp(SMOLTCP, Help::GivenTheDevice, chunk)?.against(KERNEL),
-        kernel_to_smoltcp(SMOLTCP_PLAIN, Help::AsItComes, chunk)?.against(KERNEL),
+        kernel_to_transom(PLAIN, TunOffload::None, settings)?
+            .against(KERNEL)
+            .against(SMOLTCP_PLAIN),
+        kernel_to_smoltcp(SMOLTCP, Help::GivenTheDevice, settings)?.against(KERNEL),
+        kernel_to_smoltcp(SMOLTCP_PLAIN, Help::AsItComes, settings)?.against(KERNEL),
     ];
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
 }

@@ -11,10 +11,12 @@
 use super::Settings;
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::network::{KernelEnd, PATIENCE, TransomPath, Veth};
+use crate::smol::tun::{Help, SmolPath};
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use smoltcp::socket::tcp::State;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -170,6 +172,7 @@ impl Server for transom_net::TcpListener {
 /// Serves in a thread of its own while `client` runs. `last` opens a connection that ends the waiting for one.
 fn beside(
     server: &Arc<impl Server + 'static>,
+    settings: Settings,
     last: impl FnOnce() -> io::Result<()>,
     client: impl FnOnce() -> anyhow::Result<f64>,
 ) -> anyhow::Result<f64> {
@@ -178,6 +181,7 @@ fn beside(
     let serving = std::thread::spawn({
         let (server, stop) = (Arc::clone(server), Arc::clone(&stop));
         move || -> io::Result<()> {
+            settings.place_peer()?;
             while !stop.load(Ordering::Relaxed) {
                 server.serve_one()?;
             }
@@ -215,13 +219,14 @@ fn inside(
     })
 }
 
-fn kernel(name: &'static str, client: KernelClient) -> anyhow::Result<Case> {
+fn kernel(name: &'static str, client: KernelClient, settings: Settings) -> anyhow::Result<Case> {
     let veth = Veth::new()?;
     let listener = Arc::new(veth.kernel.listen(PORT)?);
     let remote = veth.kernel.at(PORT);
     Ok(Case::new(name, move |span| {
         beside(
             &listener,
+            settings,
             || veth.other.connect(remote).map(drop),
             || inside(&veth.other, client, remote, span),
         )
@@ -236,6 +241,7 @@ fn transom_server(
     name: &'static str,
     busy_poll: Duration,
     client: KernelClient,
+    settings: Settings,
 ) -> anyhow::Result<Case> {
     let path = path(busy_poll)?;
     let remote = path.at(PORT);
@@ -243,21 +249,69 @@ fn transom_server(
     Ok(Case::new(name, move |span| {
         beside(
             &listener,
+            settings,
             || path.kernel.connect(remote).map(drop),
             || inside(&path.kernel, client, remote, span),
         )
     }))
 }
 
-fn transom_client(name: &'static str) -> anyhow::Result<Case> {
+fn transom_client(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
     let path = path(BUSY_POLL)?;
     let listener = Arc::new(path.kernel.listen(PORT)?);
     let remote = path.kernel.at(PORT);
     Ok(Case::new(name, move |span| {
         beside(
             &listener,
+            settings,
             || path.connect(remote).map(drop),
             || transom_in_flight(&path, remote, span),
+        )
+    }))
+}
+
+/// smoltcp as a client with many connections under way. Each socket connects anew as soon as it is closed.
+fn smoltcp_in_flight(path: &mut SmolPath, span: Duration) -> anyhow::Result<f64> {
+    let mut sockets = Vec::new();
+    for _ in 0..IN_FLIGHT {
+        let socket = path.add();
+        path.start(socket, PORT)?;
+        sockets.push(socket);
+    }
+    let mut tally = Tally::start(span);
+    let result = path.run(true, |path| {
+        for &socket in &sockets {
+            match path.socket(socket).state() {
+                State::CloseWait => {
+                    path.socket(socket).close();
+                    tally.count += 1;
+                }
+                State::Closed => {
+                    if let Err(error) = path.start(socket, PORT) {
+                        return Some(Err(error));
+                    }
+                }
+                _ => {}
+            }
+        }
+        tally.over().then_some(Ok(tally.rate()))
+    })?;
+    for socket in sockets {
+        path.remove(socket);
+    }
+    result
+}
+
+fn smoltcp_client(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
+    let mut path = SmolPath::new(Help::GivenTheDevice, 1500, 4096)?;
+    let kernel = Arc::clone(&path.kernel);
+    let listener = Arc::new(kernel.listen(PORT)?);
+    Ok(Case::new(name, move |span| {
+        beside(
+            &listener,
+            settings,
+            || kernel.connect(kernel.at(PORT)).map(drop),
+            || smoltcp_in_flight(&mut path, span),
         )
     }))
 }
@@ -266,21 +320,35 @@ fn transom_client(name: &'static str) -> anyhow::Result<Case> {
 ///
 /// # Errors
 /// When one of the paths cannot be made.
-pub fn build(_settings: Settings) -> anyhow::Result<Group> {
+pub fn build(settings: Settings) -> anyhow::Result<Group> {
     let blocking = Bound::AtLeast(0.65);
     let spinning = Bound::AtLeast(0.9);
     let cases = vec![
-        kernel(KERNEL_1, kernel_one_by_one)?,
-        kernel(KERNEL_16, kernel_in_flight)?,
-        transom_server("Transom server, 1 in flight", Duration::ZERO, kernel_one_by_one)?
+        kernel(KERNEL_1, kernel_one_by_one, settings)?,
+        kernel(KERNEL_16, kernel_in_flight, settings)?,
+        transom_server("Transom server, 1 in flight", Duration::ZERO, kernel_one_by_one, settings)?
             .figure(KERNEL_1, blocking),
-        transom_server("Transom server, 16 in flight", Duration::ZERO, kernel_in_flight)?
+        transom_server("Transom server, 16 in flight", Duration::ZERO, kernel_in_flight, settings)?
             .figure(KERNEL_16, blocking),
-        transom_server("Transom server, busy poll, 1 in flight", BUSY_POLL, kernel_one_by_one)?
-            .figure(KERNEL_1, spinning),
-        transom_server("Transom server, busy poll, 16 in flight", BUSY_POLL, kernel_in_flight)?
-            .figure(KERNEL_16, spinning),
-        transom_client("Transom client, 16 in flight")?.figure(KERNEL_16, spinning),
+        transom_server(
+            "Transom server, busy poll, 1 in flight",
+            BUSY_POLL,
+            kernel_one_by_one,
+            settings,
+        )?
+        .figure(KERNEL_1, spinning),
+        transom_server(
+            "Transom server, busy poll, 16 in flight",
+            BUSY_POLL,
+            kernel_in_flight,
+            settings,
+        )?
+        .figure(KERNEL_16, spinning),
+        transom_client("Transom client, 16 in flight", settings)?.figure(KERNEL_16, spinning),
+        smoltcp_client("smoltcp client, 16 in flight", settings)?.against(KERNEL_16),
     ];
-    Ok(Group::new(Unit::PerSecond, cases))
+    Ok(Group::new(Unit::PerSecond, cases).note(
+        "smoltcp is no server here: it has no accept queue, each of its sockets stays in TIME-WAIT for ten seconds, and \
+         every packet looks at all of them.",
+    ))
 }

@@ -1,11 +1,11 @@
 //! What a packet costs when there are many connections.
 //!
 //! A few connections exchange requests and answers of 64 bytes among many that are idle. The cost of a packet is that of
-//! everything a host does for it: sending, the copy in between, finding its connection, TCP, and the application's calls.
+//! the CPU time of everything a host does for it: sending, the copy in between, finding its connection, TCP, and the application's calls.
 //! When all connections take turns instead, each packet finds its connection's memory cold; that is shown beside it.
 
 use super::Settings;
-use crate::clock::Clock;
+use crate::clock::{Clock, thread_time};
 use crate::crowd::Crowd;
 use crate::harness::{Bound, Case, Group, Unit};
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ fn sample(shared: &Shared, active: usize, span: Duration) -> anyhow::Result<f64>
     let count = crowd.connections.len();
     // Far from each other, in the tables as well.
     let step = count / active;
-    let (start, mut packets, mut turn) = (Instant::now(), 0, 0);
+    let (start, started, mut packets, mut turn) = (Instant::now(), thread_time(), 0, 0);
     loop {
         let now = clock.now();
         crowd.tick(now);
@@ -43,8 +43,8 @@ fn sample(shared: &Shared, active: usize, span: Duration) -> anyhow::Result<f64>
             turn += 1;
         }
         crowd.forget_events();
-        let elapsed = start.elapsed();
-        if elapsed >= span {
+        if start.elapsed() >= span {
+            let elapsed = thread_time() - started;
             return Ok(elapsed.as_secs_f64() * 1e9 / packets as f64);
         }
     }

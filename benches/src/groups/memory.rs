@@ -2,10 +2,10 @@
 //!
 //! smoltcp's own benchmark neither writes into the buffer it sends nor reads what it receives; a program would. Both
 //! kinds are measured for both stacks as far as their interfaces go: Transom copies on write, and can be read in
-//! place.
+//! place. The rate is by CPU time.
 
 use super::Settings;
-use crate::clock::Clock;
+use crate::clock::{Clock, thread_time};
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::pair::{MTU, Pair, fixed_buffers};
 use crate::smol::loopback::LoopbackPair;
@@ -65,7 +65,7 @@ fn smoltcp_sample(
     span: Duration,
     mut memory: Option<&mut Vec<u8>>,
 ) -> anyhow::Result<f64> {
-    let (start, mut received, mut fruitless) = (Instant::now(), 0u64, 0);
+    let (start, started, mut received, mut fruitless) = (Instant::now(), thread_time(), 0u64, 0);
     loop {
         pair.poll();
         let before = received;
@@ -85,9 +85,8 @@ fn smoltcp_sample(
             }
             .map_err(|error| anyhow!("sending: {error}"))?;
         }
-        let elapsed = start.elapsed();
-        if elapsed >= span {
-            return Ok(gigabits(received, elapsed));
+        if start.elapsed() >= span {
+            return Ok(gigabits(received, thread_time() - started));
         }
         fruitless = if received == before { fruitless + 1 } else { 0 };
         ensure!(fruitless < STALL, "the transfer stalled");
@@ -110,7 +109,8 @@ impl Transfer {
     }
 
     fn sample(&mut self, span: Duration, reading: Bytes) -> anyhow::Result<f64> {
-        let (start, mut received, mut fruitless) = (Instant::now(), 0u64, 0);
+        let (start, started, mut received, mut fruitless) =
+            (Instant::now(), thread_time(), 0u64, 0);
         loop {
             let now = self.clock.now();
             self.pair.tick(now);
@@ -122,9 +122,8 @@ impl Transfer {
                 Bytes::Copied => self.read(now),
                 Bytes::InPlace => self.consume(now),
             };
-            let elapsed = start.elapsed();
-            if elapsed >= span {
-                return Ok(gigabits(received, elapsed));
+            if start.elapsed() >= span {
+                return Ok(gigabits(received, thread_time() - started));
             }
             fruitless = if received == before { fruitless + 1 } else { 0 };
             ensure!(fruitless < STALL, "the transfer stalled");

@@ -102,11 +102,13 @@ fn prepare(stream: &TcpStream, waiting: Waiting) -> io::Result<()> {
 /// Accepts and echoes in a thread of its own while `client` runs.
 fn beside_echo<T>(
     listener: &TcpListener,
+    settings: Settings,
     waiting: Waiting,
     client: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     std::thread::scope(|scope| {
         let server = scope.spawn(move || -> anyhow::Result<()> {
+            settings.place_peer()?;
             let (stream, _) = listener.accept()?;
             prepare(&stream, waiting)?;
             echo(stream)
@@ -128,11 +130,11 @@ fn listen(kernel: &KernelEnd) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-fn kernel(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
+fn kernel(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::Result<Case> {
     let veth = Veth::new()?;
     let listener = listen(&veth.kernel)?;
     Ok(Case::new(name, move |span| {
-        beside_echo(&listener, waiting, || {
+        beside_echo(&listener, settings, waiting, || {
             let mut stream = veth.other.connect(veth.kernel.at(PORT))?;
             prepare(&stream, waiting)?;
             round_trips(|byte| stream_trip(&mut stream, byte), span)
@@ -140,7 +142,7 @@ fn kernel(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
     }))
 }
 
-fn transom(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
+fn transom(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::Result<Case> {
     let busy_poll = match waiting {
         Waiting::Asleep => Duration::ZERO,
         Waiting::Spinning => BUSY_POLL,
@@ -148,7 +150,7 @@ fn transom(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
     let path = TransomPath::new(TunOffload::Segmentation, Profile::default(), busy_poll)?;
     let listener = listen(&path.kernel)?;
     Ok(Case::new(name, move |span| {
-        beside_echo(&listener, waiting, || {
+        beside_echo(&listener, settings, waiting, || {
             let mut stream = path.connect(path.kernel.at(PORT))?;
             stream.set_nodelay(true)?;
             round_trips(|byte| stream_trip(&mut stream, byte), span)
@@ -156,12 +158,12 @@ fn transom(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
     }))
 }
 
-fn smoltcp(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
+fn smoltcp(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(Help::GivenTheDevice, 1500, 65_536)?;
     let kernel = path.kernel.clone();
     let listener = listen(&kernel)?;
     Ok(Case::new(name, move |span| {
-        beside_echo(&listener, waiting, || {
+        beside_echo(&listener, settings, waiting, || {
             let socket = path.connect(PORT)?;
             path.socket(socket).set_nagle_enabled(false);
             let mean = round_trips(
@@ -190,20 +192,22 @@ fn smoltcp(name: &'static str, waiting: Waiting) -> anyhow::Result<Case> {
 /// When one of the paths cannot be made.
 pub fn build(settings: Settings) -> anyhow::Result<Group> {
     let mut cases = vec![
-        kernel(BLOCKING, Waiting::Asleep)?,
-        transom("Transom over TUN, blocking", Waiting::Asleep)?
+        kernel(BLOCKING, Waiting::Asleep, settings)?,
+        transom("Transom over TUN, blocking", Waiting::Asleep, settings)?
             .figure(BLOCKING, Bound::AtMost(1.0)),
-        smoltcp("smoltcp over TUN, blocking", Waiting::Asleep)?.against(BLOCKING),
+        smoltcp("smoltcp over TUN, blocking", Waiting::Asleep, settings)?.against(BLOCKING),
     ];
     if settings.placement == Placement::One {
         return Ok(Group::new(Unit::Microseconds, cases)
             .note("Spinning is left out: two ends cannot both look on one CPU."));
     }
-    cases.push(kernel(SPINNING, Waiting::Spinning)?);
+    cases.push(kernel(SPINNING, Waiting::Spinning, settings)?);
     cases.push(
-        transom("Transom over TUN, busy poll", Waiting::Spinning)?
+        transom("Transom over TUN, busy poll", Waiting::Spinning, settings)?
             .figure(SPINNING, Bound::AtMost(0.9)),
     );
-    cases.push(smoltcp("smoltcp over TUN, spinning", Waiting::Spinning)?.against(SPINNING));
+    cases.push(
+        smoltcp("smoltcp over TUN, spinning", Waiting::Spinning, settings)?.against(SPINNING),
+    );
     Ok(Group::new(Unit::Microseconds, cases))
 }

@@ -30,6 +30,9 @@ const IP_HEADER: usize = 20;
 /// Where the checksum lies in a TCP header (RFC 9293 section 3.1).
 const CHECKSUM: usize = 16;
 
+/// The first of the local ports from which connections are made.
+const FIRST_PORT: u16 = 1024;
+
 /// How much of the work the device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Help {
@@ -179,12 +182,21 @@ impl SmolPath {
         });
         let sockets = SocketSet::new(Vec::new());
         let kernel = Arc::new(kernel);
-        Ok(SmolPath { kernel, device, interface, sockets, buffer, next_port: 49_152 })
+        Ok(SmolPath { kernel, device, interface, sockets, buffer, next_port: FIRST_PORT })
     }
 
-    fn add(&mut self) -> SocketHandle {
+    /// A new socket.
+    pub fn add(&mut self) -> SocketHandle {
         let ring = || tcp::SocketBuffer::new(vec![0; self.buffer]);
-        self.sockets.add(tcp::Socket::new(ring(), ring()))
+        let mut socket = tcp::Socket::new(ring(), ring());
+        // Timestamps, as both others send them; without, a port could not be used again within a minute.
+        socket.set_tsval_generator(Some(|| (Instant::now().total_micros() / 1000) as u32));
+        self.sockets.add(socket)
+    }
+
+    /// Forgets a socket, whatever state it is in.
+    pub fn remove(&mut self, handle: SocketHandle) {
+        self.sockets.remove(handle);
     }
 
     /// Smoltcp's address and a port.
@@ -198,15 +210,23 @@ impl SmolPath {
     /// When smoltcp refuses or the kernel does not answer.
     pub fn connect(&mut self, port: u16) -> anyhow::Result<SocketHandle> {
         let handle = self.add();
-        self.next_port = self.next_port.checked_add(1).unwrap_or(49_152);
+        self.start(handle, port)?;
+        self.run(true, |path| path.socket(handle).may_send().then_some(()))?;
+        Ok(handle)
+    }
+
+    /// Starts connecting to a port of the kernel, from a local port that was not used lately.
+    ///
+    /// # Errors
+    /// When smoltcp refuses.
+    pub fn start(&mut self, handle: SocketHandle, port: u16) -> anyhow::Result<()> {
+        self.next_port = self.next_port.checked_add(1).unwrap_or(FIRST_PORT);
         let [a, b, c, d] = KERNEL;
         let remote = (IpAddress::v4(a, b, c, d), port);
         self.sockets
             .get_mut::<tcp::Socket<'_>>(handle)
             .connect(self.interface.context(), remote, self.next_port)
-            .map_err(|error| anyhow!("connecting: {error}"))?;
-        self.run(true, |path| path.socket(handle).may_send().then_some(()))?;
-        Ok(handle)
+            .map_err(|error| anyhow!("connecting: {error}"))
     }
 
     /// Starts listening at a port.

@@ -1,4 +1,13 @@
 //! `TcpStream`, with the names and behaviour of [`std::net::TcpStream`].
+//!
+//! The same tests run over both (`tests/sockets`). On Linux, these are the differences:
+//!
+//! - A reset discards what had arrived and was not read, as RFC 9293, section 3.10.7.4, has it ("all segment queues should be
+//!   flushed"); Linux lets it be read first.
+//! - When the peer has ended its stream in order and then resets the connection, the first write that learns of it fails with
+//!   [`io::ErrorKind::ConnectionReset`] here and with [`io::ErrorKind::BrokenPipe`] on Linux. Later ones fail with the latter
+//!   in both.
+//! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
 use crate::error::{connect_error, errno, socket_error, would_block};
 use crate::runtime::{Channel, Inner};

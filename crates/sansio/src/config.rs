@@ -257,6 +257,8 @@ impl Config {
             timer: TimerChoice::Rfc6298(Rfc6298Config {
                 initial: span("initial_rto", initial_rto)?,
                 min: span("min_rto", min_rto)?,
+                // No more than that above the smoothed round-trip time either.
+                min_variation: timer.min_variation.min(span("min_rto", min_rto)?),
                 max: span("max_rto", max_rto)?,
                 ..timer
             }),

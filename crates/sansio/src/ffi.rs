@@ -7,7 +7,7 @@
 //! Nothing unwinds into C. If the stack panics, the call gives `EIO`, as does every later one on that host but `ts_message`, which
 //! says what happened, and `ts_destroy`.
 //!
-//! Memory is touched in [`memory`] alone.
+//! The caller's memory is touched in `memory.rs` alone.
 
 mod hosts;
 mod memory;

@@ -5,11 +5,12 @@
 use std::path::Path;
 
 /// The files with something for C, in the order in which the header shows it.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
     "errno.rs",
     "address.rs",
     "socket.rs",
     "stream.rs",
+    "closing.rs",
     "urgent.rs",
     "readiness.rs",
     "options/names.rs",

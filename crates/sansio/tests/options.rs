@@ -4,12 +4,12 @@ mod support;
 
 use support::{Peer, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
+use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_sansio::stream::SHUT_WR;
 use transom_tcp::profile::{OfferedOptions, Profile};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, Options, TcpHeader, Timestamps};
@@ -128,7 +128,7 @@ fn the_segment_size_is_announced_and_kept() {
         options: Options { mss: Some(1460), ..Options::default() },
         ..peer.header(Flags::SYN)
     };
-    peer.seq = peer.seq + 1;
+    peer.seq += 1;
     host.inject(Instant::ZERO, &support::packet(&syn, b"")).unwrap();
     let syn_ack = only(&mut host);
     assert_eq!(syn_ack.header.options.mss, Some(300));
@@ -239,7 +239,7 @@ fn tcp_info_follows_a_connection() {
     let mut peer = Peer::new(80, syn.header.src_port);
     let stamps = syn.header.options.timestamps.expect("timestamps are offered");
     peer.take(&[syn]);
-    host.run_to(Instant::from_millis(40)).unwrap();
+    host.run_to(Instant::from_millis(200)).unwrap();
     let syn_ack = TcpHeader {
         options: Options {
             mss: Some(1000),
@@ -259,19 +259,19 @@ fn tcp_info_follows_a_connection() {
     assert_eq!(info.tcpi_wscale & 15, 3, "the peer's scale");
     // The MSS less the timestamps option: 12 bytes.
     assert_eq!((info.tcpi_snd_mss, info.tcpi_pmtu), (988, 1500));
-    // RFC 6298 (2.2): SRTT = R, RTTVAR = R/2, RTO = R + 4·R/2 = 120 ms, raised to the least, 200 ms.
-    assert_eq!((info.tcpi_rtt, info.tcpi_rttvar, info.tcpi_min_rtt), (40_000, 20_000, 40_000));
-    assert_eq!(info.tcpi_rto, 200_000);
+    // RFC 6298 (2.2): SRTT = R, RTTVAR = R/2, RTO = R + 4·R/2.
+    assert_eq!((info.tcpi_rtt, info.tcpi_rttvar, info.tcpi_min_rtt), (200_000, 100_000, 200_000));
+    assert_eq!(info.tcpi_rto, 600_000);
     // RFC 6928: ten segments.
     assert_eq!((info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh), (10, 0x7fff_ffff));
     let sent = drain(&mut host);
     let bytes: usize = sent.iter().map(|seen| seen.payload.len()).sum();
     assert_eq!(info.tcpi_unacked as usize, sent.len());
     assert_eq!(info.tcpi_notsent_bytes as usize, 2000 - bytes);
-    host.run_to(host.now() + ms(200)).unwrap();
+    host.run_to(host.now() + ms(600)).unwrap();
     let info = host.tcp_info(fd).unwrap();
     assert_eq!((info.tcpi_ca_state, info.tcpi_retransmits, info.tcpi_total_retrans), (4, 1, 1));
-    assert_eq!((info.tcpi_snd_cwnd, info.tcpi_rto), (1, 400_000), "RFC 5681 and RFC 6298 (5.5)");
+    assert_eq!((info.tcpi_snd_cwnd, info.tcpi_rto), (1, 1_200_000), "RFC 5681 and RFC 6298 (5.5)");
 
     let listener = socket(&mut host);
     host.listen(listener, 7).unwrap();

@@ -4,12 +4,12 @@ mod support;
 
 use support::{Peer, accepted, at, drain, failed, host, ms, only};
 use transom_sansio::address::AF_INET;
+use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
 use transom_sansio::options::{SO_SNDBUF, SOL_SOCKET};
 use transom_sansio::readiness::*;
 use transom_sansio::socket::{SOCK_NONBLOCK, SOCK_STREAM};
-use transom_sansio::stream::SHUT_WR;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 

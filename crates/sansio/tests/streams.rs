@@ -4,6 +4,7 @@ mod support;
 
 use support::{Pair, Peer, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::AF_INET;
+use transom_sansio::closing::*;
 use transom_sansio::errno::*;
 use transom_sansio::host::{Host, MAX_PATIENCE};
 use transom_sansio::options::{SO_LINGER, SO_RCVTIMEO, SO_SNDBUF, SO_SNDTIMEO, SOL_SOCKET};
@@ -242,7 +243,7 @@ fn closing_resets_or_waits_as_linger_says() {
     host.set_option(fd, SOL_SOCKET, SO_LINGER, &linger(2)).unwrap();
     host.set_patience(Duration::from_secs(10)).unwrap();
     let mut acknowledging = peer.clone();
-    acknowledging.ack = acknowledging.ack + 1;
+    acknowledging.ack += 1;
     let ack = acknowledging.make(Flags::ACK, b"");
     let start = host.now();
     host.inject(start + Duration::from_secs(1), &ack).unwrap();

@@ -23,7 +23,7 @@ fn recv(host: &mut Host, fd: i32, flags: i32) -> Result<Vec<u8>> {
 /// The peer sends `payload`, of which the byte before `pointer` is urgent.
 fn send_urgent(host: &mut Host, peer: &mut Peer, payload: &[u8], pointer: u16) {
     let header = TcpHeader { urgent: pointer, ..peer.header(Flags::ACK | Flags::URG) };
-    peer.seq = peer.seq + payload.len() as u32;
+    peer.seq += payload.len() as u32;
     host.inject(host.now(), &packet(&header, payload)).unwrap();
 }
 

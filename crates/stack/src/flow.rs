@@ -32,6 +32,36 @@ impl FlowKey {
         }
     }
 
+    /// The key of a packet from outside, read where it is in most packets: TCP right behind an IP header without options. What
+    /// is found is not checked, and means nothing if the packet is another kind.
+    pub fn peek(packet: &[u8]) -> Option<Self> {
+        let port = |at: usize| {
+            packet
+                .get(at..)
+                .and_then(|rest| rest.first_chunk::<2>())
+                .map(|b| u16::from_be_bytes(*b))
+        };
+        match packet.first()? {
+            0x45 => {
+                let ip = packet.first_chunk::<20>()?;
+                let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *ip;
+                Some(FlowKey {
+                    local: IpAddr::from([d0, d1, d2, d3]),
+                    remote: IpAddr::from([s0, s1, s2, s3]),
+                    local_port: port(22)?,
+                    remote_port: port(20)?,
+                })
+            }
+            0x60..0x70 => Some(FlowKey {
+                local: IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?),
+                remote: IpAddr::from(*packet.get(8..)?.first_chunk::<16>()?),
+                local_port: port(42)?,
+                remote_port: port(40)?,
+            }),
+            _ => None,
+        }
+    }
+
     /// Our side.
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local, self.local_port)

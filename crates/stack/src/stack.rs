@@ -12,6 +12,7 @@ mod opens;
 mod predict;
 mod receive;
 mod sockets;
+mod template;
 mod timers;
 mod transmit;
 
@@ -32,6 +33,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use hashbrown::HashMap;
+use template::Template;
+use transmit::Carrier;
 use transom_tcp::connection::{Connection, Event, IcmpError};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
@@ -88,8 +91,17 @@ struct Slot {
     ready: bool,
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
-    hop_limit: u8,
-    dscp: u8,
+    carrier: Carrier,
+    template: Option<Template>,
+    /// The other end is at one of our own addresses.
+    to_self: bool,
+}
+
+impl Slot {
+    fn set_carrier(&mut self, carrier: Carrier) {
+        self.carrier = carrier;
+        self.template = Template::new(&self.key, &carrier);
+    }
 }
 
 #[derive(Debug)]

@@ -48,6 +48,16 @@ impl Sum {
         Sum(word)
     }
 
+    /// The sum of the 16-bit words that make up a larger number. A sum of several such numbers, as long as it does not
+    /// overflow, stands for all their words.
+    #[inline]
+    pub const fn of_value(value: u64) -> Sum {
+        let value = (value >> 32) + (value & 0xffff_ffff);
+        let value = (value >> 16) + (value & 0xffff);
+        let value = (value >> 16) + (value & 0xffff);
+        Sum(((value >> 16) + (value & 0xffff)) as u16)
+    }
+
     /// The sum of a few words.
     #[inline]
     pub(crate) fn of_words<const N: usize>(words: [u16; N]) -> Sum {

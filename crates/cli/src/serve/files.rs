@@ -89,10 +89,7 @@ impl Root {
             FileType::RegularFile => Ok(Found::File(FoundFile {
                 file: File::from(descriptor),
                 length: u64::try_from(metadata.st_size).unwrap_or(0),
-                modified: (
-                    u64::try_from(metadata.st_mtime).unwrap_or(0),
-                    u64::try_from(metadata.st_mtime_nsec).unwrap_or(0),
-                ),
+                modified: (u64::try_from(metadata.st_mtime).unwrap_or(0), metadata.st_mtime_nsec),
             })),
             // Devices, pipes and sockets are no content.
             _ => Err(Status::NotFound),

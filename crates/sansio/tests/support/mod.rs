@@ -129,7 +129,7 @@ impl Peer {
     /// A packet with these flags and this payload; what takes sequence space is counted.
     pub(crate) fn make(&mut self, flags: Flags, payload: &[u8]) -> Vec<u8> {
         let header = self.header(flags);
-        self.seq = self.seq + header.segment_len(payload.len() as u32);
+        self.seq += header.segment_len(payload.len() as u32);
         packet(&header, payload)
     }
 
@@ -173,13 +173,15 @@ pub(crate) fn accepted(host: &mut Host) -> (i32, Peer) {
     (fd, peer)
 }
 
+/// Says whether a packet is lost: who sends it, and what it is.
+pub(crate) type Loss = Box<dyn FnMut(char, &Seen) -> bool>;
+
 /// Two hosts joined by a link of constant delay that loses what it is told to.
 pub(crate) struct Pair {
     pub(crate) a: Host,
     pub(crate) b: Host,
     pub(crate) delay: Duration,
-    /// Says whether a packet is lost: who sends it, and what it is.
-    pub(crate) lose: Box<dyn FnMut(char, &Seen) -> bool>,
+    pub(crate) lose: Loss,
     pub(crate) sent: Vec<(char, Seen)>,
 }
 

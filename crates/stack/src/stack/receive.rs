@@ -1,5 +1,7 @@
 //! Arrival of packets.
 
+use super::template::Template;
+use super::transmit::Carrier;
 use super::{ConnectionId, Owner, Reply, Slot, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
@@ -78,6 +80,20 @@ impl Stack {
         offload: RxOffload,
     ) -> Option<PacketBuf> {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
+        if let Some(index) = FlowKey::peek(bytes).and_then(|key| self.connection_at(&key))
+            && let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.to_self)
+            && let Some((header, payload)) =
+                slot.template.as_ref().and_then(|template| template.read(bytes, offload))
+        {
+            // The common case, an ordinary segment of a connection: nothing else has to be found out about it.
+            self.counters.packets_received += 1;
+            let payload = range.start + payload.start..range.start + payload.end;
+            let segment_size = offload.segmentation.map(|seg| seg.segment_size);
+            let back =
+                slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size);
+            self.touched(index, now);
+            return back;
+        }
         let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
             self.on_flow(now, examined.key, &examined.segment(bytes));
@@ -261,6 +277,7 @@ impl Stack {
 
     pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
         let &Profile { hop_limit, dscp, .. } = connection.profile();
+        let carrier = Carrier { hop_limit, dscp };
         let slot = Slot {
             connection,
             key,
@@ -268,8 +285,9 @@ impl Stack {
             timer: None,
             ready: false,
             detached: false,
-            hop_limit,
-            dscp,
+            carrier,
+            template: Template::new(&key, &carrier),
+            to_self: self.is_local(key.remote),
         };
         let (index, _) = self.slots.insert(Box::new(slot));
         self.flows.insert(key, Handler::Connection(index));

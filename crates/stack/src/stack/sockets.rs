@@ -1,5 +1,6 @@
 //! The application's calls on connections, by name.
 
+use super::transmit::Carrier;
 use super::{ConnectionId, Owner, Stack};
 use core::net::SocketAddr;
 use transom_tcp::connection::{Connection, ReadError, WriteError};
@@ -99,14 +100,16 @@ impl Stack {
     /// cut to six bits.
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        self.slots.get_mut(index).ok_or(SocketError::NotFound)?.dscp = dscp & 63;
+        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
+        slot.set_carrier(Carrier { dscp: dscp & 63, ..slot.carrier });
         Ok(())
     }
 
     /// Sets the hop limit (time to live) of a connection's packets. Zero is taken as one.
     pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        self.slots.get_mut(index).ok_or(SocketError::NotFound)?.hop_limit = hop_limit.max(1);
+        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
+        slot.set_carrier(Carrier { hop_limit: hop_limit.max(1), ..slot.carrier });
         Ok(())
     }
 

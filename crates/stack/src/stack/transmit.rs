@@ -3,6 +3,7 @@
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
 use crate::stack::receive::Packet;
+use crate::stack::template::MAX_HEADERS;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::connection::Prepared;
@@ -44,14 +45,14 @@ impl Transmit<'_> {
 /// Room for the headers of one packet, reused.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    bytes: [u8; 128],
+    bytes: [u8; MAX_HEADERS],
     /// A whole packet that is not a connection's.
     packet: Vec<u8>,
 }
 
 impl Scratch {
     pub(super) fn new() -> Self {
-        Scratch { bytes: [0; 128], packet: Vec::new() }
+        Scratch { bytes: [0; MAX_HEADERS], packet: Vec::new() }
     }
 }
 
@@ -59,14 +60,15 @@ impl Scratch {
 const BURST: u32 = 16;
 
 /// How an IP header is to be filled.
-struct Carrier {
-    hop_limit: u8,
-    dscp: u8,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carrier {
+    pub(super) hop_limit: u8,
+    pub(super) dscp: u8,
 }
 
 /// Writes IP and TCP headers in front of `payload`. Returns their length and what is left to the device.
-fn write_headers(
-    out: &mut [u8; 128],
+pub(super) fn write_headers(
+    out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,
     carrier: &Carrier,
     header: &TcpHeader,
@@ -208,12 +210,9 @@ impl Stack {
             let slot = self.slots.get_mut(index)?;
             let prepared = slot.connection.prepare(now)?;
             let transmit = slot.connection.transmit(&prepared);
-            let to_self = self.config.addresses.iter().any(|&(ours, _)| ours == slot.key.remote);
-            let carrier = Carrier { hop_limit: slot.hop_limit, dscp: slot.dscp };
-            let (len, offload) = write_headers(
+            let to_self = slot.to_self;
+            let (len, offload) = slot.template.as_ref()?.write(
                 &mut self.scratch.bytes,
-                &slot.key,
-                &carrier,
                 &transmit.header,
                 transmit.payload,
                 // On the way to ourselves nothing has to be cut.
