@@ -7,6 +7,7 @@
 //! served, and, when the application lets go and the peer falls silent, an end.
 
 use crate::bytes::Script;
+use std::cell::Cell;
 use std::sync::Arc;
 use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, ReadError, State};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -133,7 +134,7 @@ impl Run {
             run.send();
             let flags = script.pick(&[Flags::SYN | Flags::ACK, Flags::SYN]);
             let header = TcpHeader { ack: iss + 1, flags, ..syn };
-            run.deliver(&header, &[], None);
+            run.deliver(&header, &[], None, 0);
         }
         run
     }
@@ -155,22 +156,39 @@ impl Run {
         Run::wire(self.irs, self.connection.info(self.now).rcv_nxt)
     }
 
-    fn deliver(&mut self, header: &TcpHeader, payload: &[u8], segment_size: Option<u16>) {
+    /// A segment arrives: lent, in a buffer that may be kept, or (data) in the memory of a reader who waits.
+    fn deliver(
+        &mut self,
+        header: &TcpHeader,
+        payload: &[u8],
+        segment_size: Option<u16>,
+        how: usize,
+    ) {
         let opening = self.connection.state() == State::SynSent;
-        // Every other payload comes in a buffer that may be kept.
-        if header.urgent & 1 == 0 {
-            let payload = Payload::borrowed(payload);
+        let claimed = Cell::new(0);
+        let lent = match how {
+            0 => Some(Payload::borrowed(payload)),
+            1 => Some(Payload::in_place(payload, &claimed)),
+            _ => None,
+        };
+        if let Some(payload) = lent {
             self.connection.on_segment(self.now, &Segment { header, payload, segment_size });
         } else {
-            let range = 0..payload.len();
-            let buffer = PacketBuf::copy_of(payload);
+            // Headers in front; now and then more room behind than the payload is worth.
+            let room = if how == 2 { 0 } else { 3 * payload.len() };
+            let buffer = PacketBuf::copy_of(&[&[0; 40], payload, &vec![0; room][..]].concat());
+            let range = 40..40 + payload.len();
             self.connection.on_owned_segment(self.now, header, buffer, range, segment_size);
-            while self.connection.reclaim().is_some() {}
         }
         if opening && !matches!(self.connection.state(), State::SynSent | State::Closed) {
             // Whatever SYN was taken, its numbers count.
             self.irs = header.seq;
             self.read_at = header.seq + 1;
+        }
+        if claimed.get() > 0 {
+            assert_bytes(&payload[..claimed.get()], self.read_at, "other than were sent");
+            self.connection.consumed_in_place(self.now, claimed.get());
+            self.read_at += claimed.get() as u32;
         }
     }
 
@@ -224,7 +242,8 @@ impl Run {
         };
         let segment_size = script.pick(&[None, None, Some(100), Some(0)]);
         let first = seq + u32::from(flags.contains(Flags::SYN));
-        self.deliver(&header, &bytes_at(first, len), segment_size);
+        let how = script.below(4);
+        self.deliver(&header, &bytes_at(first, len), segment_size, how);
     }
 
     /// The next segment of a peer that tells the truth, acknowledging everything or a part.
@@ -245,7 +264,8 @@ impl Run {
             },
             ..ports()
         };
-        self.deliver(&header, &bytes_at(header.seq, len), None);
+        let how = script.below(4);
+        self.deliver(&header, &bytes_at(header.seq, len), None, how);
     }
 
     fn write(&mut self, len: usize, urgent: bool) {
@@ -367,7 +387,10 @@ impl Run {
                 self.write(len, script.below(8) == 7);
             }
             10 => self.read(usize::from(script.word())),
-            11 => self.consume(usize::from(script.word())),
+            11 => {
+                self.consume(usize::from(script.word()));
+                _ = self.connection.reclaim();
+            }
             12 | 13 => {
                 if let Some(at) = self.connection.next_timeout() {
                     self.advance(at);

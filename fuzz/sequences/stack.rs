@@ -17,7 +17,7 @@ use transom_tcp::time::{Duration, Instant};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
-use transom_wire::offload::{RxOffload, recompute_checksum};
+use transom_wire::offload::{RxChecksum, RxOffload, recompute_checksum};
 use transom_wire::{
     Flags, IcmpMessage, Icmpv6Message, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
     TcpPacket, Timestamps, icmp, icmpv6,
@@ -175,14 +175,7 @@ impl Run {
     }
 
     fn arrive(&mut self, packet: &[u8]) {
-        // Every other packet is handed over with its buffer, which takes the way of templates and kept payloads.
-        if packet.len().is_multiple_of(2) {
-            self.stack.on_packet(self.now, Packet::borrowed(packet));
-        } else {
-            let (buffer, range) = (PacketBuf::copy_of(packet), 0..packet.len());
-            drop(self.stack.on_owned_packet(self.now, buffer, range, RxOffload::default()));
-            while self.stack.reclaim().is_some() {}
-        }
+        self.stack.on_packet(self.now, Packet::borrowed(packet));
         self.send(REPLIES);
     }
 
@@ -291,10 +284,38 @@ impl Run {
         self.sent.get(self.sent.len().checked_sub(back)?).cloned()
     }
 
+    /// A packet arrives in a buffer that may be kept.
+    fn arrive_owned(&mut self, packet: &[u8], room: usize) {
+        let buffer = PacketBuf::copy_of(&[&[0; 10], packet, &vec![0; room][..]].concat());
+        let range = 10..10 + packet.len();
+        self.stack.on_owned_packet(self.now, buffer, range, RxOffload::default());
+        self.send(REPLIES);
+    }
+
+    /// A packet is taken for the next data of a connection whose reader waits, and treated like any other if it is not.
+    fn arrive_expected(&mut self, script: &mut Script<'_>, packet: &[u8]) {
+        let guess = self.connections.get(script.below(4)).copied();
+        let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+        let taken = guess.and_then(|id| {
+            let head = self.stack.expected_headers(id)?;
+            let (head, body) = packet.split_at_checked(head)?;
+            let kept = self.stack.on_expected(self.now, id, head, body, offload)?;
+            assert!(kept <= body.len());
+            Some(())
+        });
+        if taken.is_none() {
+            self.arrive(packet);
+        }
+        self.send(REPLIES);
+    }
+
     /// Delivers a packet: as it is, damaged, cut, or in fragments.
     fn mutate(&mut self, script: &mut Script<'_>, mut packet: Vec<u8>) {
         match script.below(16) {
-            0..11 => self.arrive(&packet),
+            0..6 => self.arrive(&packet),
+            6..8 => self.arrive_owned(&packet, 0),
+            8 => self.arrive_owned(&packet, 2_000),
+            9..11 => self.arrive_expected(script, &packet),
             11 => {
                 for _ in 0..1 + script.below(3) {
                     let at = usize::from(script.word()) % packet.len().max(1);
@@ -439,12 +460,16 @@ impl Run {
             }),
             6 | 7 => self.with_some(script, |stack, id, now, script| {
                 _ = stack.read(id, now, &mut vec![0; script.pick(&[1, 1_000, 65_535])]);
+                _ = stack.reclaim();
             }),
             8 => self.with_some(script, |stack, id, now, _| _ = stack.shutdown_write(id, now)),
             9 => self.with_some(script, |stack, id, now, script| match script.below(3) {
                 0 => stack.close(id, now),
                 1 => stack.abort(id, now),
-                _ => _ = stack.set_dscp(id, script.byte()),
+                _ => {
+                    _ = stack.set_dscp(id, script.byte());
+                    _ = stack.set_hop_limit(id, script.byte());
+                }
             }),
             10 => self.with_some(script, |stack, id, now, script| {
                 let nodelay = script.flag();

@@ -4,6 +4,8 @@ mod common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, ReadError, State, WriteError};
+use transom_tcp::packet::Payload;
+use transom_tcp::segment::Segment;
 
 /// An established connection taken into `state`.
 fn in_state(state: State) -> Peer {
@@ -337,6 +339,13 @@ fn shutdown_read_drops_what_arrives() {
     peer.wait(ms(100).as_millis());
     assert_eq!(peer.advertised(), 4000);
     assert_eq!(peer.connection.readable(), 0);
+    // A reader whose memory the data happens to lie in has been told of the end, and is not given it either.
+    let (header, bytes) = peer.build(&seg().data(1000));
+    let claimed = std::cell::Cell::new(0);
+    let payload = Payload::in_place(&bytes, &claimed);
+    peer.connection.on_segment(peer.now, &Segment { header: &header, payload, segment_size: None });
+    peer.next += 1000;
+    assert_eq!(claimed.get(), 0);
     peer.recv(seg().fin()).expect_state(State::CloseWait);
 }
 

@@ -216,6 +216,28 @@ fn one_byte_segments_in_order_cost_a_bounded_multiple() {
     }
 }
 
+/// The same in packet buffers that may be kept, mixed so that a kept one follows each gathered crumb.
+#[test]
+fn crumbs_between_kept_buffers_cost_a_bounded_multiple() {
+    for early in [false, true] {
+        for size in [60usize, 200, 1_460] {
+            let (mut victim, mut peer, id, idle) = receiving(usual_options());
+            let large = vec![b'l'; size];
+            while victim.connection(id).readable() + size < 60_000 {
+                let pair = [peer.at(Flags::ACK, 0, 0, b"s"), peer.at(Flags::ACK, 1, 0, &large)];
+                let order = if early { [1, 0] } else { [0, 1] };
+                for which in order {
+                    victim.inject_owned(&pair[which]);
+                }
+                peer.seq += 1 + size as u32;
+            }
+            assert_modest(&victim, id, idle, &format!("{size} bytes, early: {early}"));
+            let got = victim.read(id);
+            assert!(got.chunks(size + 1).all(|pair| pair[0] == b's' && pair[1..] == large));
+        }
+    }
+}
+
 /// Many gaps, closed one by one from the left, then all at once: nothing piles up in what waits to be read.
 #[test]
 fn crumbs_that_become_readable_are_gathered() {

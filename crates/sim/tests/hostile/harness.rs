@@ -16,8 +16,10 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet, SocketError, Stack, StackEvent};
 use transom_tcp::connection::{Connection, Info, ReadError, State};
+use transom_tcp::packet::PacketBuf;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+use transom_wire::offload::RxOffload;
 use transom_wire::{Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
 
 /// The victim's address.
@@ -169,8 +171,21 @@ impl Victim {
 
     /// A packet arrives. Returns how many left because of it.
     pub fn inject(&mut self, packet: &[u8]) -> u64 {
+        self.arrive(|stack, now| stack.on_packet(now, Packet::borrowed(packet)))
+    }
+
+    /// A packet arrives in a buffer of just its size, which the host may keep, and then holds.
+    pub fn inject_owned(&mut self, packet: &[u8]) -> u64 {
+        self.arrive(|stack, now| {
+            let buffer = PacketBuf::copy_of(packet);
+            drop(stack.on_owned_packet(now, buffer, 0..packet.len(), RxOffload::default()));
+            while stack.reclaim().is_some() {}
+        })
+    }
+
+    fn arrive(&mut self, deliver: impl FnOnce(&mut Stack, Instant)) -> u64 {
         let before = self.out.len();
-        let ((), usage) = measure(|| self.stack.on_packet(self.now, Packet::borrowed(packet)));
+        let ((), usage) = measure(|| deliver(&mut self.stack, self.now));
         self.held += usage.held;
         let allocations = usage.allocations + self.flush();
         let packets = (self.out.len() - before) as u64;

@@ -251,6 +251,8 @@ impl Connection {
             return;
         }
         let payload = segment.payload.slice(0..wanted);
+        // What is dropped anyway is neither claimed for a reader nor worth its buffer.
+        let payload = if self.rcv.shut { payload.to_be_copied() } else { payload };
         let limit = self.rcv.flow.buffer_limit();
         let had_gap = self.rcv.ordering.has_gap();
         let readable = self.rcv.ordering.readable();

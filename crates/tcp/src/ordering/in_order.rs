@@ -20,6 +20,8 @@ const PIECE_CHARGE: usize = 512;
 const MAX_GAPS: usize = 1024;
 /// Small payloads are gathered into blocks of this size.
 const BLOCK: usize = 4096;
+/// A payload shorter than this is copied into a block that has room for it, even if its buffer could be kept.
+const CRUMB: usize = BLOCK / 2;
 
 #[derive(Debug)]
 enum Piece {
@@ -155,11 +157,14 @@ impl InOrder {
         Some(Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() })
     }
 
-    /// The next data: its buffer is kept, or it goes where there is room already, or gets a place of its own. As two
-    /// neighbours then never fit into one block, blocks are half full at least, however small the segments are.
+    /// The next data: if it is little it goes where there is room already; otherwise its buffer is kept, or it gets a place of
+    /// its own. As two neighbours then never fit into one block, blocks are half full at least, however small the segments.
     fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.next += payload.len() as u64;
+        if payload.len() < CRUMB && self.gather(payload.bytes()) {
+            return;
+        }
         let spot = Awaiting::Ready(self.ready.len());
         let piece = match self.awaited(payload, offset, spot) {
             Some(piece) => piece,
@@ -210,13 +215,17 @@ impl InOrder {
             self.early_bytes -= piece.len();
             self.ready_bytes += piece.len();
             self.next += piece.len() as u64;
-            // Crumbs that came early get a block in which the next ones find room too.
-            let crumb = matches!(piece, Piece::Gathered { .. }) && piece.len() < BLOCK / 2;
+            // Crumbs that came early are gathered, or get a block in which the next ones find room too.
+            let crumb = piece.len() < CRUMB;
+            debug_assert_eq!(piece.bytes().len(), piece.len(), "its buffer has been supplied");
             if crumb && self.gather(piece.bytes()) {
-                continue;
+                self.recycle(piece);
+            } else if crumb && matches!(piece, Piece::Gathered { .. }) {
+                let piece = self.gathered(piece.bytes());
+                self.ready.push_back(piece);
+            } else {
+                self.ready.push_back(piece);
             }
-            let piece = if crumb { self.gathered(piece.bytes()) } else { piece };
-            self.ready.push_back(piece);
         }
         self.early_ranges.remove_below(self.next);
         let next = self.next;
@@ -486,6 +495,7 @@ impl Ordering for InOrder {
         let pieces = self.ready.iter().chain(self.early.iter().map(|(_, piece)| piece));
         pieces.map(Piece::memory).sum::<usize>()
             + self.spare.capacity()
+            + self.spent.iter().map(PacketBuf::capacity).sum::<usize>()
             + self.ready.capacity() * size_of::<Piece>()
             + self.early.capacity() * size_of::<(Pos, Piece)>()
             + self.early_ranges.memory()

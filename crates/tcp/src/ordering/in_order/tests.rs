@@ -109,12 +109,12 @@ fn a_buffer_is_kept_for_the_part_that_is_new() {
     let mut buffer = InOrder::new(p(0));
     give(&mut buffer, 0, 100);
     // Overlaps what is there at its front, and a piece beyond a gap at its end.
-    give(&mut buffer, 900, 950);
-    let packet = PacketBuf::copy_of(&[&[9; 40], &stream(50, 1000)[..]].concat());
+    give(&mut buffer, 3900, 3950);
+    let packet = PacketBuf::copy_of(&[&[9; 40], &stream(50, 4000)[..]].concat());
     assert!(give_buffer(&mut buffer, p(50), packet, 40).is_none());
-    let mut out = [0; 1000];
-    assert_eq!(buffer.read(&mut out), 1000);
-    assert_eq!(out[..], stream(0, 1000));
+    let mut out = [0; 4000];
+    assert_eq!(buffer.read(&mut out), 4000);
+    assert_eq!(out[..], stream(0, 4000));
     // Nothing new, or nothing wanted: the buffer comes back at once.
     assert!(give_buffer(&mut buffer, p(0), PacketBuf::copy_of(&stream(0, 500)), 0).is_some());
 }
