@@ -5,10 +5,14 @@
 //! arrived, beyond what the application wrote; and in the end, when the application has let go and the network is silent,
 //! nothing left.
 
+#[path = "stack_packets.rs"]
+mod packets;
+
 use crate::bytes::Script;
+use packets::{MTU, address, check_packet, ip, options, ours, remote, tcp};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transom_stack::config::{StackConfig, is_unicast};
+use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet, Stack};
 use transom_tcp::packet::PacketBuf;
@@ -23,7 +27,6 @@ use transom_wire::{
     TcpPacket, Timestamps, icmp, icmpv6,
 };
 
-const MTU: usize = 1_500;
 /// What one arrival may cause beyond sending data: a reply, and what waited for room or a timer.
 const REPLIES: usize = 8;
 /// Packets kept to be answered, quoted or sent back.
@@ -37,40 +40,6 @@ struct Run {
     /// What the host sent last.
     sent: Vec<Vec<u8>>,
     packets: u64,
-}
-
-fn address(text: &str) -> IpAddr {
-    text.parse().unwrap()
-}
-
-/// The host's address that belongs with a peer's.
-fn ours(peer: IpAddr) -> IpAddr {
-    address(if peer.is_ipv4() { "10.0.0.2" } else { "fd00::2" })
-}
-
-/// An IP packet from `src` to `dst`.
-fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, payload: &[u8]) -> Vec<u8> {
-    let mut out = [0; 40];
-    let len = match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Header::new(src, dst, protocol).emit(payload.len(), &mut out)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            Ipv6Header::new(src, dst, protocol).emit(payload.len(), &mut out)
-        }
-        _ => return Vec::new(),
-    };
-    len.map_or(Vec::new(), |len| [&out[..len], payload].concat())
-}
-
-/// A TCP segment; the checksum is put right.
-fn tcp(src: SocketAddr, dst: SocketAddr, header: &TcpHeader, payload: &[u8]) -> Vec<u8> {
-    let header = TcpHeader { src_port: src.port(), dst_port: dst.port(), ..*header };
-    let mut out = [0; 60];
-    let Ok(len) = header.emit(&mut out) else { return Vec::new() };
-    let mut packet = ip(src.ip(), dst.ip(), Protocol::TCP, &[&out[..len], payload].concat());
-    _ = recompute_checksum(&mut packet);
-    packet
 }
 
 impl Run {
@@ -179,39 +148,9 @@ impl Run {
         self.send(REPLIES);
     }
 
-    fn remote(script: &mut Script<'_>) -> SocketAddr {
-        let ip = match script.below(16) {
-            0 => script.pick(&["10.0.0.255", "127.0.0.1", "224.0.0.1", "::1"]),
-            // Itself.
-            1 => script.pick(&["10.0.0.2", "10.0.0.9", "fd00::2"]),
-            2..6 => "fd00::1",
-            6 => "10.0.0.3",
-            _ => "10.0.0.1",
-        };
-        SocketAddr::new(address(ip), script.pick(&[5_000, 5_001, 5_002, 5_003, 5_004, 80, 80, 0]))
-    }
-
-    fn options(script: &mut Script<'_>, near: Seq) -> Options {
-        let mut options = Options {
-            mss: script.pick(&[Some(1_460), None, Some(0), Some(536)]),
-            window_scale: script.pick(&[Some(7), None, Some(14), Some(255)]),
-            sack_permitted: script.flag(),
-            timestamps: script
-                .flag()
-                .then(|| Timestamps { value: script.long(), echo: script.long() }),
-            ..Options::default()
-        };
-        if script.below(4) == 3 {
-            let left = near + script.offset();
-            options = Options { timestamps: options.timestamps, ..Options::default() };
-            options.sack.push(SackBlock { left, right: left + u32::from(script.word()) });
-        }
-        options
-    }
-
     /// A segment out of nothing.
     fn stranger(&mut self, script: &mut Script<'_>) {
-        let remote = Run::remote(script);
+        let remote = remote(script);
         let local = SocketAddr::new(ours(remote.ip()), script.pick(&[80, 80, 80, 81, 5_000, 0]));
         let seq = Seq::new(script.long());
         let flags = match script.below(4) {
@@ -219,7 +158,7 @@ impl Run {
             2 => Flags::ACK,
             _ => Flags::from_bits_truncate(script.word()),
         };
-        let options = Run::options(script, seq);
+        let options = options(script, seq);
         let ack = Seq::new(script.long());
         let header =
             TcpHeader { seq, ack, flags, window: script.word(), options, ..TcpHeader::default() };
@@ -245,7 +184,7 @@ impl Run {
             echo: stamps.value,
         });
         let (flags, options) = if is_syn && !theirs.flags.contains(Flags::ACK) {
-            let offer = Run::options(script, seq);
+            let offer = options(script, seq);
             (script.pick(&[Flags::SYN | Flags::ACK, Flags::SYN]), Options { timestamps, ..offer })
         } else {
             let extra = script.pick(&[
@@ -406,7 +345,7 @@ impl Run {
     }
 
     fn datagram(&mut self, script: &mut Script<'_>) {
-        let remote = Run::remote(script);
+        let remote = remote(script);
         let len = script.pick(&[0usize, 8, 100, 1_472]);
         let packet = match (remote.ip(), ours(remote.ip()), script.flag()) {
             (IpAddr::V4(src), IpAddr::V4(dst), true) => {
@@ -450,7 +389,7 @@ impl Run {
                 }
             }
             2 => {
-                let remote = Run::remote(script);
+                let remote = remote(script);
                 if let Ok(id) = self.stack.connect(self.now, None, remote, None) {
                     self.connections.push(id);
                 }
@@ -545,26 +484,6 @@ impl Run {
         let stack = &self.stack;
         let left = (stack.connection_count(), stack.half_open_count(), stack.time_wait_count());
         assert_eq!(left, (0, 0, 0), "something is left without a deadline");
-    }
-}
-
-/// What leaves the host is beyond reproach.
-fn check_packet(packet: &[u8]) {
-    assert!(packet.len() <= MTU, "{} bytes", packet.len());
-    let ip = IpPacket::parse(packet).expect("valid IP");
-    assert_eq!(ip.total_len(), packet.len());
-    let addresses = ["10.0.0.2", "fd00::2", "10.0.0.9"].map(address);
-    assert!(addresses.contains(&ip.src()), "from {}", ip.src());
-    assert!(is_unicast(ip.dst()) && ip.dst() != address("10.0.0.255"), "to {}", ip.dst());
-    assert!(!addresses.contains(&ip.dst()), "what is for the host itself does not leave");
-    match ip.protocol() {
-        Protocol::TCP => {
-            assert!(ip.transport_checksum_ok());
-            let tcp = TcpPacket::parse(ip.payload()).expect("valid TCP");
-            assert!(tcp.header().src_port != 0 && tcp.header().dst_port != 0);
-        }
-        Protocol::ICMP => _ = IcmpMessage::parse(ip.payload()).expect("valid ICMP"),
-        _ => assert!(ip.transport_checksum_ok()),
     }
 }
 

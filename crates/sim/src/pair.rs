@@ -1,7 +1,7 @@
 //! Two hosts joined by two links, in virtual time.
 //!
 //! The smallest network that can go wrong in every way a network can: each direction is a
-//! [`LinkModel`](crate::link::LinkModel), and time jumps from one event to the next. A run is a function of the configuration
+//! [`LinkModel`], and time jumps from one event to the next. A run is a function of the configuration
 //! and the seed.
 
 use crate::link::{LinkConfig, LinkModel};

@@ -18,6 +18,7 @@ mod harness;
 mod hoarding;
 mod malformed;
 mod packets;
+mod peer;
 mod states;
 mod storms;
 mod substitution;
