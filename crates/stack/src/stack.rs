@@ -255,7 +255,6 @@ impl Stack {
 
     /// A connection changed: collect its events and put it into the ready queue.
     fn touched(&mut self, index: u32, now: Instant) {
-        let Some(id) = self.id_of(index) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.ready {
             slot.ready = true;
@@ -266,6 +265,11 @@ impl Stack {
         {
             self.spent.push(buffer);
         }
+        if !slot.connection.has_events() {
+            return;
+        }
+        let Some(id) = self.id_of(index) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
         let mut time_wait = false;
         let mut connected = false;
         while let Some(event) = slot.connection.poll_event() {

@@ -319,6 +319,12 @@ impl Connection {
         Some(event)
     }
 
+    /// Whether [`Connection::poll_event`] has something to give.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.events != 0
+    }
+
     fn raise(&mut self, event: Event) {
         self.events |= 1 << event as u8;
     }
