@@ -1,13 +1,14 @@
 //! Two hosts with many connections between them.
 
-use crate::pair::{MTU, carry};
+use crate::pair::{MTU, carry, wire};
 use anyhow::{Context, ensure};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use transom_device::memory::MemoryLink;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::packet::BufferPool;
+
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -84,7 +85,7 @@ pub struct Crowd {
     pub hosts: Hosts,
     /// The connections.
     pub connections: Vec<Ends>,
-    pool: BufferPool,
+    wire: MemoryLink,
 }
 
 impl Crowd {
@@ -95,7 +96,7 @@ impl Crowd {
     pub fn new(count: usize, now: Instant) -> anyhow::Result<Self> {
         let hosts = Hosts::new(count, now)?;
         let connections = Vec::with_capacity(count);
-        let mut crowd = Crowd { hosts, connections, pool: BufferPool::new(MTU, 64) };
+        let mut crowd = Crowd { hosts, connections, wire: wire() };
         for number in 0..count {
             let client =
                 crowd.hosts.client.connect(now, None, crowd.hosts.address(number), None)?;
@@ -115,8 +116,8 @@ impl Crowd {
         let Hosts { client, server, .. } = &mut self.hosts;
         let mut carried = 0;
         loop {
-            let there = carry(client, server, &mut self.pool, now);
-            let back = carry(server, client, &mut self.pool, now);
+            let there = carry(client, server, &mut self.wire, now);
+            let back = carry(server, client, &mut self.wire, now);
             carried += there + back;
             if there + back == 0 {
                 return carried;

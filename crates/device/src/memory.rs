@@ -9,6 +9,7 @@
 //! copying), and an eventfd that is readable while there may be something to receive.
 //! [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_wire::offload::{RxChecksum, RxOffload, TxChecksum, VirtioNetHdr};
+use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum, VirtioNetHdr};
 
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
@@ -30,6 +31,9 @@ pub struct MemoryConfig {
     pub tx_checksum: bool,
     /// The longest super-segment in bytes, if there may be any; it arrives in one piece.
     pub segmentation: Option<usize>,
+    /// Whether the device does the work a network card would: what is asked of it by a super-segment or an open checksum is
+    /// done on the way, so that packets of at most the MTU arrive, with checksums that the receiver has to verify.
+    pub does_work: bool,
     /// How many packets each direction holds; at least one.
     pub queue_packets: usize,
 }
@@ -41,12 +45,18 @@ impl MemoryConfig {
         MemoryConfig { tx_checksum: true, segmentation: Some(65_535), ..Self::default() }
     }
 
+    /// A link between two network cards: they cut super-segments of up to 64 KB into packets and complete checksums, and the
+    /// receiver verifies them.
+    pub fn with_cards() -> Self {
+        MemoryConfig { does_work: true, ..Self::with_offload() }
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             mtu: self.mtu,
             tx_checksum: self.tx_checksum,
             segmentation: self.segmentation,
-            rx_coalesce: self.segmentation.is_some(),
+            rx_coalesce: self.segmentation.is_some() && !self.does_work,
         }
     }
 }
@@ -54,7 +64,13 @@ impl MemoryConfig {
 impl Default for MemoryConfig {
     /// Ethernet's 1500 bytes, no offload, 512 packets each way.
     fn default() -> Self {
-        MemoryConfig { mtu: 1500, tx_checksum: false, segmentation: None, queue_packets: 512 }
+        MemoryConfig {
+            mtu: 1500,
+            tx_checksum: false,
+            segmentation: None,
+            does_work: false,
+            queue_packets: 512,
+        }
     }
 }
 
@@ -96,14 +112,20 @@ impl Lane {
         }
     }
 
-    /// A buffer for a packet of `length` bytes, if there is room for one more.
-    fn reserve(&mut self, length: usize) -> io::Result<PacketBuf> {
-        if self.queue.len() >= self.limit {
+    /// Whether there is room for `count` more packets.
+    fn admit(&mut self, count: usize) -> io::Result<()> {
+        // What is longer than the queue may enter an empty one.
+        if !self.queue.is_empty() && self.queue.len() + count > self.limit {
             self.counts.refused += 1;
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        Ok(())
+    }
+
+    /// A buffer for a packet of `length` bytes.
+    fn buffer(&mut self, length: usize) -> PacketBuf {
         let pool = if length <= self.mtu { &mut self.packets } else { &mut self.super_segments };
-        Ok(pool.take())
+        pool.take()
     }
 
     fn push(&mut self, packet: RxPacket) {
@@ -139,6 +161,40 @@ fn fill(mut buffer: PacketBuf, packet: &TxPacket<'_>) -> io::Result<RxPacket> {
     };
     let offload = RxOffload { checksum, segmentation: packet.offload.segmentation };
     Ok(RxPacket { buffer, range: 0..length, offload })
+}
+
+/// How many packets `packet` becomes where the device does the work.
+fn pieces(packet: &TxPacket<'_>) -> usize {
+    packet.offload.segmentation.map_or(1, |segmentation| {
+        let payload = packet.len().saturating_sub(usize::from(segmentation.header_len));
+        payload.div_ceil(usize::from(segmentation.segment_size).max(1)).max(1)
+    })
+}
+
+/// Does what an admitted packet asks for, and gives out the packets that arrive.
+fn work(
+    packet: &TxPacket<'_>,
+    mut buffer: impl FnMut() -> PacketBuf,
+    mut push: impl FnMut(RxPacket) -> io::Result<()>,
+) -> io::Result<()> {
+    let impossible = |_| io::ErrorKind::InvalidInput;
+    let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
+        .map_err(SendError::Offload)?;
+    for _ in 0..pieces(packet) {
+        let mut buffer = buffer();
+        let bytes = buffer.bytes_mut();
+        let Some(segment) = segmenter.next_segment(bytes).map_err(impossible)? else {
+            return Ok(());
+        };
+        let mut at = segment.header_len;
+        for part in segment.payload {
+            let place = bytes.get_mut(at..at + part.len()).ok_or(io::ErrorKind::InvalidInput)?;
+            place.copy_from_slice(part);
+            at += part.len();
+        }
+        push(RxPacket { buffer, range: 0..at, offload: RxOffload::default() })?;
+    }
+    Ok(())
 }
 
 /// One direction shared by two threads.
@@ -202,6 +258,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct MemoryDevice {
     capabilities: Capabilities,
+    does_work: bool,
     outgoing: Arc<Shared>,
     incoming: Arc<Shared>,
 }
@@ -213,8 +270,10 @@ pub struct MemoryDevice {
 pub fn pair(config: &MemoryConfig) -> io::Result<(MemoryDevice, MemoryDevice)> {
     let (there, back) = (Shared::new(config)?, Shared::new(config)?);
     let capabilities = config.capabilities();
-    let near = MemoryDevice { capabilities, outgoing: there.clone(), incoming: back.clone() };
-    let far = MemoryDevice { capabilities, outgoing: back, incoming: there };
+    let does_work = config.does_work;
+    let near =
+        MemoryDevice { capabilities, does_work, outgoing: there.clone(), incoming: back.clone() };
+    let far = MemoryDevice { capabilities, does_work, outgoing: back, incoming: there };
     Ok((near, far))
 }
 
@@ -243,7 +302,17 @@ impl Device for MemoryDevice {
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         check(&self.capabilities, packet)?;
         // This end alone adds to the queue, so the place that is free now is free after copying.
-        let buffer = self.outgoing.lock().lane.reserve(packet.len())?;
+        if self.does_work {
+            self.outgoing.lock().lane.admit(pieces(packet))?;
+            let mtu = self.capabilities.mtu;
+            let buffer = || self.outgoing.lock().lane.buffer(mtu);
+            return work(packet, buffer, |packet| self.outgoing.push(packet));
+        }
+        let buffer = {
+            let lane = &mut self.outgoing.lock().lane;
+            lane.admit(1)?;
+            lane.buffer(packet.len())
+        };
         self.outgoing.push(fill(buffer, packet)?)
     }
 
@@ -267,13 +336,18 @@ impl Device for MemoryDevice {
 #[derive(Debug)]
 pub struct MemoryLink {
     capabilities: Capabilities,
+    does_work: bool,
     lane: Lane,
 }
 
 impl MemoryLink {
     /// An empty link.
     pub fn new(config: &MemoryConfig) -> Self {
-        MemoryLink { capabilities: config.capabilities(), lane: Lane::new(config) }
+        MemoryLink {
+            capabilities: config.capabilities(),
+            does_work: config.does_work,
+            lane: Lane::new(config),
+        }
     }
 
     /// How many packets are under way.
@@ -299,7 +373,21 @@ impl Device for MemoryLink {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         check(&self.capabilities, packet)?;
-        let buffer = self.lane.reserve(packet.len())?;
+        if self.does_work {
+            self.lane.admit(pieces(packet))?;
+            let mtu = self.capabilities.mtu;
+            let lane = RefCell::new(&mut self.lane);
+            return work(
+                packet,
+                || lane.borrow_mut().buffer(mtu),
+                |packet| {
+                    lane.borrow_mut().push(packet);
+                    Ok(())
+                },
+            );
+        }
+        self.lane.admit(1)?;
+        let buffer = self.lane.buffer(packet.len());
         self.lane.push(fill(buffer, packet)?);
         Ok(())
     }

@@ -1,10 +1,14 @@
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use transom_wire::offload::{SegmentKind, Segmentation, TxOffload};
 
 use super::*;
 use crate::SendError;
+use std::net::Ipv4Addr;
+use transom_wire::checksum::pseudo_header;
+use transom_wire::ipv4::Ipv4Header;
+use transom_wire::offload::{SegmentKind, Segmentation, TxOffload};
+use transom_wire::{Flags, IpPacket, Protocol, TcpHeader, TcpPacket};
 
 fn is_readable(device: &MemoryDevice) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(device.poll_fd().unwrap(), PollFlags::IN)];
@@ -185,4 +189,48 @@ fn two_threads_exchange_everything_while_waiting_on_the_descriptor() {
     }
     receiver.join().unwrap();
     assert!(!near.is_connected());
+}
+
+/// A TCP segment of `payload` from 10.0.0.1 to 10.0.0.2, its checksum open.
+fn open_segment(payload: usize) -> Vec<u8> {
+    let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+    let tcp = TcpHeader { src_port: 1, dst_port: 2, flags: Flags::ACK, ..TcpHeader::default() };
+    let mut packet = vec![0; 40];
+    Ipv4Header::new(src, dst, Protocol::TCP).emit(20 + payload, &mut packet).unwrap();
+    tcp.emit(&mut packet[20..]).unwrap();
+    let pseudo = pseudo_header(src.into(), dst.into(), Protocol::TCP, 20 + payload as u32);
+    packet[36..38].copy_from_slice(&pseudo.get().to_be_bytes());
+    packet
+}
+
+#[test]
+fn cards_cut_what_is_too_long_and_complete_checksums() {
+    let (mut near, mut far) = pair(&MemoryConfig::with_cards()).unwrap();
+    let mut link = MemoryLink::new(&MemoryConfig::with_cards());
+    let payload: Vec<u8> = (0..3000u32).map(|i| (i * 7) as u8).collect();
+    let headers = open_segment(payload.len());
+    let segmentation = Segmentation { kind: SegmentKind::Tcp4, segment_size: 1400, header_len: 40 };
+    let offload = TxOffload {
+        checksum: TxChecksum::Partial { start: 20, offset: 16 },
+        segmentation: Some(segmentation),
+    };
+    let (front, back) = payload.split_at(1700);
+    let packet = TxPacket { headers: &headers, payload: [front, back], offload };
+    near.send(&packet).unwrap();
+    link.send(&packet).unwrap();
+    for device in [&mut far as &mut dyn Device, &mut link] {
+        let mut got = Vec::new();
+        for expected in [1400, 1400, 200] {
+            let packet = device.recv().unwrap();
+            assert_eq!(packet.offload, RxOffload::default(), "nobody vouches for it");
+            let ip = IpPacket::parse(packet.bytes()).unwrap();
+            assert!(ip.transport_checksum_ok());
+            let tcp = TcpPacket::parse(ip.payload()).unwrap();
+            assert_eq!(tcp.header().seq.get() as usize, got.len());
+            assert_eq!(tcp.payload().len(), expected);
+            got.extend_from_slice(tcp.payload());
+        }
+        assert_eq!(got, payload);
+        assert!(device.recv().is_err());
+    }
 }
