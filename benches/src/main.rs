@@ -20,7 +20,7 @@ use transom_benches::watchdog::Watchdog;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  transom-benches                                  everything, about 15 minutes
+  transom-benches                                  everything, about seven minutes
   transom-benches --group memory --samples 11
   transom-benches --group bulk-send --group bulk-recv --cpu two --markdown bulk.md
   perf record -g transom-benches --group bulk-recv --case 'Transom over TUN' --samples 1 --seconds 5

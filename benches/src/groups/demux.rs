@@ -1,8 +1,8 @@
 //! What a packet costs when there are many connections.
 //!
-//! A few connections exchange requests and answers of 64 bytes among many that are idle. The cost of a packet is that of
-//! the CPU time of everything a host does for it: sending, the copy in between, finding its connection, TCP, and the application's calls.
-//! When all connections take turns instead, each packet finds its connection's memory cold; that is shown beside it.
+//! A few connections exchange requests and answers of 64 bytes among many that are idle. The cost of a packet is the CPU
+//! time of everything a host does for it: sending, the copy in between, finding its connection, TCP, and the application's
+//! calls. When all connections take turns instead, each packet finds its connection's memory cold; that is shown beside it.
 
 use super::Settings;
 use crate::clock::{Clock, thread_time};

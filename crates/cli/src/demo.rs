@@ -88,6 +88,14 @@ impl Args {
     }
 }
 
+/// A probability as people write it.
+fn percent(probability: Probability) -> String {
+    // For display: what the probability prints as is a decimal fraction.
+    let share: f64 = probability.to_string().parse().unwrap_or(f64::NAN);
+    let text = format!("{:.6}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 fn parse_span(text: &str) -> Result<transom_tcp::time::Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
 }
@@ -117,7 +125,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             "Path: {}, {} ms each way, {} lost, queue of {}",
             args.rate,
             args.delay.as_secs_f64() * 1e3,
-            args.loss,
+            percent(args.loss),
             args.queue
         );
     }

@@ -96,11 +96,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !(200..300).contains(&head.status) {
         bail!("{url}: {} {} is not an answer to GET", head.status, head.reason);
     }
-    let mut sink: Box<dyn Write> = match output {
-        Some(path) => Box::new(
-            File::create(path).with_context(|| format!("cannot create {}", path.display()))?,
-        ),
-        None => Box::new(io::stdout().lock()),
+    let mut sink = match output {
+        Some(path) => {
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?
+        }
+        None => output::raw_stdout()?,
     };
     let mut progress = Progress::new(head.framing.length(), args.quiet || args.json);
     let mut hasher = Hasher::default();

@@ -187,11 +187,11 @@ impl NetworkArgs {
             let builder = Tun::builder().name(&self.tun).mtu(self.mtu.unwrap_or(1500));
             self.peer_addr.iter().fold(builder, |builder, prefix| builder.address(*prefix))
         };
-        builder.offload(offload).open().map_err(|error| self.explain(error))
+        builder.offload(offload).open().map_err(|error| self.explain(error, private))
     }
 
     /// Says what to do about a TUN interface that was refused.
-    fn explain(&self, error: TunError) -> anyhow::Error {
+    fn explain(&self, error: TunError, private: bool) -> anyhow::Error {
         let kind = error.kind();
         let name = &self.tun;
         let hint = match (&error, kind) {
@@ -200,6 +200,12 @@ impl NetworkArgs {
             }
             (TunError::Create { .. }, io::ErrorKind::ResourceBusy) => {
                 format!("another program uses {name}: choose another one with --tun NAME")
+            }
+            (TunError::Open(_), io::ErrorKind::PermissionDenied) if private => {
+                "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \
+                 `chmod 666 /dev/net/tun`, as root, is what most systems have (making interfaces takes \
+                 privileges all the same)"
+                    .into()
             }
             (_, io::ErrorKind::PermissionDenied) => format!(
                 "making an interface takes root. Without it, use a network of your own (--lab, with --run \

@@ -5,8 +5,12 @@
 //! that a shell shows for a program ended by SIGPIPE.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+
+use anyhow::Context;
 
 /// The status of a program that SIGPIPE has ended: 128 + 13.
 const BROKEN_PIPE: u8 = 141;
@@ -46,6 +50,12 @@ pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(stdout_error)
 }
 
+/// Standard output for data: what is written is there at once, instead of waiting for the end of a line or of a buffer.
+pub(crate) fn raw_stdout() -> anyhow::Result<File> {
+    let descriptor = io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(descriptor.context("cannot use standard output")?))
+}
+
 /// Prints a value as one line of JSON on standard output.
 pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     line(serde_json::to_string(value)?)
@@ -70,8 +80,23 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<OutputClosed>().is_some() {
         return ExitCode::from(BROKEN_PIPE);
     }
-    note(format_args!("transom: {error:#}"));
+    note(format_args!("transom: {}", causes(error)));
     error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, |f| ExitCode::from(f.status))
+}
+
+/// The error and its causes in one line, each said once: many errors repeat their cause in their own words.
+fn causes(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if !line.ends_with(&cause) {
+            if !line.is_empty() {
+                line.push_str(": ");
+            }
+            line.push_str(&cause);
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -84,6 +109,12 @@ mod tests {
         assert_eq!(report(&broken), ExitCode::from(141));
         let full = stdout_error(io::ErrorKind::StorageFull.into());
         assert_eq!(report(&full), ExitCode::from(1));
+    }
+
+    #[test]
+    fn causes_are_not_repeated() {
+        let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
+        assert_eq!(causes(&error.context("hint")), "hint: cannot open x: no such file");
     }
 
     #[test]

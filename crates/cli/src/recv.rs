@@ -6,19 +6,25 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::hash::{Hasher, read_some};
-use crate::network::{NetworkArgs, ProfileArgs};
+use crate::network::{NetworkArgs, ProfileArgs, Program};
 use crate::output::{self, note};
 use crate::progress::Progress;
 use crate::send::Summary;
-use crate::socket::Socket;
+use crate::socket::{Listener, Socket};
 use crate::units::Bytes;
 
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
+
+/// How long a connection that a program has made may take to be seen.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Receive bytes from one TCP connection into a file or to standard output.
 #[derive(clap::Args)]
@@ -74,7 +80,7 @@ impl FromStr for ListenAt {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
     if args.json && output.is_none() {
-        anyhow::bail!("--json needs a file: the data go to standard output");
+        bail!("--json needs a file: the data go to standard output");
     }
     let network = args.network.open(&args.profile)?;
     network.cleanup.on_interrupt()?;
@@ -82,18 +88,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .host
         .listen(args.at.0)
         .with_context(|| format!("cannot listen on {}", args.at.0))?;
-    let mut sink: Box<dyn Write> = match output {
-        Some(path) => Box::new(
-            File::create(path).with_context(|| format!("cannot create {}", path.display()))?,
-        ),
-        None => Box::new(io::stdout().lock()),
+    let mut sink = match output {
+        Some(path) => {
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?
+        }
+        None => output::raw_stdout()?,
     };
     if !args.quiet {
         note(format_args!("listening on {} ({})", listener.local_addr()?, network.description));
     }
-    let program = network.start_program()?;
-    let (socket, peer) = listener.accept().context("cannot accept a connection")?;
-    drop(listener);
+    let (socket, peer) = accept(listener, network.start_program()?)?;
     network.cleanup.watch_socket(&socket)?;
 
     let mut progress = Progress::new(None, args.quiet || args.json);
@@ -109,11 +113,43 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Only now is the sender told that everything is here.
     drop(socket);
     network.finish();
-    if let Some(mut program) = program {
-        program.wait()?;
-    }
     summary.print("received", args.json, output.is_some())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first connection. A program that was to make it and ends without is not waited for.
+fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socket, SocketAddr)> {
+    let (event, events) = mpsc::channel();
+    let accepted = event.clone();
+    let work = move || {
+        let _ = accepted.send(Event::Accepted(listener.accept()));
+    };
+    thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    if let Some(mut program) = program {
+        let work = move || {
+            let _ = event.send(Event::Ended(program.wait()));
+        };
+        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    }
+    let first = events.recv().context("nobody accepts connections")?;
+    let last = match first {
+        // It may have connected and gone before the other thread came to tell.
+        Event::Ended(_) => events.recv_timeout(GRACE).unwrap_or(first),
+        Event::Accepted(_) => first,
+    };
+    match last {
+        Event::Accepted(outcome) => outcome.context("cannot accept a connection"),
+        Event::Ended(outcome) => {
+            outcome?;
+            bail!("the program of --run ended without connecting")
+        }
+    }
+}
+
+/// What happens first.
+enum Event {
+    Accepted(io::Result<(Socket, SocketAddr)>),
+    Ended(anyhow::Result<ExitCode>),
 }
 
 fn copy(

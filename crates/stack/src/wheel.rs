@@ -206,20 +206,18 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// The earliest timer in a slot of the lowest level, if it is due.
+    /// A timer in a slot of the lowest level that is due, whichever comes first in the slot: among timers that have all
+    /// passed the order means nothing, and looking for the earliest would make a crowded slot quadratic.
     fn due_in(&self, slot: usize, now: Instant) -> Option<u32> {
-        let mut best: Option<u32> = None;
         let mut index = self.heads[slot];
         while index != NONE {
             let node = &self.nodes[index as usize];
-            let earlier =
-                best.is_none_or(|best| node.deadline <= self.nodes[best as usize].deadline);
-            if node.deadline <= now && earlier {
-                best = Some(index);
+            if node.deadline <= now {
+                return Some(index);
             }
             index = node.next;
         }
-        best
+        None
     }
 
     /// Moves the timers of a slot to where they belong now.

@@ -128,7 +128,7 @@ pub(crate) fn build(
             "The path",
             args.rate,
             args.delay.as_secs_f64() * 1e3,
-            args.loss,
+            super::percent(args.loss),
             args.queue
         ),
         columns: results.iter().map(|outcome| outcome.title.clone()).collect(),

@@ -19,6 +19,8 @@ pub(crate) mod world {
     impl World {
         /// Whether data that arrived before a reset can still be read.
         pub(crate) const KEEPS_UNREAD_DATA_AFTER_RESET: bool = false;
+        /// Whether data that arrives after a shutdown for reading can still be read.
+        pub(crate) const READS_AFTER_SHUTDOWN: bool = false;
         /// What a write says first when the peer has ended its stream in order and then resets the connection.
         pub(crate) const RESET_AFTER_END: io::ErrorKind = io::ErrorKind::ConnectionReset;
 

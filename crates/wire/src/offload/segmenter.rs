@@ -24,6 +24,11 @@ const DATA_OFFSET: usize = 12;
 const FLAGS: usize = 13;
 const URGENT: usize = 18;
 
+/// Places of IPv4 header fields, in bytes.
+const TOTAL_LEN: usize = 2;
+const ID: usize = 4;
+const IP_CHECKSUM: usize = 10;
+
 /// One packet as it goes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
@@ -77,11 +82,27 @@ struct Cut {
     segment_size: usize,
     /// Where the TCP header begins.
     tcp_at: usize,
-    /// The part of the pseudo-header that all segments share: addresses and protocol.
-    pseudo_header: Sum,
+    /// The super-segment's own fields of which each segment gets its version.
+    fields: Fields,
+    /// Sums of what all segments share, taken once: the IP header without length, identification and checksum; and the
+    /// pseudo-header's addresses and protocol with the TCP header without those fields and the checksum.
+    ip_sum: Sum,
+    tcp_sum: Sum,
     /// Segments handed out so far, and their payload in bytes.
     segments: u16,
     payload_done: u32,
+}
+
+/// The fields in which the segments of a super-segment differ.
+#[derive(Clone, Copy, Debug)]
+struct Fields {
+    /// IPv4 identification; zero for IPv6.
+    id: u16,
+    seq: Seq,
+    /// Data offset and reserved bits, as they stand before the flags.
+    offset: u16,
+    flags: Flags,
+    urgent: u16,
 }
 
 impl<'a> Segmenter<'a> {
@@ -184,7 +205,30 @@ impl<'a> Segmenter<'a> {
         }
         let addresses = addresses(kind, headers, tcp_at)?;
         let pseudo_header = Sum::of(addresses) + Sum::of_word(Protocol::TCP.0.into());
-        let cut = Cut { kind, segment_size, tcp_at, pseudo_header, segments: 0, payload_done: 0 };
+        let (ip, tcp) = headers.split_at_checked(tcp_at).ok_or(Error::BadOffload)?;
+        let fields = Fields::of(kind, ip, tcp)?;
+        let word = |bytes: &[u8], at: usize| load(bytes, at).map(Sum::of_word);
+        // Ones-complement: taking a word out is adding its complement.
+        let without = |sum: Sum, word: Sum| sum + Sum::of_word(!word.get());
+        let ip_sum = match kind {
+            SegmentKind::Tcp4 => [TOTAL_LEN, ID, IP_CHECKSUM]
+                .into_iter()
+                .try_fold(Sum::of(ip), |sum, at| Ok::<_, Error>(without(sum, word(ip, at)?)))?,
+            SegmentKind::Tcp6 => Sum::ZERO,
+        };
+        let tcp_sum = [SEQ, SEQ + 2, DATA_OFFSET, tcp::CHECKSUM_OFFSET, URGENT]
+            .into_iter()
+            .try_fold(Sum::of(tcp), |sum, at| Ok::<_, Error>(without(sum, word(tcp, at)?)))?;
+        let cut = Cut {
+            kind,
+            segment_size,
+            tcp_at,
+            fields,
+            ip_sum,
+            tcp_sum: pseudo_header + tcp_sum,
+            segments: 0,
+            payload_done: 0,
+        };
         Ok(Segmenter { headers, payload, work: Work::Cut(cut) })
     }
 
@@ -289,15 +333,11 @@ impl Cut {
     }
 
     fn finish_ipv4(&self, ip: &mut [u8], total_len: u16) -> Result<(), Error> {
-        const TOTAL_LEN: usize = 2;
-        const ID: usize = 4;
-        const CHECKSUM: usize = 10;
-        let id = load(ip, ID)?.wrapping_add(self.segments);
+        let id = self.fields.id.wrapping_add(self.segments);
+        let sum = self.ip_sum + Sum::of_word(total_len) + Sum::of_word(id);
         checksum::store(ip, TOTAL_LEN, total_len)?;
         checksum::store(ip, ID, id)?;
-        checksum::store(ip, CHECKSUM, 0)?;
-        let checksum = Sum::of(ip).checksum();
-        checksum::store(ip, CHECKSUM, checksum)
+        checksum::store(ip, IP_CHECKSUM, sum.checksum())
     }
 
     fn finish_tcp(
@@ -308,34 +348,54 @@ impl Cut {
         is_last: bool,
     ) -> Result<(), Error> {
         let segment_len = u32::try_from(tcp.len() + payload_len).map_err(|_| Error::TooLong)?;
-        let fixed = tcp.first_chunk_mut::<{ tcp::MIN_HEADER_LEN }>().ok_or(Error::BadOffload)?;
-
-        let seq = [fixed[SEQ], fixed[SEQ + 1], fixed[SEQ + 2], fixed[SEQ + 3]];
-        let seq = Seq::new(u32::from_be_bytes(seq)) + self.payload_done;
-        fixed[SEQ..SEQ + 4].copy_from_slice(&seq.get().to_be_bytes());
-
-        let mut flags = Flags::from_bits_truncate(fixed[FLAGS].into());
+        let Fields { id: _, seq, offset, mut flags, urgent } = self.fields;
+        let seq = seq + self.payload_done;
         if !is_last {
             flags.remove(Flags::FIN | Flags::PSH);
         }
         if self.segments != 0 {
             flags.remove(Flags::CWR);
         }
+        let mut pointer = urgent;
         if flags.contains(Flags::URG) {
-            let urgent = u32::from(u16::from_be_bytes([fixed[URGENT], fixed[URGENT + 1]]));
             // The pointer is an offset from the segment's own sequence number (RFC 9293 3.1).
-            let urgent = urgent.saturating_sub(self.payload_done);
-            if urgent == 0 && self.payload_done != 0 {
+            pointer = u32::from(urgent).saturating_sub(self.payload_done) as u16;
+            if pointer == 0 && self.payload_done != 0 {
                 flags.remove(Flags::URG);
             }
-            fixed[URGENT..URGENT + 2].copy_from_slice(&(urgent as u16).to_be_bytes());
         }
-        fixed[FLAGS] = flags.bits() as u8;
+        let offset_and_flags = offset | flags.bits() & 0x00ff;
+        // From the values, not from the bytes just written: those would have to be waited for.
+        let own = u64::from(seq.get())
+            + u64::from(segment_len)
+            + u64::from(offset_and_flags)
+            + u64::from(pointer);
+        let sum = self.tcp_sum + Sum::of_value(own) + Sum::of_slices(payload);
+        let fixed = tcp.first_chunk_mut::<{ tcp::MIN_HEADER_LEN }>().ok_or(Error::BadOffload)?;
+        fixed[SEQ..SEQ + 4].copy_from_slice(&seq.get().to_be_bytes());
+        fixed[DATA_OFFSET..DATA_OFFSET + 2].copy_from_slice(&offset_and_flags.to_be_bytes());
+        fixed[tcp::CHECKSUM_OFFSET..tcp::CHECKSUM_OFFSET + 2]
+            .copy_from_slice(&sum.checksum().to_be_bytes());
+        fixed[URGENT..URGENT + 2].copy_from_slice(&pointer.to_be_bytes());
+        Ok(())
+    }
+}
 
-        checksum::store(tcp, tcp::CHECKSUM_OFFSET, 0)?;
-        let length = Sum::of_words([(segment_len >> 16) as u16, segment_len as u16]);
-        let sum = self.pseudo_header + length + Sum::of(tcp) + Sum::of_slices(payload);
-        checksum::store(tcp, tcp::CHECKSUM_OFFSET, sum.checksum())
+impl Fields {
+    fn of(kind: SegmentKind, ip: &[u8], tcp: &[u8]) -> Result<Self, Error> {
+        let id = match kind {
+            SegmentKind::Tcp4 => load(ip, ID)?,
+            SegmentKind::Tcp6 => 0,
+        };
+        let seq = u32::from(load(tcp, SEQ)?) << 16 | u32::from(load(tcp, SEQ + 2)?);
+        let offset_and_flags = load(tcp, DATA_OFFSET)?;
+        Ok(Fields {
+            id,
+            seq: Seq::new(seq),
+            offset: offset_and_flags & 0xff00,
+            flags: Flags::from_bits_truncate(offset_and_flags & 0x00ff),
+            urgent: load(tcp, URGENT)?,
+        })
     }
 }
 

@@ -1,0 +1,87 @@
+//! Command lines that are wrong, and what is said about them; help and version.
+
+mod support;
+
+use support::run;
+
+const USAGE: i32 = 2;
+
+#[test]
+fn wrong_command_lines_are_usage_errors() {
+    for (arguments, message) in [
+        (vec![], "Usage: transom"),
+        (vec!["fly"], "unrecognized subcommand"),
+        (vec!["serve"], "<DIRECTORY>"),
+        (vec!["serve", ".", "--port", "70000"], "70000"),
+        (vec!["serve", ".", "--addr", "10.0.0.1"], "10.0.0.1"),
+        (vec!["serve", ".", "--addr", "10.0.0.1/40"], "/40"),
+        (vec!["serve", ".", "--mtu", "20"], "20"),
+        (vec!["serve", ".", "--side", "kernel", "--lab"], "cannot be used with"),
+        (vec!["serve", ".", "--side", "kernel", "--run", "x"], "cannot be used with"),
+        (vec!["get"], "<URL>"),
+        (vec!["get", "https://example.com/"], "no TLS"),
+        (vec!["get", "example.com"], "http://"),
+        (vec!["get", "http://x/", "--json"], "--output"),
+        (vec!["send", "x"], "<HOST:PORT>"),
+        (vec!["recv"], "PORT"),
+        (vec!["recv", "70000"], "70000"),
+        (vec!["recv", "host:1"], "ADDRESS:PORT"),
+        (vec!["bench"], "<HOST>"),
+        (vec!["bench", "x", "--server"], "cannot be used with"),
+        (vec!["bench", "x", "--rr", "--cps"], "cannot be used with"),
+        (vec!["bench", "x", "--time", "0"], "above zero"),
+        (vec!["bench", "x", "--bytes", "1X"], "not a size"),
+        (vec!["bench", "x", "--parallel", "0"], "0"),
+    ] {
+        run(&arguments).fails_with(USAGE, message);
+    }
+}
+
+#[test]
+fn what_cannot_work_fails_with_the_reason() {
+    for (arguments, message) in [
+        (vec!["serve", "/no/such/directory"], "cannot serve /no/such/directory"),
+        (vec!["send", "/no/such/file", "127.0.0.1:1"], "cannot open /no/such/file"),
+        (vec!["send", "/", "127.0.0.1:1"], "is a directory"),
+        (vec!["send", "/dev/null", "127.0.0.1"], "`127.0.0.1`"),
+        (vec!["serve", ".", "--lab", "--recv-buffer", "1"], "at least one segment"),
+        (
+            vec!["serve", ".", "--addr", "10.9.0.1/24", "--run", "true"],
+            "--addr and --peer-addr are both 10.9.0.1",
+        ),
+        (
+            vec!["bench", "127.0.0.1:1", "--side", "kernel"],
+            "cannot connect to 127.0.0.1:1: Connection refused",
+        ),
+        (
+            vec!["send", "/dev/null", "127.0.0.1:1", "--side", "kernel"],
+            "cannot connect to 127.0.0.1:1: Connection refused",
+        ),
+        (
+            vec!["get", "http://127.0.0.1:1/", "--side", "kernel"],
+            "http://127.0.0.1:1/: cannot connect: Connection refused",
+        ),
+        (vec!["recv", "192.0.2.1:80", "--side", "kernel"], "cannot listen on 192.0.2.1:80"),
+    ] {
+        run(&arguments).fails_with(1, message);
+    }
+}
+
+#[test]
+fn help_is_complete() {
+    let general = run(["--help"]).success().text();
+    for command in ["demo", "serve", "get", "send", "recv", "bench"] {
+        assert!(general.contains(&format!("  {command} ")), "{command}");
+        let help = run([command, "--help"]).success().text();
+        assert!(help.contains(&format!("Usage: transom {command}")), "{help}");
+        assert!(help.contains("Example"), "{command}");
+        assert_eq!(run(["help", command]).success().text(), help);
+        assert!(help.lines().all(|line| line.chars().count() <= 120), "{command}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let version = format!("transom {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(["--version"]).success().text(), version);
+}

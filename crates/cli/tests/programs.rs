@@ -1,0 +1,254 @@
+//! Real programs at the other end: curl and wrk against `serve`, `get` against nginx and Python's server, captures
+//! before tshark.
+//!
+//! This is a program of its own rather than a set of `#[test]` functions, so that it can count at the end what was
+//! skipped because a program is not installed.
+
+mod support;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use support::{Ended, content, installed, lab, run, sha256, sha256_of, wait};
+
+/// A test's name and what it does: false means that it was skipped.
+type Test = (&'static str, fn() -> bool);
+
+const TESTS: &[Test] = &[
+    ("curl_fetches_a_file", curl_fetches_a_file),
+    ("curl_fetches_over_ipv6", curl_fetches_over_ipv6),
+    ("curl_finds_ranges_and_errors_right", curl_finds_ranges_and_errors_right),
+    ("curl_uploads_are_refused_in_order", curl_uploads_are_refused_in_order),
+    ("wrk_finds_no_errors", wrk_finds_no_errors),
+    ("get_from_nginx", get_from_nginx),
+    ("get_from_python", get_from_python),
+    ("nothing_in_a_capture_is_wrong", nothing_in_a_capture_is_wrong),
+];
+
+fn main() -> ExitCode {
+    // The usual filters: names, or parts of them.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let available = lab();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, test) in TESTS {
+        if !wanted.is_empty() && !wanted.iter().any(|part| name.contains(part.as_str())) {
+            continue;
+        }
+        let outcome = std::panic::catch_unwind(|| available && test());
+        let (count, word) = match outcome {
+            Ok(true) => (&mut passed, "ok"),
+            Ok(false) => (&mut skipped, "SKIPPED"),
+            Err(_) => (&mut failed, "FAILED"),
+        };
+        *count += 1;
+        println!("test {name} ... {word}");
+    }
+    println!("\nprograms: {passed} passed; {failed} failed; {skipped} skipped");
+    if skipped > 0 {
+        eprintln!("SKIPPED: {skipped} tests with other programs");
+    }
+    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// Runs `serve` on a directory together with a program.
+fn serve(directory: &Path, options: &[&str], program: &[&str]) -> Ended {
+    let directory = text(directory);
+    run([&["serve", &directory], options, &["--run"], program].concat())
+}
+
+fn curl_fetches_a_file() -> bool {
+    if !installed("curl") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let digest = content(&dir.path().join("big"), 100_000_000);
+    for options in [&[][..], &["--no-offload"]] {
+        let got = serve(dir.path(), options, &["curl", "-sS", "http://10.9.0.2/big"]).success();
+        assert_eq!(got.stdout.len(), 100_000_000);
+        assert_eq!(sha256(&got.stdout), digest);
+    }
+    true
+}
+
+fn curl_fetches_over_ipv6() -> bool {
+    if !installed("curl") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let digest = content(&dir.path().join("file"), 5_000_000);
+    let network = ["--addr", "fd09::2/64", "--peer-addr", "fd09::1/64", "--port", "8080"];
+    let program = ["curl", "-sSg", "http://[fd09::2]:8080/file"];
+    let got = serve(dir.path(), &network, &program).success();
+    assert_eq!(sha256(&got.stdout), digest);
+    true
+}
+
+fn curl_finds_ranges_and_errors_right() -> bool {
+    if !installed("curl") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("ten"), "0123456789").unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let curl = |arguments: &[&str], path: &str| {
+        let url = format!("http://10.9.0.2{path}");
+        let program = [&["curl", "-sS", "--path-as-is", "-m", "20"], arguments, &[&url]].concat();
+        serve(dir.path(), &[], &program).success().text()
+    };
+    let status = ["-o", "/dev/null", "-w", "%{http_code}"];
+    assert_eq!(curl(&["-r", "2-4"], "/ten"), "234");
+    assert_eq!(curl(&["-r", "-3"], "/ten"), "789");
+    assert_eq!(curl(&[&status[..], &["-r", "20-"]].concat(), "/ten"), "416");
+    assert_eq!(curl(&status, "/missing"), "404");
+    assert_eq!(curl(&status, "/../ten"), "400");
+    assert_eq!(
+        curl(&["-L", "-o", "/dev/null", "-w", "%{url_effective}"], "/sub"),
+        "http://10.9.0.2/sub/"
+    );
+    let head = curl(&["-I"], "/ten");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("Content-Length: 10\r\n"));
+    // Two files over one connection.
+    let reused = curl(&["-w", "%{num_connects}", "http://10.9.0.2/ten"], "/ten");
+    assert_eq!(reused, "0123456789101234567890");
+    true
+}
+
+fn curl_uploads_are_refused_in_order() -> bool {
+    if !installed("curl") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    content(&dir.path().join("file"), 3_000_000);
+    let file = text(&dir.path().join("file"));
+    let program = [
+        "curl",
+        "-sS",
+        "-m",
+        "20",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        "-T",
+        &file,
+        "http://10.9.0.2/",
+    ];
+    let ended = serve(dir.path(), &[], &program);
+    assert_eq!(ended.text(), "405", "{}", ended.stderr);
+    true
+}
+
+fn wrk_finds_no_errors() -> bool {
+    if !installed("wrk") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("small"), "hello").unwrap();
+    content(&dir.path().join("large"), 1_000_000);
+    for (file, connections) in [("small", "100"), ("large", "20")] {
+        let url = format!("http://10.9.0.2/{file}");
+        let program = ["wrk", "-t", "2", "-c", connections, "-d", "2s", &url];
+        let report = serve(dir.path(), &[], &program).success().text();
+        assert!(!report.contains("Socket errors"), "{report}");
+        assert!(!report.contains("Non-2xx"), "{report}");
+        let requests = report.split_whitespace().zip(report.split_whitespace().skip(1));
+        let requests = requests.filter(|(_, word)| *word == "requests").map(|(n, _)| n).next();
+        let requests: u64 = requests.and_then(|n| n.parse().ok()).unwrap_or(0);
+        assert!(requests > 100, "{report}");
+    }
+    true
+}
+
+fn get_from_nginx() -> bool {
+    if !installed("nginx") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (www, copy) = (dir.path().join("www"), dir.path().join("copy"));
+    std::fs::create_dir(&www).unwrap();
+    // nginx gives its files to an ordinary user when it is started by root.
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let digest = content(&www.join("big"), 50_000_000);
+    std::fs::write(www.join("page.html"), "<p>".repeat(20_000)).unwrap();
+    let root = text(dir.path());
+    let configuration = format!(
+        "daemon off; master_process off; pid {root}/pid; error_log stderr; worker_processes 1;
+         events {{ worker_connections 64; }}
+         http {{
+           access_log off; client_body_temp_path {root}/t1; proxy_temp_path {root}/t2;
+           fastcgi_temp_path {root}/t3; uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+           server {{
+             listen 10.9.0.1:8080; root {root}/www;
+             # Included by the server itself: the length is not known in advance, so the answer is chunked.
+             location /page.html {{ ssi on; }}
+             location /moved {{ return 302 /big; }}
+           }}
+         }}"
+    );
+    let file = dir.path().join("nginx.conf");
+    std::fs::write(&file, configuration).unwrap();
+    let (file, copy_name) = (text(&file), text(&copy));
+    let get = |path: &str, options: &[&str]| {
+        let url = format!("http://10.9.0.1:8080{path}");
+        let nginx = ["--run", "/usr/sbin/nginx", "-e", "stderr", "-c", &file, "-p", &root];
+        run([&["get", &url], options, &nginx].concat())
+    };
+    for path in ["/big", "/moved"] {
+        let got = get(path, &["-o", &copy_name, "--json"]).success().json();
+        assert_eq!(got["sha256"], digest.as_str());
+        assert_eq!(sha256_of(&copy), digest);
+    }
+    assert_eq!(get("/page.html", &[]).success().text(), "<p>".repeat(20_000));
+    get("/missing", &[]).fails_with(4, "404 Not Found");
+    true
+}
+
+fn get_from_python() -> bool {
+    if !installed("python3") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let digest = content(&dir.path().join("file"), 10_000_000);
+    let directory = text(dir.path());
+    let url = "http://10.9.0.1:8000/file";
+    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
+    // HTTP/1.0: one response per connection.
+    let output = text(&dir.path().join("copy"));
+    run([&["get", url, "-o", &output, "--run"], &server[..]].concat()).success();
+    assert_eq!(sha256_of(Path::new(&output)), digest);
+    true
+}
+
+fn nothing_in_a_capture_is_wrong() -> bool {
+    if !(installed("tshark") && installed("curl")) {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    content(&dir.path().join("file"), 5_000_000);
+    let capture = text(&dir.path().join("capture.pcapng"));
+    let program = ["curl", "-sS", "-o", "/dev/null", "http://10.9.0.2/file"];
+    let ended = serve(dir.path(), &["--pcap", &capture], &program).success();
+    assert!(ended.stderr.contains("packets written to"), "{}", ended.stderr);
+    let tshark = |filter: &str| {
+        let checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+        let arguments = [&["-r", &capture], &checks[..], &["-Y", filter]].concat();
+        let ended = wait(std::process::Command::new("tshark").args(arguments)).success();
+        ended.text()
+    };
+    // The transfer is there, whole, and as HTTP.
+    assert_eq!(tshark("http.request.uri == \"/file\"").lines().count(), 1);
+    assert_eq!(tshark("http.response.code == 200").lines().count(), 1);
+    // A client that is slower than the path fills its window, and says so.
+    let slow = "tcp.analysis.zero_window || tcp.analysis.window_full || tcp.options.sack.dsack";
+    assert_eq!(
+        tshark(&format!("_ws.malformed || (_ws.expert.severity >= 0x600000 && !({slow}))")),
+        ""
+    );
+    assert_eq!(tshark("ip.src == 10.9.0.2 && tcp.analysis.retransmission"), "");
+    true
+}
