@@ -36,7 +36,7 @@ const PORT: u16 = 5201;
 The client and the server are both this command; --side says whose TCP each one uses.
 Exit status: 0 when the measurement is complete, 1 otherwise.")]
 pub(crate) struct Args {
-    /// The server to measure with, as HOST, HOST:PORT or [ADDRESS]:PORT [default port: 5201].
+    /// The server to measure with, as HOST or HOST:PORT [default port: 5201].
     #[arg(required_unless_present = "server", conflicts_with = "server")]
     host: Option<String>,
 

@@ -184,7 +184,7 @@ fn get_from_nginx() -> bool {
            fastcgi_temp_path {root}/t3; uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
            server {{
              listen 10.9.0.1:8080; root {root}/www;
-             # Included by the server itself: the length is not known in advance, so the answer is chunked.
+             # With includes to look for, the length is not known in advance, so the answer is chunked.
              location /page.html {{ ssi on; }}
              location /moved {{ return 302 /big; }}
            }}

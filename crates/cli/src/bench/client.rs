@@ -167,7 +167,7 @@ fn measure(shared: &Shared, socket: Option<Socket>, hello: Hello) -> anyhow::Res
     let (done, received) = match (hello.purpose, &socket) {
         (Purpose::Connect, first) => {
             // The connection that showed the server is there does not count.
-            first.as_ref().map_or(Ok(()), |socket| read_answer(socket))?;
+            first.as_ref().map_or(Ok(()), read_answer)?;
             (connections(shared, &hello, over, &mut latency)?, None)
         }
         (Purpose::Upload, Some(socket)) => {
