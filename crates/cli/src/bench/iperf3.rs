@@ -49,7 +49,7 @@ mod state {
 
 /// A data connection and the thread that uses it.
 struct Stream {
-    socket: Socket,
+    socket: Arc<Socket>,
     done: Arc<AtomicU64>,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -85,9 +85,8 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
     let mut sockets = Vec::new();
     for _ in 0..args.parallel {
         let socket = network.host.connect(addresses).context("cannot connect once more")?;
-        network.cleanup.watch_socket(&socket)?;
         (&socket).write_all(&cookie)?;
-        sockets.push(socket);
+        sockets.push(network.cleanup.watch_socket(socket));
     }
     control.expect(state::TEST_START)?;
     control.expect(state::TEST_RUNNING)?;
@@ -172,8 +171,8 @@ fn state_of(streams: &[Stream]) -> Option<Sender> {
     infos.map(|info| Sender::from(&info)).reduce(Sender::with)
 }
 
-fn start(socket: Socket, reverse: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Stream> {
-    let handle = socket.try_clone()?;
+fn start(socket: Arc<Socket>, reverse: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Stream> {
+    let handle = Arc::clone(&socket);
     let (done, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(stop));
     let count = Arc::clone(&done);
     let work = move || {
@@ -253,12 +252,12 @@ fn cookie() -> anyhow::Result<[u8; COOKIE_LEN]> {
 
 /// The control connection.
 struct Control {
-    socket: Socket,
+    socket: Arc<Socket>,
 }
 
 impl Control {
     fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.socket.write_all(bytes).context("the control connection is gone")
+        (&*self.socket).write_all(bytes).context("the control connection is gone")
     }
 
     fn send_state(&mut self, state: i8) -> anyhow::Result<()> {
@@ -267,7 +266,7 @@ impl Control {
 
     fn expect(&mut self, wanted: i8) -> anyhow::Result<()> {
         let mut byte = [0];
-        self.socket.read_exact(&mut byte).context("the server does not answer")?;
+        (&*self.socket).read_exact(&mut byte).context("the server does not answer")?;
         match i8::from_be_bytes(byte) {
             state if state == wanted => Ok(()),
             state::ACCESS_DENIED => bail!("the server is busy with another client"),
@@ -286,11 +285,11 @@ impl Control {
 
     fn read_json(&mut self) -> anyhow::Result<Value> {
         let mut length = [0; 4];
-        self.socket.read_exact(&mut length).context("the server sends no results")?;
+        (&*self.socket).read_exact(&mut length).context("the server sends no results")?;
         let length = u32::from_be_bytes(length);
         ensure!(length <= MAX_JSON, "the server's results are too long: {length} bytes");
         let mut text = vec![0; length as usize];
-        self.socket.read_exact(&mut text).context("the server's results are incomplete")?;
+        (&*self.socket).read_exact(&mut text).context("the server's results are incomplete")?;
         serde_json::from_slice(&text).context("the server's results are no JSON")
     }
 }
