@@ -7,6 +7,7 @@
 //! after the read.
 
 mod client;
+mod iperf3;
 mod protocol;
 mod report;
 mod server;
@@ -31,12 +32,13 @@ const PORT: u16 = 5201;
   transom bench --server --run transom bench --side kernel 10.9.0.2 --reverse Transom to kernel
   transom bench 10.9.0.1 --rr --run transom bench --server --side kernel      round trips
   transom bench 10.9.0.1 --cps --parallel 8 --time 5 --json                   connections per second
+  transom bench --iperf3 10.9.0.1 --run iperf3 --server --one-off             to an iperf3 server
   transom bench --server --side kernel                                        a server on the kernel's TCP
 
 The client and the server are both this command; --side says whose TCP each one uses.
 Exit status: 0 when the measurement is complete, 1 otherwise.")]
 pub(crate) struct Args {
-    /// The server to measure with, as HOST, HOST:PORT or [ADDRESS]:PORT [default port: 5201].
+    /// The server to measure with, as HOST or HOST:PORT [default port: 5201].
     #[arg(required_unless_present = "server", conflicts_with = "server")]
     host: Option<String>,
 
@@ -59,6 +61,10 @@ pub(crate) struct Args {
     /// Measure connections: open one, exchange one byte, close it, again and again.
     #[arg(long, conflicts_with_all = ["reverse", "bytes", "rr"])]
     cps: bool,
+
+    /// The server is iperf3's (upload or, with --reverse, download).
+    #[arg(long, conflicts_with_all = ["rr", "cps", "server"])]
+    iperf3: bool,
 
     /// How long to measure.
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
@@ -102,6 +108,9 @@ fn message_size(text: &str) -> Result<u32, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Some(host) = &args.host else { return server::run(&args) };
     let addresses = resolve(host)?;
+    if args.iperf3 {
+        return iperf3::run(&args, host, &addresses);
+    }
     let purpose = match (args.rr, args.cps, args.reverse) {
         (true, ..) => Purpose::Exchange,
         (_, true, _) => Purpose::Connect,

@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -104,7 +105,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut progress = Progress::new(head.framing.length(), args.quiet || args.json);
     let mut hasher = Hasher::default();
-    let mut body = Body::new(&socket, early, head.framing);
+    let mut body = Body::new(&*socket, early, head.framing);
     let fetched = loop {
         match body.next() {
             Ok([]) => break sink.flush().map_err(|error| write_error(error, output)),
@@ -160,7 +161,7 @@ struct Client<'a> {
 impl Client<'_> {
     /// Requests `url` and what it redirects to. Gives the last URL, its response's head, the connection and what has
     /// been read of the body.
-    fn follow(&mut self, url: Url) -> anyhow::Result<(Url, Head, Socket, Vec<u8>)> {
+    fn follow(&mut self, url: Url) -> anyhow::Result<(Url, Head, Arc<Socket>, Vec<u8>)> {
         let mut url = url;
         for _ in 0..=MAX_REDIRECTS {
             let (head, socket, early) = self.request(&url).with_context(|| url.to_string())?;
@@ -171,15 +172,14 @@ impl Client<'_> {
         bail!("{url}: more than {MAX_REDIRECTS} redirections")
     }
 
-    fn request(&mut self, url: &Url) -> anyhow::Result<(Head, Socket, Vec<u8>)> {
+    fn request(&mut self, url: &Url) -> anyhow::Result<(Head, Arc<Socket>, Vec<u8>)> {
         let addresses: Vec<SocketAddr> = (url.host(), url.port())
             .to_socket_addrs()
             .context("cannot resolve the name")?
             .collect();
         let socket = if self.program.is_some() {
             let socket = self.network.host.connect(&*addresses).context("cannot connect")?;
-            self.network.cleanup.watch_socket(&socket)?;
-            socket
+            self.network.cleanup.watch_socket(socket)
         } else {
             let (socket, program) = connect(self.network, &addresses).context("cannot connect")?;
             self.program = program;
@@ -193,7 +193,7 @@ impl Client<'_> {
             url.authority(),
             env!("CARGO_PKG_VERSION")
         );
-        (&socket).write_all(request.as_bytes()).context("cannot send the request")?;
+        (&*socket).write_all(request.as_bytes()).context("cannot send the request")?;
         let (head, early) = response::read_head(&socket).context("cannot read the response")?;
         Ok((head, socket, early))
     }

@@ -136,8 +136,8 @@ impl NetworkArgs {
             (self.open_tun(false)?, None)
         };
         let addresses: Vec<IpAddr> = self.addr.iter().map(|prefix| prefix.address()).collect();
-        let place = if namespace.is_some() { "a network namespace of its own" } else { "TUN" };
-        let description = format!("{} on {} in {place}", join(&addresses), tun.name());
+        let place = if namespace.is_some() { ", in a network of its own" } else { "" };
+        let description = format!("{} on {}{place}", join(&addresses), tun.name());
         let builder = self.addr.iter().fold(Stack::builder().profile(tcp), |builder, prefix| {
             builder.address(prefix.address(), prefix.prefix_len())
         });
@@ -249,7 +249,6 @@ impl Network {
 
     /// Waits a moment for connections to end in order, then completes the capture.
     pub(crate) fn finish(&self) {
-        self.cleanup.forget_sockets();
         if let Host::Transom(stack) = &self.host {
             stack.drain(Duration::from_secs(1));
         }

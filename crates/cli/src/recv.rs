@@ -98,7 +98,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         note(format_args!("listening on {} ({})", listener.local_addr()?, network.description));
     }
     let (socket, peer) = accept(listener, network.start_program()?)?;
-    network.cleanup.watch_socket(&socket)?;
+    let socket = network.cleanup.watch_socket(socket);
 
     let mut progress = Progress::new(None, args.quiet || args.json);
     let mut hasher = Hasher::default();

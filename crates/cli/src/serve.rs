@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
-use crate::network::{Network, NetworkArgs, ProfileArgs};
+use crate::network::{Cleanup, Network, NetworkArgs, ProfileArgs};
 use crate::output::{self, note};
 use crate::socket::{Listener, Socket};
 use crate::units::{BitRate, Bytes};
@@ -80,6 +80,7 @@ pub(crate) struct Server {
     log: Log,
     totals: Totals,
     places: Places,
+    cleanup: Arc<Cleanup>,
 }
 
 /// What a server has done.
@@ -130,6 +131,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         log,
         totals: Totals::default(),
         places: Places::new(args.max_connections),
+        cleanup: Arc::clone(&network.cleanup),
     });
     let started = Instant::now();
     for listener in listeners {
@@ -209,6 +211,7 @@ fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
             Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
         };
         server.totals.connections.fetch_add(1, Ordering::Relaxed);
+        let socket = server.cleanup.watch_socket(socket);
         let worker = Arc::clone(server);
         let work = move || worker.serve(&socket, peer);
         if let Err(error) = thread::Builder::new().name("connection".into()).spawn(work) {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
@@ -82,15 +83,12 @@ impl Host {
 pub(crate) fn connect(
     network: &Network,
     addresses: &[SocketAddr],
-) -> anyhow::Result<(Socket, Option<Program>)> {
+) -> anyhow::Result<(Arc<Socket>, Option<Program>)> {
     let mut program = network.start_program()?;
     let deadline = Instant::now() + START_UP;
     loop {
         let error = match network.host.connect(addresses) {
-            Ok(socket) => {
-                network.cleanup.watch_socket(&socket)?;
-                return Ok((socket, program));
-            }
+            Ok(socket) => return Ok((network.cleanup.watch_socket(socket), program)),
             Err(error) => error,
         };
         if let Some(status) = program.as_mut().and_then(Program::poll) {
@@ -127,14 +125,6 @@ impl Listener {
 }
 
 impl Socket {
-    /// Another handle to the same connection.
-    pub(crate) fn try_clone(&self) -> io::Result<Socket> {
-        match self {
-            Socket::Transom(stream) => stream.try_clone().map(Socket::Transom),
-            Socket::Kernel(stream) => stream.try_clone().map(Socket::Kernel),
-        }
-    }
-
     /// Ends one or both directions.
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         match self {
@@ -212,22 +202,6 @@ impl Write for &Socket {
             Socket::Transom(stream) => (&mut &*stream).write_vectored(buffers),
             Socket::Kernel(stream) => (&mut &*stream).write_vectored(buffers),
         }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Read for Socket {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self).read(buffer)
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        (&*self).write(buffer)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("wrk_finds_no_errors", wrk_finds_no_errors),
     ("get_from_nginx", get_from_nginx),
     ("get_from_python", get_from_python),
+    ("bench_with_iperf3", bench_with_iperf3),
     ("nothing_in_a_capture_is_wrong", nothing_in_a_capture_is_wrong),
 ];
 
@@ -184,7 +185,7 @@ fn get_from_nginx() -> bool {
            fastcgi_temp_path {root}/t3; uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
            server {{
              listen 10.9.0.1:8080; root {root}/www;
-             # Included by the server itself: the length is not known in advance, so the answer is chunked.
+             # With includes to look for, the length is not known in advance, so the answer is chunked.
              location /page.html {{ ssi on; }}
              location /moved {{ return 302 /big; }}
            }}
@@ -221,6 +222,30 @@ fn get_from_python() -> bool {
     let output = text(&dir.path().join("copy"));
     run([&["get", url, "-o", &output, "--run"], &server[..]].concat()).success();
     assert_eq!(sha256_of(Path::new(&output)), digest);
+    true
+}
+
+fn bench_with_iperf3() -> bool {
+    if !installed("iperf3") {
+        return false;
+    }
+    let server = ["--run", "iperf3", "--server", "--one-off", "--json"];
+    for what in [
+        &["--time", "2s"][..],
+        &["--time", "1s", "--reverse"],
+        &["--time", "1s", "--parallel", "5"],
+        &["--bytes", "30M", "--parallel", "2"],
+    ] {
+        // The server's report is on standard output as well; ours is the last line, as it ends first.
+        let bench = ["bench", "--iperf3", "10.9.0.1", "--json", "--interval", "500ms"];
+        let ended = run([&bench[..], what, &server].concat()).success();
+        let text = ended.text();
+        let ours = text.lines().find(|line| line.contains("\"measured\"")).expect("our results");
+        let ours: serde_json::Value = serde_json::from_str(ours).unwrap();
+        assert_eq!(ours["side"], "transom");
+        assert!(ours["bytes"].as_u64().unwrap() > 1_000_000, "{what:?}: {ours}");
+        assert!(ours["bits_per_second"].as_f64().unwrap() > 1e6, "{what:?}: {ours}");
+    }
     true
 }
 

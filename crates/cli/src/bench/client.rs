@@ -1,6 +1,6 @@
 //! The client of a measurement: a thread for each connection, and one that looks at them.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ struct Shared {
     /// Bytes, round trips or connections so far.
     done: AtomicU64,
     /// The connections, to look at.
-    sockets: Mutex<Vec<Socket>>,
+    sockets: Mutex<Vec<Arc<Socket>>>,
 }
 
 /// What one thread has measured.
@@ -70,11 +70,9 @@ pub(super) fn run(
     if purpose != Purpose::Connect {
         for _ in 1..args.parallel {
             let socket = network.host.connect(addresses).context("cannot connect once more")?;
-            network.cleanup.watch_socket(&socket)?;
-            sockets.push(socket);
+            sockets.push(network.cleanup.watch_socket(socket));
         }
-        let looked_at: io::Result<Vec<Socket>> = sockets.iter().map(Socket::try_clone).collect();
-        *shared.sockets.lock().unwrap_or_else(PoisonError::into_inner) = looked_at?;
+        *shared.sockets.lock().unwrap_or_else(PoisonError::into_inner) = sockets.clone();
     }
 
     let (finished, outcomes) = mpsc::channel();
@@ -150,13 +148,17 @@ fn watch(
 /// The state of Transom's connections, added up; nothing for the kernel's.
 fn sender(shared: &Shared) -> Option<Sender> {
     let sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-    sockets.iter().filter_map(Socket::info).map(|info| Sender::from(&info)).reduce(Sender::with)
+    sockets
+        .iter()
+        .filter_map(|socket| socket.info())
+        .map(|info| Sender::from(&info))
+        .reduce(Sender::with)
 }
 
-fn measure(shared: &Shared, socket: Option<Socket>, hello: Hello) -> anyhow::Result<Outcome> {
+fn measure(shared: &Shared, socket: Option<Arc<Socket>>, hello: Hello) -> anyhow::Result<Outcome> {
     let mut latency = Histogram::new_with_max(LONGEST_LATENCY, 3).context("no histogram")?;
     let begun = match &socket {
-        Some(socket) => (&mut &*socket).write_all(&hello.encode()),
+        Some(socket) => (&**socket).write_all(&hello.encode()),
         None => Ok(()),
     };
     // Whatever has happened, the others wait for this thread.
@@ -167,7 +169,7 @@ fn measure(shared: &Shared, socket: Option<Socket>, hello: Hello) -> anyhow::Res
     let (done, received) = match (hello.purpose, &socket) {
         (Purpose::Connect, first) => {
             // The connection that showed the server is there does not count.
-            first.as_ref().map_or(Ok(()), read_answer)?;
+            first.as_deref().map_or(Ok(()), read_answer)?;
             (connections(shared, &hello, over, &mut latency)?, None)
         }
         (Purpose::Upload, Some(socket)) => {

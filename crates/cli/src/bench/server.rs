@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
 use crate::hash::read_some;
+use crate::network::Cleanup;
 use crate::output::note;
 use crate::socket::{Listener, Socket};
 
@@ -44,8 +45,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let at = listener.local_addr()?;
         note(format_args!("waiting for clients at {at} ({})", network.description));
         let stop = stop.clone();
+        let cleanup = Arc::clone(&network.cleanup);
         let work = move || {
-            let error = accept_all(&listener);
+            let error = accept_all(&listener, &cleanup);
             let _ = stop.send(Stop::Failed(error));
         };
         thread::Builder::new().spawn(work).context("cannot start a thread")?;
@@ -82,13 +84,14 @@ fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Res
     outcome.with_context(|| format!("cannot listen on {at}"))
 }
 
-fn accept_all(listener: &Listener) -> anyhow::Error {
+fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
     loop {
         let (socket, peer) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
         };
+        let socket = cleanup.watch_socket(socket);
         let work = move || {
             if let Err(error) = serve(&socket) {
                 note(format_args!("{peer}: {error}"));

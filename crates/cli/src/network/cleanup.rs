@@ -6,7 +6,7 @@
 
 use std::os::fd::OwnedFd;
 use std::process::exit;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -18,7 +18,8 @@ use crate::{interrupt, units::Bytes};
 /// The list of what is open.
 #[derive(Default)]
 pub(crate) struct Cleanup {
-    sockets: Mutex<Vec<Socket>>,
+    /// Those that still exist among them are open.
+    sockets: Mutex<Vec<Weak<Socket>>>,
     programs: Mutex<Vec<OwnedFd>>,
     capture: Option<CaptureFile>,
 }
@@ -32,16 +33,16 @@ impl Cleanup {
         Arc::new(Cleanup { capture, ..Cleanup::default() })
     }
 
-    /// Has `socket`'s connection reset if the command is interrupted before [`Cleanup::forget_sockets`].
-    pub(crate) fn watch_socket(&self, socket: &Socket) -> std::io::Result<()> {
-        let handle = socket.try_clone()?;
-        lock(&self.sockets).push(handle);
-        Ok(())
-    }
-
-    /// Lets go of the watched connections, so that they end as their owners say.
-    pub(crate) fn forget_sockets(&self) {
-        lock(&self.sockets).clear();
+    /// Has a connection reset if the command is interrupted while it is open.
+    pub(crate) fn watch_socket(&self, socket: Socket) -> Arc<Socket> {
+        let socket = Arc::new(socket);
+        let mut sockets = lock(&self.sockets);
+        // Now and then, so that a server does not remember every connection it ever had.
+        if sockets.len() == sockets.capacity() {
+            sockets.retain(|socket| socket.strong_count() > 0);
+        }
+        sockets.push(Arc::downgrade(&socket));
+        socket
     }
 
     pub(super) fn watch_program(&self, program: OwnedFd) {
@@ -50,7 +51,7 @@ impl Cleanup {
 
     /// Ends all of it.
     pub(crate) fn abort(&self) {
-        for socket in lock(&self.sockets).drain(..) {
+        for socket in lock(&self.sockets).drain(..).filter_map(|socket| socket.upgrade()) {
             socket.abort();
         }
         for program in lock(&self.programs).drain(..) {

@@ -8,9 +8,10 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::Errno;
 
 use super::request::Status;
@@ -83,17 +84,18 @@ impl Root {
         };
         let path = CString::new(path).map_err(|_| Status::BadRequest)?;
         let descriptor = self.open_beneath(&path).map_err(status)?;
-        let metadata = fstat(&descriptor).map_err(status)?;
-        match FileType::from_raw_mode(metadata.st_mode) {
-            FileType::Directory => Ok(Found::Directory(descriptor)),
-            FileType::RegularFile => Ok(Found::File(FoundFile {
-                file: File::from(descriptor),
-                length: u64::try_from(metadata.st_size).unwrap_or(0),
-                modified: (u64::try_from(metadata.st_mtime).unwrap_or(0), metadata.st_mtime_nsec),
-            })),
-            // Devices, pipes and sockets are no content.
-            _ => Err(Status::NotFound),
+        let file = File::from(descriptor);
+        let metadata = file.metadata().map_err(|_| Status::InternalServerError)?;
+        if metadata.is_dir() {
+            return Ok(Found::Directory(file.into()));
         }
+        if !metadata.is_file() {
+            // Devices, pipes and sockets are no content.
+            return Err(Status::NotFound);
+        }
+        let [seconds, nanos] =
+            [metadata.mtime(), metadata.mtime_nsec()].map(|part| u64::try_from(part).unwrap_or(0));
+        Ok(Found::File(FoundFile { file, length: metadata.len(), modified: (seconds, nanos) }))
     }
 
     fn open_beneath(&self, path: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
