@@ -406,6 +406,28 @@ impl TcpStream {
         self.inspect(|connection, _| connection.keep_alive())
     }
 
+    /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
+        let id = self.socket.id;
+        self.socket
+            .shared
+            .runtime
+            .with(|inner, _| inner.host.set_hop_limit(id, ttl).map_err(socket_error))
+    }
+
+    /// The time to live.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn ttl(&self) -> io::Result<u32> {
+        let inner = self.socket.shared.runtime.lock();
+        Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
+    }
+
     /// The error that ended the connection, once.
     ///
     /// # Errors

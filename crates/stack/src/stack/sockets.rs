@@ -113,6 +113,11 @@ impl Stack {
         Ok(())
     }
 
+    /// The hop limit of a connection's packets.
+    pub fn hop_limit(&self, id: ConnectionId) -> Option<u8> {
+        Some(self.slots.get(self.slot_index(id)?)?.carrier.hop_limit)
+    }
+
     /// Checks every connection's invariants, for tests.
     pub fn check(&self) -> Result<(), &'static str> {
         for index in 0..self.slots.capacity() {

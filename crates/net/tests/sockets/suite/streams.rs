@@ -78,6 +78,21 @@ fn nagle_can_be_switched_off() {
 }
 
 #[test]
+fn the_time_to_live_can_be_set() {
+    let world = World::new();
+    let (mut client, mut server) = pair(&world);
+    assert_eq!(client.ttl().unwrap(), 64);
+    client.set_ttl(3).unwrap();
+    assert_eq!(client.ttl().unwrap(), 3);
+    client.write_all(b"x").unwrap();
+    server.read_exact(&mut [0]).unwrap();
+    for wrong in [0, 256, 100_000] {
+        assert_eq!(client.set_ttl(wrong).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    }
+    assert_eq!(client.ttl().unwrap(), 3);
+}
+
+#[test]
 fn shared_references_read_and_write() {
     let world = World::new();
     let (client, server) = pair(&world);
