@@ -400,10 +400,15 @@ impl Device for Tun {
                 Ok(length) => length,
                 Err(errno) => {
                     self.spare = Some(buffer);
-                    if errno == Errno::INTR {
-                        continue;
+                    match errno {
+                        Errno::INTR => continue,
+                        // A packet the kernel could not hand over is gone; the next one may be there.
+                        Errno::INVAL | Errno::NOMEM => {
+                            self.discarded += 1;
+                            return Err(io::ErrorKind::Interrupted.into());
+                        }
+                        _ => return Err(errno.into()),
                     }
-                    return Err(errno.into());
                 }
             };
             let whole = length < bytes.len();

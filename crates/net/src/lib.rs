@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod engine;
 mod error;
 mod listener;
 mod readiness;

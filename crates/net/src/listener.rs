@@ -1,7 +1,7 @@
 //! `TcpListener`, with the names and behaviour of [`std::net::TcpListener`].
 
+use crate::engine::{Channel, Inner};
 use crate::error::{listen_error, would_block};
-use crate::runtime::Channel;
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,7 @@ impl Drop for Socket {
     fn drop(&mut self) {
         let runtime = &self.shared.runtime;
         runtime.with(|inner, now| {
-            runtime.forget_listener(inner, self.id);
+            inner.listener_readiness.remove(&self.id);
             inner.host.close_listener(self.id, now);
         });
     }
@@ -85,7 +85,7 @@ impl TcpListener {
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let Socket { shared, id, non_blocking, .. } = &*self.socket;
         let runtime = &shared.runtime;
-        let attempt = |inner: &mut crate::runtime::Inner| {
+        let attempt = |inner: &mut Inner| {
             let accepted = inner.host.accept(*id);
             if accepted.is_some() {
                 inner.show_listener(*id);

@@ -9,273 +9,57 @@
 //!
 //! The background thread must not be woken each time a leader leaves, since a program that goes back and forth between its own
 //! work and its sockets leaves thousands of times per second. It dozes: it looks every millisecond whether nobody leads, and
-//! sleeps soundly only while it leads itself or somebody else has led for long.
+//! sleeps soundly only when somebody else has led for long.
+//!
+//! Three rules keep it live:
+//! - Every thread that is done, whatever the reason, calls `leave`: if nobody leads, the lead is passed on; if somebody does and
+//!   there is news for it (its channel was rung, a timer is earlier than it knows), it is woken.
+//! - The leading application thread and the background thread wait on an eventfd each, and nobody drains another's: a wake-up
+//!   cannot be taken by the wrong one.
+//! - A leader that finds other threads waiting for the lock lets one in between two batches.
 
 use crate::clock::Clock;
+use crate::engine::{Channel, Inner, Leader, Rest};
 use crate::readiness::Readiness;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-use transom_device::{Device, Received, RxPacket, TxPacket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use transom_device::Device;
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
-use transom_tcp::connection::Event;
+use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
-/// Packets taken from the device before answers are sent.
-const BATCH: usize = 16;
-/// A reader's buffer below this size is not offered to the device: packets might not fit.
-const WORTH_SCATTERING: usize = 65_536;
 /// How often the background thread looks whether it is needed.
 const DOZE: std::time::Duration = std::time::Duration::from_millis(1);
-
-/// What a thread can wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Channel {
-    Readable(ConnectionId),
-    Writable(ConnectionId),
-    Acceptable(ListenerId),
-}
-
-/// Who leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leader {
-    Nobody,
-    Application,
-    Background,
-}
-
-/// How the background thread sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
-    Awake,
-    Dozing,
-    Sound,
-}
-
-/// Threads waiting on a channel.
-#[derive(Debug, Default)]
-struct Waiters {
-    count: usize,
-    bell: Arc<Condvar>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) host: Host,
-    device: Box<dyn Device>,
-    clock: Clock,
-    waiters: HashMap<Channel, Waiters>,
-    /// Channels on which somebody follows, for passing the lead on.
-    followers: Vec<Arc<Condvar>>,
-    readiness: HashMap<ConnectionId, Readiness>,
-    listener_readiness: HashMap<ListenerId, Readiness>,
-    leader: Leader,
-    /// Changes with each change of leader, so that one that was replaced notices.
-    reign: u64,
-    /// When the leader will look at the timers again by itself.
-    leader_wakes_at: Instant,
-    rest: Rest,
-    stop: bool,
-    /// The device failed: nothing will arrive any more.
-    failure: Option<io::ErrorKind>,
-    dropped: u64,
-}
+/// After so many dozes during which somebody else led without a break it sleeps soundly.
+const DOZES_UNTIL_SOUND: u32 = 20;
+/// A device that failed is tried again so often; one without a descriptor to wait on is looked at so often.
+const RETRY_FAILED: Duration = Duration::from_secs(1);
+const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
 /// A running host.
 pub(crate) struct Runtime {
     inner: Mutex<Inner>,
+    /// Threads that wait for the lock.
+    contenders: AtomicUsize,
     background: Condvar,
     device_fd: Option<OwnedFd>,
-    wake: OwnedFd,
+    /// Wakes the leading application thread.
+    wake_leader: OwnedFd,
+    /// Wakes the background thread while it leads.
+    wake_background: OwnedFd,
     busy_poll: Duration,
     clock: Clock,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runtime").finish_non_exhaustive()
     }
-}
-
-impl Inner {
-    /// Takes what the device has, up to a batch, acts on it and on the clock, and sends the answers. Returns whether anything
-    /// arrived.
-    fn work(&mut self) -> bool {
-        let mut arrived = 0;
-        while arrived < BATCH {
-            match self.device.recv() {
-                Ok(packet) => {
-                    arrived += 1;
-                    self.take_in(packet);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failure = Some(error.kind());
-                    self.ring_all();
-                    break;
-                }
-            }
-        }
-        let now = self.clock.now();
-        self.host.on_timeout(now);
-        self.send(now);
-        self.dispatch();
-        arrived > 0
-    }
-
-    fn take_in(&mut self, packet: RxPacket) {
-        let now = self.clock.now();
-        let RxPacket { buffer, range, offload } = packet;
-        if let Some(buffer) = self.host.on_owned_packet(now, buffer, range, offload) {
-            self.device.recycle(buffer);
-        }
-    }
-
-    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
-    /// Returns how many bytes of it, and whether anything arrived.
-    fn work_for_reader(&mut self, id: ConnectionId, out: &mut [u8]) -> (usize, bool) {
-        let mut filled = 0;
-        let mut arrived = false;
-        for _ in 0..BATCH {
-            let body = out.get_mut(filled..).unwrap_or_default();
-            let Some(head_len) =
-                self.host.expected_headers(id).filter(|_| body.len() >= WORTH_SCATTERING)
-            else {
-                break;
-            };
-            match self.device.recv_scattered(head_len, body) {
-                Ok(Received::Whole(packet)) => {
-                    arrived = true;
-                    self.take_in(packet);
-                }
-                Ok(Received::Split { head, body_len, offload }) => {
-                    arrived = true;
-                    let now = self.clock.now();
-                    let body = body.get(..body_len).unwrap_or_default();
-                    match self.host.on_expected(now, id, head.bytes(), body, offload) {
-                        Some(kept) => filled += kept,
-                        None => {
-                            if let Some(packet) = self.device.gather(&head, body) {
-                                self.take_in(packet);
-                            }
-                        }
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Trouble with the device is met again by the ordinary way.
-                Err(_) => break,
-            }
-        }
-        if arrived {
-            let now = self.clock.now();
-            self.host.on_timeout(now);
-            self.send(now);
-            self.dispatch();
-        }
-        (filled, arrived)
-    }
-
-    /// Sends what the host has to send.
-    pub(crate) fn send(&mut self, now: Instant) {
-        while let Some(buffer) = self.host.reclaim() {
-            self.device.recycle(buffer);
-        }
-        while let Some(packet) = self.host.poll_transmit(now) {
-            let packet = TxPacket {
-                headers: packet.headers,
-                payload: packet.payload,
-                offload: packet.offload,
-            };
-            // A device that is full drops, as a network would; the retransmission timer knows.
-            if self.device.send(&packet).is_err() {
-                self.dropped += 1;
-            }
-        }
-    }
-
-    /// Tells whoever waits what happened.
-    fn dispatch(&mut self) {
-        while let Some(event) = self.host.poll_event() {
-            match event {
-                StackEvent::Acceptable(id) => {
-                    self.ring(Channel::Acceptable(id));
-                    self.show_listener(id);
-                }
-                StackEvent::Connection(id, event) => {
-                    match event {
-                        Event::Readable => self.ring(Channel::Readable(id)),
-                        Event::Connected | Event::Writable => self.ring(Channel::Writable(id)),
-                        Event::Closed => {
-                            self.ring(Channel::Readable(id));
-                            self.ring(Channel::Writable(id));
-                        }
-                        Event::Urgent | Event::Trouble | Event::TimeWait => {}
-                    }
-                    self.show(id);
-                }
-            }
-        }
-    }
-
-    fn ring(&mut self, channel: Channel) {
-        if let Some(waiters) = self.waiters.get(&channel) {
-            waiters.bell.notify_all();
-        }
-    }
-
-    fn ring_all(&mut self) {
-        for waiters in self.waiters.values() {
-            waiters.bell.notify_all();
-        }
-    }
-
-    /// Brings a connection's exported descriptor up to date.
-    pub(crate) fn show(&mut self, id: ConnectionId) {
-        if let Some(readiness) = self.readiness.get_mut(&id) {
-            let (readable, writable) = readiness_of(&mut self.host, id, self.clock.now());
-            // The descriptor is only a signal; if the kernel refuses it there is nobody to tell.
-            let _ = readiness.show(readable, writable);
-        }
-    }
-
-    pub(crate) fn show_listener(&mut self, id: ListenerId) {
-        if let Some(readiness) = self.listener_readiness.get_mut(&id) {
-            let _ = readiness.show(self.host.acceptable(id) > 0, true);
-        }
-    }
-
-    /// Why the device stopped, if it did.
-    pub(crate) fn failure(&self) -> Option<io::ErrorKind> {
-        self.failure
-    }
-
-    fn next_wake(&self, deadline: Option<Instant>) -> Instant {
-        let timeout = self.host.next_timeout().unwrap_or(Instant::FAR_FUTURE);
-        timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
-    }
-
-    fn exports_descriptors(&self) -> bool {
-        !self.readiness.is_empty() || !self.listener_readiness.is_empty()
-    }
-}
-
-/// Whether a connection is readable and writable in poll's sense.
-fn readiness_of(host: &mut Host, id: ConnectionId, now: Instant) -> (bool, bool) {
-    host.with_connection(id, now, |connection| {
-        let ended = connection.error().is_some();
-        let readable = connection.readable() > 0 || connection.end_of_stream() || ended;
-        let writable = match connection.writable() {
-            Ok(space) => space > 0 && connection.state().is_synchronized(),
-            Err(_) => true,
-        };
-        (readable, writable)
-    })
-    .unwrap_or((true, true))
 }
 
 /// What a thread waits for, and how it works while it leads.
@@ -322,6 +106,63 @@ where
     }
 }
 
+/// The lead, and with it the lock. It is given back whatever happens: a device or a unit that panics takes only its own
+/// thread along.
+struct Lead<'a> {
+    runtime: &'a Runtime,
+    inner: Option<MutexGuard<'a, Inner>>,
+    reign: u64,
+}
+
+impl<'a> Lead<'a> {
+    /// Takes the lead.
+    fn take(runtime: &'a Runtime, mut inner: MutexGuard<'a, Inner>, leader: Leader) -> Self {
+        inner.leader = leader;
+        inner.reign += 1;
+        let reign = inner.reign;
+        Lead { runtime, inner: Some(inner), reign }
+    }
+
+    fn inner(&mut self) -> &mut Inner {
+        self.inner.get_or_insert_with(|| self.runtime.lock())
+    }
+
+    /// Lets go of the lock for a while, in the way `rest` says.
+    fn rest(
+        &mut self,
+        rest: impl FnOnce(&'a Runtime, MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner>,
+    ) {
+        if let Some(inner) = self.inner.take() {
+            self.inner = Some(rest(self.runtime, inner));
+        }
+    }
+
+    /// Whether somebody else has taken the lead.
+    fn is_replaced(&mut self) -> bool {
+        let reign = self.reign;
+        self.inner().reign != reign
+    }
+
+    fn give_back(&mut self) -> MutexGuard<'a, Inner> {
+        let mut inner = self.inner.take().unwrap_or_else(|| self.runtime.lock());
+        if inner.reign == self.reign {
+            inner.leader = Leader::Nobody;
+            inner.leader_channel = None;
+            inner.reign += 1;
+        }
+        inner
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut inner = self.give_back();
+            self.runtime.leave(&mut inner);
+        }
+    }
+}
+
 impl Runtime {
     pub(crate) fn start(
         host: Host,
@@ -330,34 +171,23 @@ impl Runtime {
         busy_poll: Duration,
     ) -> io::Result<Arc<Self>> {
         let device_fd = device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let runtime = Arc::new(Runtime {
-            inner: Mutex::new(Inner {
-                host,
-                device,
-                clock,
-                waiters: HashMap::new(),
-                followers: Vec::new(),
-                readiness: HashMap::new(),
-                listener_readiness: HashMap::new(),
-                leader: Leader::Nobody,
-                reign: 0,
-                leader_wakes_at: Instant::FAR_FUTURE,
-                rest: Rest::Awake,
-                stop: false,
-                failure: None,
-                dropped: 0,
-            }),
+            inner: Mutex::new(Inner::new(host, device, clock)),
+            contenders: AtomicUsize::new(0),
             background: Condvar::new(),
             device_fd,
-            wake,
+            wake_leader: eventfd(0, flags)?,
+            wake_background: eventfd(0, flags)?,
             busy_poll,
             clock,
+            thread: Mutex::new(None),
         });
         let handle = Arc::clone(&runtime);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("transom".into())
             .spawn(move || handle.run_background())?;
+        *runtime.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(runtime)
     }
 
@@ -366,8 +196,22 @@ impl Runtime {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.contenders.fetch_add(1, Ordering::Relaxed);
         // A thread that panicked inside left the host as consistent as any call does.
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        self.contenders.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
+
+    /// Lets a thread that waits for the lock have it.
+    fn let_in<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        if self.contenders.load(Ordering::Relaxed) == 0 {
+            return inner;
+        }
+        drop(inner);
+        // The mutex is not fair: who lets go and asks again at once is usually served first.
+        std::thread::yield_now();
+        self.lock()
     }
 
     /// Calls `change` and sends what follows from it.
@@ -375,31 +219,38 @@ impl Runtime {
         let mut inner = self.lock();
         let now = self.now();
         let result = change(&mut inner, now);
-        inner.send(now);
-        inner.dispatch();
-        self.remind(&mut inner);
+        inner.send(self.now());
+        self.leave(&mut inner);
         result
     }
 
-    /// If a timer has been set that the leader does not know of, wake it up.
-    fn remind(&self, inner: &mut Inner) {
+    /// What every thread does that has changed something, or stops waiting.
+    fn leave(&self, inner: &mut Inner) {
         match inner.leader {
-            Leader::Nobody if inner.rest == Rest::Sound => {
-                inner.rest = Rest::Awake;
-                self.background.notify_one();
+            Leader::Nobody => {
+                if let Some(bell) = inner.followers.first() {
+                    bell.notify_one();
+                } else if inner.rest == Rest::Sound || inner.exports_descriptors() {
+                    inner.rest = Rest::Awake;
+                    self.background.notify_one();
+                }
+                // Otherwise the background thread dozes or is awake, and will look by itself.
             }
-            Leader::Nobody => {}
-            Leader::Application | Leader::Background => {
-                if inner.next_wake(None) < inner.leader_wakes_at {
-                    self.kick();
-                    inner.leader_wakes_at = inner.next_wake(None);
+            Leader::Application => {
+                let wake = inner.next_wake(None);
+                if inner.leader_rung || wake < inner.leader_wakes_at {
+                    inner.leader_wakes_at = inner.leader_wakes_at.min(wake);
+                    kick(&self.wake_leader);
+                }
+            }
+            Leader::Background => {
+                let wake = inner.next_wake(None);
+                if wake < inner.leader_wakes_at {
+                    inner.leader_wakes_at = wake;
+                    kick(&self.wake_background);
                 }
             }
         }
-    }
-
-    fn kick(&self) {
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     /// Processes what has arrived, if nobody else is doing so.
@@ -437,65 +288,62 @@ impl Runtime {
         task: &mut impl Task<T>,
     ) -> Option<T> {
         let mut inner = self.lock();
-        loop {
+        let result = loop {
             let now = self.now();
             let result = task.attempt(&mut inner, now);
             inner.send(now);
-            inner.dispatch();
-            if result.is_some() {
-                self.remind(&mut inner);
-                return result;
-            }
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                return None;
+            if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
+                break result;
             }
             if inner.leader == Leader::Application {
+                // What was just sent may be news for whoever leads.
+                self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);
                 continue;
             }
-            if inner.leader == Leader::Background {
-                self.kick(); // it finds itself replaced
-            }
-            inner.leader = Leader::Application;
-            inner.reign += 1;
-            let (result, rest) = self.lead(inner, deadline, task);
+            let (result, rest) = self.lead(inner, channel, deadline, task);
             inner = rest;
-            inner.leader = Leader::Nobody;
-            inner.reign += 1;
-            self.pass_on(&mut inner);
-            return result;
-        }
+            break result;
+        };
+        self.leave(&mut inner);
+        result
     }
 
     fn lead<'a, T>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        inner: MutexGuard<'a, Inner>,
+        channel: Channel,
         deadline: Option<Instant>,
         task: &mut impl Task<T>,
     ) -> (Option<T>, MutexGuard<'a, Inner>) {
+        if inner.leader == Leader::Background {
+            kick(&self.wake_background); // it finds itself replaced
+        }
+        let mut lead = Lead::take(self, inner, Leader::Application);
+        lead.inner().leader_channel = Some(channel);
         let spin_until = self.now() + self.busy_poll;
-        loop {
-            let (mut result, arrived) = task.work(&mut inner);
+        let result = loop {
+            let inner = lead.inner();
+            inner.leader_rung = false;
+            let (mut result, arrived) = task.work(inner);
             let now = self.now();
             if result.is_none() {
-                result = task.attempt(&mut inner, now);
+                result = task.attempt(inner, now);
                 inner.send(now);
-                inner.dispatch();
             }
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
-                return (result, inner);
+                break result;
             }
             if arrived {
-                continue;
-            }
-            if now < spin_until {
-                drop(inner);
+                lead.rest(Runtime::let_in);
+            } else if now < spin_until {
                 std::hint::spin_loop();
-                inner = self.lock();
-                continue;
+                lead.rest(Runtime::let_in);
+            } else {
+                lead.rest(|runtime, inner| runtime.sleep(inner, deadline, &runtime.wake_leader));
             }
-            inner = self.sleep(inner, deadline);
-        }
+        };
+        (result, lead.give_back())
     }
 
     /// Sleeps until the device, a timer or another thread asks for attention.
@@ -503,31 +351,38 @@ impl Runtime {
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         deadline: Option<Instant>,
+        wake: &OwnedFd,
     ) -> MutexGuard<'a, Inner> {
-        let until = inner.next_wake(deadline);
+        let now = self.now();
+        let mut until = inner.next_wake(deadline);
         inner.leader_wakes_at = until;
-        let failed = inner.failure.is_some();
+        let device = self.device_fd.as_ref().filter(|_| inner.failure().is_none());
+        if device.is_none() {
+            let look =
+                if self.device_fd.is_some() { RETRY_FAILED } else { LOOK_WITHOUT_DESCRIPTOR };
+            until = until.min(now + look);
+        }
         drop(inner);
-        let span = until.since(self.now());
+        let span = until.since(now);
         let timeout = (until != Instant::FAR_FUTURE).then(|| Timespec {
             tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
         });
-        let wake = PollFd::new(&self.wake, PollFlags::IN);
-        let woken = match self.device_fd.as_ref().filter(|_| !failed) {
+        let wake_fd = PollFd::new(wake, PollFlags::IN);
+        let woken = match device {
             Some(device) => {
-                let mut fds = [wake, PollFd::new(device, PollFlags::IN)];
+                let mut fds = [wake_fd, PollFd::new(device, PollFlags::IN)];
                 let _ = poll(&mut fds, timeout.as_ref());
                 fds[0].revents().contains(PollFlags::IN)
             }
             None => {
-                let mut fds = [wake];
+                let mut fds = [wake_fd];
                 let _ = poll(&mut fds, timeout.as_ref());
                 fds[0].revents().contains(PollFlags::IN)
             }
         };
         if woken {
-            let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+            let _ = rustix::io::read(wake, &mut [0u8; 8]);
         }
         self.lock()
     }
@@ -543,14 +398,14 @@ impl Runtime {
         let bell = Arc::clone(&waiters.bell);
         inner.followers.push(Arc::clone(&bell));
         inner = match deadline {
-            None => bell.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner),
+            None => bell.wait(inner).unwrap_or_else(PoisonError::into_inner),
             Some(deadline) => {
                 let span = deadline.since(self.now()).into();
-                bell.wait_timeout(inner, span).unwrap_or_else(std::sync::PoisonError::into_inner).0
+                bell.wait_timeout(inner, span).unwrap_or_else(PoisonError::into_inner).0
             }
         };
         if let Some(index) = inner.followers.iter().position(|other| Arc::ptr_eq(other, &bell)) {
-            inner.followers.swap_remove(index);
+            inner.followers.remove(index);
         }
         if let Some(waiters) = inner.waiters.get_mut(&channel) {
             waiters.count -= 1;
@@ -561,70 +416,63 @@ impl Runtime {
         inner
     }
 
-    /// The lead is free: a follower takes it, or the background thread does.
-    fn pass_on(&self, inner: &mut Inner) {
-        if let Some(bell) = inner.followers.first() {
-            bell.notify_one();
-        } else if inner.rest == Rest::Sound || inner.exports_descriptors() {
-            inner.rest = Rest::Awake;
-            self.background.notify_one();
-        }
-    }
-
     fn run_background(self: Arc<Self>) {
         let mut inner = self.lock();
         // How long, in dozes, somebody else has led without a break.
         let mut quiet = 0u32;
         let mut last_reign = inner.reign;
-        loop {
-            if inner.stop {
-                return;
-            }
+        while !inner.stop {
             let changed = inner.reign != last_reign;
             last_reign = inner.reign;
-            match inner.leader {
-                Leader::Nobody if !changed || inner.exports_descriptors() => {
-                    quiet = 0;
-                    inner.leader = Leader::Background;
-                    inner.reign += 1;
-                    let reign = inner.reign;
-                    inner.rest = Rest::Awake;
-                    while inner.reign == reign && !inner.stop {
-                        if !inner.work() {
-                            inner = self.sleep(inner, None);
-                        }
-                    }
-                    if inner.reign == reign {
-                        inner.leader = Leader::Nobody;
-                    }
-                    last_reign = inner.reign;
-                    continue;
-                }
-                Leader::Application if !changed => quiet += 1,
-                _ => quiet = 0,
+            if inner.leader == Leader::Nobody && (!changed || inner.exports_descriptors()) {
+                (inner, last_reign) = self.lead_in_background(inner);
+                quiet = 0;
+                continue;
             }
-            if quiet > 20 {
+            quiet = if inner.leader == Leader::Application && !changed { quiet + 1 } else { 0 };
+            if quiet > DOZES_UNTIL_SOUND {
                 inner.rest = Rest::Sound;
-                inner =
-                    self.background.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
+                inner = self.background.wait(inner).unwrap_or_else(PoisonError::into_inner);
                 quiet = 0;
             } else {
                 inner.rest = Rest::Dozing;
-                inner = self
-                    .background
-                    .wait_timeout(inner, DOZE)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .0;
+                let result = self.background.wait_timeout(inner, DOZE);
+                inner = result.unwrap_or_else(PoisonError::into_inner).0;
             }
             inner.rest = Rest::Awake;
         }
     }
 
-    /// Ends the background thread.
+    /// Leads until replaced. Returns the reign it was, so that the change is seen as one.
+    fn lead_in_background<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+    ) -> (MutexGuard<'a, Inner>, u64) {
+        inner.rest = Rest::Awake;
+        let mut lead = Lead::take(self, inner, Leader::Background);
+        while !lead.is_replaced() && !lead.inner().stop {
+            if lead.inner().work() {
+                lead.rest(Runtime::let_in);
+            } else {
+                lead.rest(|runtime, inner| runtime.sleep(inner, None, &runtime.wake_background));
+            }
+        }
+        let reign = lead.reign;
+        (lead.give_back(), reign)
+    }
+
+    /// Ends the background thread, and with it the device.
     pub(crate) fn stop(&self) {
         self.lock().stop = true;
         self.background.notify_all();
-        self.kick();
+        kick(&self.wake_background);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // It ends within a doze; if it panicked, that has been said already.
+            let _ = thread.join();
+        }
     }
 
     /// A descriptor that shows a connection's readiness.
@@ -634,12 +482,9 @@ impl Runtime {
             vacant.insert(Readiness::new()?);
         }
         inner.show(id);
-        let fd = match inner.readiness.get(&id) {
-            Some(readiness) => readiness.fd().try_clone_to_owned()?,
-            None => return Err(io::ErrorKind::NotConnected.into()),
-        };
-        self.wake_background(&mut inner);
-        Ok(fd)
+        let fd = inner.readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
+        self.leave(&mut inner);
+        fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
     /// The same for a listener.
@@ -649,31 +494,14 @@ impl Runtime {
             vacant.insert(Readiness::new()?);
         }
         inner.show_listener(id);
-        let fd = match inner.listener_readiness.get(&id) {
-            Some(readiness) => readiness.fd().try_clone_to_owned()?,
-            None => return Err(io::ErrorKind::NotConnected.into()),
-        };
-        self.wake_background(&mut inner);
-        Ok(fd)
+        let fd =
+            inner.listener_readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
+        self.leave(&mut inner);
+        fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
+}
 
-    fn wake_background(&self, inner: &mut Inner) {
-        if inner.leader == Leader::Nobody {
-            inner.rest = Rest::Awake;
-            self.background.notify_one();
-        }
-    }
-
-    pub(crate) fn forget(&self, inner: &mut Inner, id: ConnectionId) {
-        inner.readiness.remove(&id);
-    }
-
-    pub(crate) fn forget_listener(&self, inner: &mut Inner, id: ListenerId) {
-        inner.listener_readiness.remove(&id);
-    }
-
-    /// Packets the device refused.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.lock().dropped
-    }
+fn kick(eventfd: &OwnedFd) {
+    // It can only fail by overflowing, and then it is readable all the more.
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }

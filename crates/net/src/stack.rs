@@ -33,18 +33,22 @@ pub(crate) struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        drain(&self.runtime, DRAIN_ON_DROP);
+        wait_until(&self.runtime, DRAIN_ON_DROP, |host| !host.has_undelivered());
         self.runtime.stop();
     }
 }
 
-/// Waits until no connection is left, TIME-WAIT aside, or until `timeout`. Returns whether none is.
-fn drain(runtime: &Runtime, timeout: std::time::Duration) -> bool {
+/// Waits until `done`, or until `timeout`, or until the device fails. Returns whether it was done.
+fn wait_until(
+    runtime: &Runtime,
+    timeout: std::time::Duration,
+    done: impl Fn(&Host) -> bool,
+) -> bool {
     let deadline = std::time::Instant::now() + timeout;
     loop {
-        let done = runtime
-            .with(|inner, _| inner.host.connection_count() == 0 || inner.failure().is_some());
-        if done || std::time::Instant::now() >= deadline {
+        let (done, failed) =
+            runtime.with(|inner, _| (done(&inner.host), inner.failure().is_some()));
+        if done || failed || std::time::Instant::now() >= deadline {
             return done;
         }
         // The background thread does the work; this one only looks.
@@ -114,7 +118,7 @@ impl Stack {
 
     /// Packets that the device refused.
     pub fn dropped_by_device(&self) -> u64 {
-        self.shared.runtime.dropped()
+        self.shared.runtime.lock().dropped()
     }
 
     /// Connections that exist, TIME-WAIT and half-open ones not included.
@@ -124,7 +128,7 @@ impl Stack {
 
     /// Waits until every connection has ended in order, or until `timeout`. Returns whether they have.
     pub fn drain(&self, timeout: std::time::Duration) -> bool {
-        drain(&self.shared.runtime, timeout)
+        wait_until(&self.shared.runtime, timeout, |host| host.connection_count() == 0)
     }
 }
 

@@ -9,8 +9,8 @@
 //!   in both.
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
+use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
-use crate::runtime::{Channel, Inner};
 use crate::stack::{Shared, Stack, each_address};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ impl Drop for Socket {
         let linger = *self.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if linger == Some(Duration::ZERO) {
             runtime.with(|inner, now| {
-                runtime.forget(inner, self.id);
+                inner.readiness.remove(&self.id);
                 inner.host.abort(self.id, now);
             });
             return;
@@ -65,13 +65,17 @@ impl Drop for Socket {
             });
             runtime.wait(Channel::Writable(self.id), Some(now + linger.into()), |inner, _| {
                 let done = inner.host.connection(self.id).is_none_or(|connection| {
-                    connection.unacknowledged() == 0 || connection.error().is_some()
+                    let closing = matches!(
+                        connection.state(),
+                        State::FinWait1 | State::Closing | State::LastAck
+                    );
+                    (connection.unacknowledged() == 0 && !closing) || connection.error().is_some()
                 });
-                done.then_some(())
+                (done || inner.failure().is_some()).then_some(())
             });
         }
         runtime.with(|inner, now| {
-            runtime.forget(inner, self.id);
+            inner.readiness.remove(&self.id);
             inner.host.close(self.id, now);
         });
     }
@@ -238,6 +242,9 @@ impl TcpStream {
                 error.kind(),
                 io::ErrorKind::ConnectionReset
                     | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
                     | io::ErrorKind::TimedOut
             )
             && self.socket.reported.swap(true, Ordering::Relaxed)
@@ -456,7 +463,8 @@ impl TcpStream {
         self.inspect(|connection, now| connection.info(now))
     }
 
-    /// Calls `call` with the connection itself, for settings that have no method here.
+    /// Calls `call` with the connection itself, for settings that have no method here. `call` runs under the host's lock: it must
+    /// not use streams or listeners of the same [`Stack`].
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.

@@ -3,7 +3,7 @@
 use super::transmit::Carrier;
 use super::{ConnectionId, Owner, Stack};
 use core::net::SocketAddr;
-use transom_tcp::connection::{Connection, ReadError, WriteError};
+use transom_tcp::connection::{Connection, ReadError, State, WriteError};
 use transom_tcp::time::Instant;
 
 /// A call on a connection failed.
@@ -116,6 +116,16 @@ impl Stack {
     /// The hop limit of a connection's packets.
     pub fn hop_limit(&self, id: ConnectionId) -> Option<u8> {
         Some(self.slots.get(self.slot_index(id)?)?.carrier.hop_limit)
+    }
+
+    /// Whether some connection still has data, or a FIN, that its peer has not acknowledged. Looks at every connection.
+    pub fn has_undelivered(&self) -> bool {
+        (0..self.slots.capacity()).filter_map(|index| self.slots.get(index)).any(|slot| {
+            let connection = &slot.connection;
+            let closing =
+                matches!(connection.state(), State::FinWait1 | State::Closing | State::LastAck);
+            connection.state() != State::Closed && (closing || connection.unacknowledged() > 0)
+        })
     }
 
     /// Checks every connection's invariants, for tests.

@@ -245,7 +245,9 @@ impl Connection {
                 self.snd.probes = 0;
             }
             let space = self.snd.buffer.space();
-            if self.snd.writer_waits && space * 3 >= self.snd.buffer.limit() {
+            let room = self.snd.writer_waits && space * 3 >= self.snd.buffer.limit();
+            // After the last write only the end of what was written is news: for one who lingers.
+            if room || (self.snd.fin_queued && self.snd.buffer.is_empty()) {
                 self.snd.writer_waits = false;
                 self.raise(Event::Writable);
             }

@@ -71,6 +71,12 @@ impl Connection {
         Ok(written)
     }
 
+    /// How many bytes a write would take now, without any consequence.
+    pub fn write_space(&self) -> Result<usize, WriteError> {
+        self.write_state()?;
+        Ok(self.snd.buffer.space())
+    }
+
     /// How many bytes a write would take now. Asking with none available makes [`Event::Writable`] follow.
     pub fn writable(&mut self) -> Result<usize, WriteError> {
         self.write_state()?;

@@ -1,0 +1,294 @@
+//! What is done under the lock: packets in, packets out, and telling whoever waits.
+
+use crate::clock::Clock;
+use crate::readiness::Readiness;
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Condvar};
+use transom_device::{Device, Received, RxPacket, TxPacket};
+use transom_stack::listener::ListenerId;
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
+use transom_tcp::connection::{Event, WriteError};
+use transom_tcp::time::Instant;
+
+/// Packets taken from the device before answers are sent.
+const BATCH: usize = 16;
+/// A reader's buffer below this size is not offered to the device: packets might not fit.
+const WORTH_SCATTERING: usize = 65_536;
+
+/// What a thread can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Channel {
+    Readable(ConnectionId),
+    Writable(ConnectionId),
+    Acceptable(ListenerId),
+}
+
+/// Who leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    Nobody,
+    Application,
+    Background,
+}
+
+/// How the background thread sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It is awake, or about to be.
+    Awake,
+    /// It looks again within a moment.
+    Dozing,
+    /// Until it is woken.
+    Sound,
+}
+
+/// Threads waiting on a channel.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    pub(crate) count: usize,
+    pub(crate) bell: Arc<Condvar>,
+}
+
+/// The host, its device, and who waits for what.
+pub(crate) struct Inner {
+    pub(crate) host: Host,
+    device: Box<dyn Device>,
+    clock: Clock,
+    pub(crate) waiters: HashMap<Channel, Waiters>,
+    /// The bells of those who follow, for passing the lead on.
+    pub(crate) followers: Vec<Arc<Condvar>>,
+    pub(crate) readiness: HashMap<ConnectionId, Readiness>,
+    pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
+    pub(crate) leader: Leader,
+    /// Changes with each change of leader, so that one that was replaced notices.
+    pub(crate) reign: u64,
+    /// What the leading application thread waits for, and whether that has happened since it last looked.
+    pub(crate) leader_channel: Option<Channel>,
+    pub(crate) leader_rung: bool,
+    /// When the leader will look at the timers again by itself.
+    pub(crate) leader_wakes_at: Instant,
+    pub(crate) rest: Rest,
+    pub(crate) stop: bool,
+    /// The device does not work, for this reason.
+    failure: Option<io::ErrorKind>,
+    dropped: u64,
+}
+
+impl Inner {
+    pub(crate) fn new(host: Host, device: Box<dyn Device>, clock: Clock) -> Self {
+        Inner {
+            host,
+            device,
+            clock,
+            waiters: HashMap::new(),
+            followers: Vec::new(),
+            readiness: HashMap::new(),
+            listener_readiness: HashMap::new(),
+            leader: Leader::Nobody,
+            reign: 0,
+            leader_channel: None,
+            leader_rung: false,
+            leader_wakes_at: Instant::FAR_FUTURE,
+            rest: Rest::Awake,
+            stop: false,
+            failure: None,
+            dropped: 0,
+        }
+    }
+
+    /// Takes what the device has, up to a batch, acts on it and on the clock, and sends the answers. Returns whether anything
+    /// arrived.
+    pub(crate) fn work(&mut self) -> bool {
+        let mut arrived = false;
+        for _ in 0..BATCH {
+            match self.device.recv() {
+                Ok(packet) => {
+                    arrived = true;
+                    self.take_in(packet);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // There may be more behind it.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.fail(error.kind());
+                    break;
+                }
+            }
+        }
+        self.finish_work();
+        arrived
+    }
+
+    fn finish_work(&mut self) {
+        let now = self.clock.now();
+        self.host.on_timeout(now);
+        self.send(now);
+    }
+
+    fn take_in(&mut self, packet: RxPacket) {
+        self.failure = None;
+        let now = self.clock.now();
+        let RxPacket { buffer, range, offload } = packet;
+        if let Some(buffer) = self.host.on_owned_packet(now, buffer, range, offload) {
+            self.device.recycle(buffer);
+        }
+    }
+
+    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
+    /// Returns how many bytes of it, and whether anything arrived.
+    pub(crate) fn work_for_reader(&mut self, id: ConnectionId, out: &mut [u8]) -> (usize, bool) {
+        let mut filled = 0;
+        let mut arrived = false;
+        for _ in 0..BATCH {
+            let body = out.get_mut(filled..).unwrap_or_default();
+            let expected = self.host.expected_headers(id);
+            let Some(head_len) = expected.filter(|_| body.len() >= WORTH_SCATTERING) else { break };
+            match self.device.recv_scattered(head_len, body) {
+                Ok(Received::Whole(packet)) => {
+                    arrived = true;
+                    self.take_in(packet);
+                }
+                Ok(Received::Split { head, body_len, offload }) => {
+                    arrived = true;
+                    let now = self.clock.now();
+                    let body = body.get(..body_len).unwrap_or_default();
+                    match self.host.on_expected(now, id, head.bytes(), body, offload) {
+                        Some(kept) => filled += kept,
+                        None => {
+                            if let Some(packet) = self.device.gather(&head, body) {
+                                self.take_in(packet);
+                            }
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Trouble with the device is met again by the ordinary way.
+                Err(_) => break,
+            }
+        }
+        if arrived {
+            self.finish_work();
+        }
+        (filled, arrived)
+    }
+
+    fn fail(&mut self, kind: io::ErrorKind) {
+        if self.failure.replace(kind).is_some() {
+            return;
+        }
+        self.leader_rung = true;
+        for waiters in self.waiters.values() {
+            waiters.bell.notify_all();
+        }
+        let ids: Vec<_> = self.readiness.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.show(id));
+        let ids: Vec<_> = self.listener_readiness.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.show_listener(id));
+    }
+
+    /// Sends what the host has to send, and tells whoever waits what happened.
+    pub(crate) fn send(&mut self, now: Instant) {
+        while let Some(packet) = self.host.poll_transmit(now) {
+            let packet = TxPacket {
+                headers: packet.headers,
+                payload: packet.payload,
+                offload: packet.offload,
+            };
+            // A device that is full drops, as a network would; the retransmission timer knows.
+            if self.device.send(&packet).is_err() {
+                self.dropped += 1;
+            }
+        }
+        while let Some(buffer) = self.host.reclaim() {
+            self.device.recycle(buffer);
+        }
+        while let Some(event) = self.host.poll_event() {
+            self.tell(event);
+        }
+    }
+
+    fn tell(&mut self, event: StackEvent) {
+        match event {
+            StackEvent::Acceptable(id) => {
+                self.ring(Channel::Acceptable(id));
+                self.show_listener(id);
+            }
+            StackEvent::Connection(id, event) => {
+                match event {
+                    Event::Readable => self.ring(Channel::Readable(id)),
+                    Event::Connected | Event::Writable => self.ring(Channel::Writable(id)),
+                    Event::Closed => {
+                        self.ring(Channel::Readable(id));
+                        self.ring(Channel::Writable(id));
+                    }
+                    Event::Urgent | Event::Trouble | Event::TimeWait => {}
+                }
+                self.show(id);
+            }
+        }
+    }
+
+    fn ring(&mut self, channel: Channel) {
+        self.leader_rung |= self.leader_channel == Some(channel);
+        if let Some(waiters) = self.waiters.get(&channel) {
+            waiters.bell.notify_all();
+        }
+    }
+
+    /// Brings a connection's exported descriptor up to date.
+    pub(crate) fn show(&mut self, id: ConnectionId) {
+        if !self.readiness.contains_key(&id) {
+            return;
+        }
+        let (readable, writable) = self.readiness_of(id);
+        if let Some(readiness) = self.readiness.get_mut(&id) {
+            // The descriptor is only a signal; if the kernel refuses it there is nobody to tell.
+            let _ = readiness.show(readable, writable);
+        }
+    }
+
+    /// Whether a connection is readable and writable in poll's sense: a call would not have to wait.
+    fn readiness_of(&self, id: ConnectionId) -> (bool, bool) {
+        let Some(connection) = self.host.connection(id).filter(|_| self.failure.is_none()) else {
+            return (true, true);
+        };
+        let ended = connection.error().is_some();
+        let readable = connection.readable() > 0 || connection.end_of_stream() || ended;
+        let writable = match connection.write_space() {
+            Ok(space) => space > 0 && connection.state().is_synchronized(),
+            Err(WriteError::WouldBlock) => false,
+            Err(WriteError::Closed | WriteError::Failed(_)) => true,
+        };
+        (readable, writable)
+    }
+
+    /// The same for a listener's descriptor.
+    pub(crate) fn show_listener(&mut self, id: ListenerId) {
+        let readable = self.host.acceptable(id) > 0 || self.failure.is_some();
+        if let Some(readiness) = self.listener_readiness.get_mut(&id) {
+            let _ = readiness.show(readable, true);
+        }
+    }
+
+    /// Why the device does not work, if it does not.
+    pub(crate) fn failure(&self) -> Option<io::ErrorKind> {
+        self.failure
+    }
+
+    /// Packets the device refused.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// When something has to be done at the latest, given that the caller waits until `deadline`.
+    pub(crate) fn next_wake(&self, deadline: Option<Instant>) -> Instant {
+        let timeout = self.host.next_timeout().unwrap_or(Instant::FAR_FUTURE);
+        timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
+    }
+
+    /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.
+    pub(crate) fn exports_descriptors(&self) -> bool {
+        !self.readiness.is_empty() || !self.listener_readiness.is_empty()
+    }
+}

@@ -1,0 +1,251 @@
+//! Who leads, who follows, and that nobody is forgotten: threads that wait while other threads cause what they wait for, leaders
+//! that leave, time-outs, and a device that panics or fails.
+//!
+//! Each test has an upper bound on how long something may take that is generous beside what it should take, and short beside
+//! what it takes when a wake-up is lost (for ever, or until some unrelated timer).
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
+use transom_device::{Capabilities, Device, RxPacket, TxPacket};
+use transom_net::{Stack, TcpListener, TcpStream};
+use transom_tcp::packet::PacketBuf;
+
+const SOON: Duration = Duration::from_secs(3);
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn start(number: u8, device: impl Device + 'static) -> Stack {
+    Stack::builder().address([10, 0, 0, number].into(), 24).start(device).unwrap()
+}
+
+fn hosts() -> (Stack, Stack) {
+    let (a, b) = pair(&MemoryConfig::with_offload()).unwrap();
+    (start(1, a), start(2, b))
+}
+
+/// A connection: its end at `a`, and its end at `b`.
+fn connect(a: &Stack, b: &Stack) -> (TcpStream, TcpStream) {
+    let listener = b.listen("10.0.0.2:0").unwrap();
+    let client = a.connect(listener.local_addr().unwrap()).unwrap();
+    (client, listener.accept().unwrap().0)
+}
+
+/// Runs `work` in a thread of its own; its result can be waited for with a limit.
+fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (tell, told) = channel();
+    spawn(move || {
+        let _ = tell.send(work());
+    });
+    told
+}
+
+#[test]
+fn a_leader_hears_of_a_connection_to_its_own_host() {
+    let (a, _b) = hosts();
+    let listener: TcpListener = a.listen("10.0.0.1:80").unwrap();
+    let accepted = aside(move || listener.accept().map(|(stream, _)| stream));
+    sleep(ms(100));
+    let mut client = a.connect("10.0.0.1:80").unwrap();
+    let mut server = accepted.recv_timeout(SOON).expect("accept stays stuck").unwrap();
+    // And of data from its own host, while it waits for them.
+    let read = aside(move || server.read(&mut [0; 8]));
+    sleep(ms(50));
+    client.write_all(b"hi").unwrap();
+    assert_eq!(read.recv_timeout(SOON).expect("read stays stuck").unwrap(), 2);
+}
+
+#[test]
+fn a_leader_hears_what_another_handle_does_to_its_stream() {
+    let (a, b) = hosts();
+    let (stream, _peer) = connect(&a, &b);
+    let mut reader = stream.try_clone().unwrap();
+    let read = aside(move || reader.read(&mut [0]));
+    sleep(ms(100));
+    stream.shutdown(Shutdown::Read).unwrap();
+    assert_eq!(read.recv_timeout(SOON).expect("read stays stuck").unwrap(), 0);
+
+    let (stream, _peer) = connect(&a, &b);
+    let mut reader = stream.try_clone().unwrap();
+    let read = aside(move || reader.read(&mut [0]));
+    sleep(ms(100));
+    stream.with_connection(|connection, now| connection.abort(now)).unwrap();
+    let error = read.recv_timeout(SOON).expect("read stays stuck").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+}
+
+#[test]
+fn a_lingering_drop_ends_when_the_data_are_acknowledged() {
+    let (a, b) = hosts();
+    let (stream, mut peer) = connect(&a, &b);
+    let (mut other, _kept) = connect(&a, &b);
+    // Somebody else leads, so that the lingering thread follows.
+    spawn(move || other.read(&mut [0]));
+    spawn(move || {
+        let mut all = Vec::new();
+        let _ = peer.read_to_end(&mut all);
+        sleep(SOON * 4);
+    });
+    sleep(ms(100));
+    stream.set_linger(Some(SOON * 3)).unwrap();
+    (&stream).write_all(&[1; 100]).unwrap();
+    let dropped = aside(move || drop(stream));
+    dropped.recv_timeout(SOON).expect("lingers although everything is acknowledged");
+}
+
+/// A device that counts what is sent, loses it on demand, and panics on demand.
+struct Moody {
+    inner: MemoryDevice,
+    sent: Arc<AtomicUsize>,
+    loses: Arc<AtomicBool>,
+    panics: Arc<AtomicBool>,
+}
+
+impl Moody {
+    fn new(inner: MemoryDevice) -> Self {
+        Moody { inner, sent: Arc::default(), loses: Arc::default(), panics: Arc::default() }
+    }
+}
+
+impl Device for Moody {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        if self.loses.load(Ordering::SeqCst) { Ok(()) } else { self.inner.send(packet) }
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        let packet = self.inner.recv()?;
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "as the test wants it");
+        Ok(packet)
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.inner.recycle(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.poll_fd()
+    }
+}
+
+#[test]
+fn somebody_leads_after_several_waits_have_timed_out_together() {
+    for _ in 0..20 {
+        let (a, b) = hosts();
+        let (first, _kept1) = connect(&a, &b);
+        let (second, _kept2) = connect(&a, &b);
+        let (mut third, mut peer) = connect(&a, &b);
+        let waits: Vec<_> = [first, second]
+            .into_iter()
+            .map(|mut stream| {
+                stream.set_read_timeout(Some(ms(60))).unwrap();
+                spawn(move || {
+                    let error = stream.read(&mut [0]).unwrap_err();
+                    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                    stream
+                })
+            })
+            .collect();
+        sleep(ms(5));
+        let read = aside(move || third.read(&mut [0]));
+        let _streams: Vec<_> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();
+        sleep(ms(20));
+        peer.write_all(b"x").unwrap();
+        assert_eq!(read.recv_timeout(SOON).expect("nobody leads").unwrap(), 1);
+    }
+}
+
+#[test]
+fn timers_run_while_the_application_does_something_else() {
+    for _ in 0..10 {
+        let (x, y) = pair(&MemoryConfig::with_offload()).unwrap();
+        let moody = Moody::new(x);
+        let (sent, loses) = (Arc::clone(&moody.sent), Arc::clone(&moody.loses));
+        let (a, b) = (start(1, moody), start(2, y));
+        let (mut stream, mut peer) = connect(&a, &b);
+        sleep(ms(40)); // by now the background thread leads and sleeps
+        let writer = spawn(move || {
+            sleep(ms(15));
+            peer.write_all(b"x").unwrap();
+            peer
+        });
+        stream.read_exact(&mut [0]).unwrap(); // takes the lead from it, and leaves
+        let _peer = writer.join().unwrap();
+        loses.store(true, Ordering::SeqCst);
+        (&stream).write_all(b"lost").unwrap();
+        let before = sent.load(Ordering::SeqCst);
+        let deadline = Instant::now() + SOON;
+        while sent.load(Ordering::SeqCst) == before {
+            assert!(Instant::now() < deadline, "what was lost is never sent again");
+            sleep(ms(5));
+        }
+        // So that the hosts can part in order.
+        loses.store(false, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_panic_in_the_device_takes_only_one_thread_along() {
+    let (x, y) = pair(&MemoryConfig::with_offload()).unwrap();
+    let moody = Moody::new(x);
+    let panics = Arc::clone(&moody.panics);
+    let (a, b) = (start(1, moody), start(2, y));
+    let (mut first, mut peer) = connect(&a, &b);
+    let (mut second, mut other) = connect(&a, &b);
+    let leader = spawn(move || first.read(&mut [0]));
+    sleep(ms(100));
+    let read = aside(move || second.read(&mut [0]));
+    sleep(ms(50));
+    panics.store(true, Ordering::SeqCst);
+    peer.write_all(b"x").unwrap();
+    assert!(leader.join().is_err(), "the leader panics");
+    other.write_all(b"y").unwrap();
+    assert_eq!(read.recv_timeout(SOON).expect("nobody leads any more").unwrap(), 1);
+}
+
+#[test]
+fn dropping_the_last_handle_ends_the_device() {
+    struct Ends(MemoryDevice, Arc<AtomicBool>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+    impl Device for Ends {
+        fn capabilities(&self) -> Capabilities {
+            self.0.capabilities()
+        }
+        fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+            self.0.send(packet)
+        }
+        fn recv(&mut self) -> io::Result<RxPacket> {
+            self.0.recv()
+        }
+        fn recycle(&mut self, buffer: PacketBuf) {
+            self.0.recycle(buffer);
+        }
+        fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+            self.0.poll_fd()
+        }
+    }
+    let (x, _y) = pair(&MemoryConfig::default()).unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let stack = start(1, Ends(x, Arc::clone(&ended)));
+    let handle = stack.clone();
+    drop(stack);
+    assert!(!ended.load(Ordering::SeqCst));
+    drop(handle);
+    assert!(ended.load(Ordering::SeqCst), "the device outlives its host");
+}
