@@ -7,7 +7,6 @@
 //! - When the peer has ended its stream in order and then resets the connection, the first write that learns of it fails with
 //!   [`io::ErrorKind::ConnectionReset`] here and with [`io::ErrorKind::BrokenPipe`] on Linux. Later ones fail with the latter
 //!   in both.
-//! - There is no `ttl` or `set_ttl`: the hop limit is part of a [`Profile`].
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
 use crate::error::{connect_error, errno, socket_error, would_block};
