@@ -115,6 +115,14 @@ impl TcpListener {
         Incoming { listener: self }
     }
 
+    /// A pending error of the listener itself; there is never one.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
     /// Whether [`TcpListener::accept`] returns at once when there is nothing to accept.
     ///
     /// # Errors

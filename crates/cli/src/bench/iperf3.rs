@@ -110,21 +110,23 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
     control.expect(state::DISPLAY_RESULTS)?;
     control.send_state(state::IPERF_DONE)?;
     let received = (!args.reverse).then(|| receipt(&theirs)).transpose()?;
-    let total: u64 = counts.iter().sum();
-    if let Some(received) = received {
-        let Receipt { bytes, .. } = received;
-        ensure!(bytes <= total, "the server has received {bytes} of {total} bytes sent");
-    }
-    for stream in streams {
+    let mut total = 0;
+    for Stream { socket, done, thread } in streams {
         // What is still under way is of no interest; a thread that waits for it is woken.
-        stream.socket.abort();
-        let outcome =
-            stream.thread.join().map_err(|_| anyhow!("a data connection's thread failed"))?;
+        socket.abort();
+        let outcome = thread.join().map_err(|_| anyhow!("a data connection's thread failed"))?;
         outcome.context("on a data connection")?;
+        // Only now is what was being written when the test ended counted, too.
+        total += done.load(Ordering::Relaxed);
+    }
+    if let Some(Receipt { bytes, .. }) = received {
+        // A last write may have been cut off half-way, and then it counts for nothing here.
+        let most = total + u64::from(args.parallel) * PIECE as u64;
+        ensure!(bytes <= most, "the server has received {bytes} of {total} bytes sent");
     }
     let no_latency = Histogram::new(1).context("no histogram")?;
     // What the server has not received when the test ends does not count.
-    let counted = received.map_or(total, |received| received.bytes);
+    let counted = received.map_or_else(|| counts.iter().sum(), |received| received.bytes);
     report.add(counted, received, &no_latency);
     report.finish(span, sender);
     network.finish();

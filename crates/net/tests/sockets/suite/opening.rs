@@ -13,6 +13,7 @@ fn both_ends_agree_about_the_addresses() {
     assert_eq!(server.local_addr().unwrap(), addr);
     assert_eq!(client.local_addr().unwrap(), peer);
     assert_eq!(server.peer_addr().unwrap(), peer);
+    assert!(listener.take_error().unwrap().is_none());
 }
 
 #[test]
