@@ -388,8 +388,9 @@ impl Stack {
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
         let path = self.path_info(&key, &profile, now);
+        let full = self.slots.len() >= self.config.max_connections;
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        if entry.is_full() {
+        if full || entry.is_full() {
             // No hurry to answer: the peer repeats its SYN.
             self.counters.syns_dropped += 1;
             return;
