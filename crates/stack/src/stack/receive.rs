@@ -223,25 +223,26 @@ impl Stack {
         let Some(entry) = self.halves.get_mut(index) else { return };
         let key = entry.key;
         let may_reply = now.since(entry.last_reply) >= Duration::from_millis(500);
+        let Some(listener) = self.listeners.get(entry.listener.index) else { return };
+        let carrier = Carrier::of(&listener.profile);
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
                 if may_reply {
                     entry.last_reply = now;
-                    let Some(listener) = self.listeners.get(entry.listener.index) else { return };
                     let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, header));
+                    self.reply(Reply::Segment(key, carrier, header));
                 }
             }
             HalfOpenAction::Challenge(header) => {
                 if may_reply {
                     entry.last_reply = now;
-                    self.reply(Reply::Segment(key, header));
+                    self.reply(Reply::Segment(key, carrier, header));
                 }
             }
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, header));
+                self.reply(Reply::Segment(key, carrier, header));
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
             HalfOpenAction::Complete => {
@@ -276,8 +277,7 @@ impl Stack {
     }
 
     pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
-        let &Profile { hop_limit, dscp, .. } = connection.profile();
-        let carrier = Carrier { hop_limit, dscp };
+        let carrier = Carrier::of(connection.profile());
         let slot = Slot {
             connection,
             key,
@@ -307,7 +307,7 @@ impl Stack {
 
     fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
         let Some(entry) = self.waits.get_mut(place) else { return };
-        let expires = entry.wait.expires();
+        let (expires, carrier) = (entry.wait.expires(), entry.carrier);
         let action = entry.wait.on_segment(now, segment);
         if entry.wait.expires() != expires {
             let at = entry.wait.expires();
@@ -316,7 +316,7 @@ impl Stack {
         }
         match action {
             TimeWaitAction::Ignore => {}
-            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, header)),
+            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, carrier, header)),
             TimeWaitAction::Reopen(beyond) => {
                 // Only if somebody listens; otherwise the old incarnation stays protected.
                 if self.listening.find(key.local()).is_some() {
@@ -354,7 +354,8 @@ impl Stack {
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
-            self.reply(Reply::Segment(key, header));
+            let carrier = Carrier::of(&self.config.profile);
+            self.reply(Reply::Segment(key, carrier, header));
         }
     }
 
@@ -387,6 +388,7 @@ impl Stack {
         let syn = segment.header;
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
+        let carrier = Carrier::of(&profile);
         let path = self.path_info(&key, &profile, now);
         let full = self.slots.len() >= self.config.max_connections;
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
@@ -412,7 +414,7 @@ impl Stack {
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
-            self.reply(Reply::Segment(key, header));
+            self.reply(Reply::Segment(key, carrier, header));
             return;
         }
         let mut iss = self.secrets.initial_sequence(&key, now);
@@ -435,7 +437,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, header));
+        self.reply(Reply::Segment(key, carrier, header));
     }
 
     /// An acknowledgement without a connection: does it bring back a cookie?
@@ -474,9 +476,5 @@ impl Stack {
             Some(&Handler::Connection(index)) => self.id_of(index),
             _ => None,
         }
-    }
-
-    pub(super) fn segment_reply(&mut self, key: FlowKey, header: TcpHeader) {
-        self.reply(Reply::Segment(key, header));
     }
 }
