@@ -318,13 +318,25 @@ impl Stack {
             TimeWaitAction::Ignore => {}
             TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, carrier, header)),
             TimeWaitAction::Reopen(beyond) => {
-                // Only if somebody listens; otherwise the old incarnation stays protected.
-                if self.listening.find(key.local()).is_some() {
+                // Only if somebody listens and has room, for a cookie cannot promise to lie beyond the old numbers; otherwise
+                // the old incarnation stays protected.
+                let listener = self.listening.find(key.local());
+                if listener.is_some_and(|listener| self.has_room(listener)) {
                     self.end_time_wait(place);
                     self.on_unknown_flow(now, key, segment, Some(beyond));
                 }
             }
         }
+    }
+
+    /// Whether a SYN for `listener` makes a half-open connection.
+    fn has_room(&self, listener: ListenerId) -> bool {
+        self.listeners.get(listener.index).is_some_and(|entry| {
+            self.slots.len() < self.config.max_connections
+                && !entry.is_full()
+                && entry.half_open < entry.syn_backlog
+                && self.halves.len() < self.config.max_half_open
+        })
     }
 
     /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
