@@ -4,10 +4,19 @@
 //! sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the sequence numbers
 //! of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop. Every module
 //! is one topic.
+#![allow(unreachable_pub)] // one binary: what is public is so for its other modules
 
 mod harness;
 mod packets;
 mod transfer;
 
+mod carriers;
+mod checksums;
 mod connects;
+mod demultiplexing;
 mod listening;
+mod resets;
+mod secrets;
+mod syn_ack;
+mod syn_cookies;
+mod time_wait;
