@@ -396,7 +396,7 @@ impl Stack {
         if self.path_mtus.len() >= MAX_PATHS {
             self.path_mtus.retain(|_, &mut (_, learned)| now.since(learned) < PATH_MTU_LIFETIME);
         }
-        if self.path_mtus.len() < MAX_PATHS {
+        if self.path_mtus.len() < MAX_PATHS || self.path_mtus.contains_key(&remote) {
             self.path_mtus.insert(remote, (mtu, now));
         }
     }
