@@ -16,7 +16,9 @@ use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::offload::{RxChecksum, RxOffload};
-use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps};
+use transom_wire::{
+    Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps, UdpPacket,
+};
 
 /// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
@@ -149,11 +151,24 @@ impl Stack {
                 self.on_icmp(now, &ip);
                 None
             }
-            _ => {
-                self.on_unknown_protocol(now, &ip, bytes);
+            protocol => {
+                // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
+                if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
+                    self.on_unknown_protocol(now, &ip, bytes);
+                }
                 None
             }
         }
+    }
+
+    fn is_sound_datagram(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> bool {
+        let Ok(udp) = UdpPacket::parse(ip.payload()) else {
+            self.counters.malformed += 1;
+            return false;
+        };
+        let sound = offload.checksum == RxChecksum::Valid || udp.checksum_ok(ip.src(), ip.dst());
+        self.counters.bad_checksum += u64::from(!sound);
+        sound
     }
 
     fn examine_tcp(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> Option<Examined> {
