@@ -400,4 +400,10 @@ impl Peer {
         self.seq = self.seq + 1;
         assert_eq!(ack.tcp().ack, self.seq);
     }
+
+    /// The peer closes its side.
+    pub fn close_by_peer(&mut self, host: &mut Host) {
+        host.inject(&self.segment(Flags::ACK | Flags::FIN, &[]));
+        self.seq = self.seq + 1;
+    }
 }
