@@ -15,6 +15,7 @@ mod checksums;
 mod connects;
 mod demultiplexing;
 mod echo;
+mod entrances;
 mod events;
 mod fairness;
 mod fragments;
