@@ -91,7 +91,7 @@ fn the_choice_can_be_changed_at_any_time() {
     let mut next = |host: &mut Host| {
         host.write(id, b"data");
         let sent = host.sent_one();
-        peer.receive(&[sent.clone()]);
+        peer.receive(std::slice::from_ref(&sent));
         host.inject(&peer.segment(Flags::ACK, &[]));
         carrier(&sent)
     };

@@ -53,7 +53,7 @@ fn a_segment_somebody_vouches_for_is_taken_without_a_look_at_its_checksum() {
         let field = if v6 { 56..58 } else { 36..38 };
         packet[field].copy_from_slice(&[0xde, 0xad]);
         host.inject_with(&packet, VALID);
-        peer.seq = peer.seq + 7;
+        peer.seq += 7;
         assert_eq!(host.read(id), b"payload");
         assert_eq!(host.counters().bad_checksum, 0);
         peer.assert_alive(&mut host, id);

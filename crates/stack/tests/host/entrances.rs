@@ -162,7 +162,7 @@ impl Scene {
                     self.arrive(&packet, arrival);
                 }
                 if arrival.from == 0 && arrival.len > 0 && matches!(arrival.twist, Twist::None) {
-                    self.peer.seq = self.peer.seq + arrival.len as u32;
+                    self.peer.seq += arrival.len as u32;
                 }
             }
             Step::Read(most) => self.read(*most),
@@ -309,7 +309,7 @@ fn packets(peer: &Peer, arrival: &Arrival) -> Vec<Vec<u8>> {
     let header = peer.header(arrival.flags);
     let mut header = TcpHeader { seq: header.seq + arrival.from as u32, ..header };
     if !arrival.acknowledges {
-        header.ack = header.ack - 1;
+        header.ack -= 1;
     }
     match arrival.twist {
         Twist::NoTimestamps => header.options.timestamps = None,

@@ -27,7 +27,7 @@ impl Scene {
     fn next(&mut self, payload: &[u8]) -> Vec<u8> {
         let header = self.peer.header(Flags::ACK | Flags::PSH);
         let bytes = segment(self.peer.from, self.peer.to, &header, payload);
-        self.peer.seq = self.peer.seq + payload.len() as u32;
+        self.peer.seq += payload.len() as u32;
         bytes
     }
 
@@ -132,7 +132,7 @@ fn ip_options_are_ignored() {
     let mut scene = scene(false);
     for options in options {
         let packet = scene.peer.segment(Flags::ACK | Flags::PSH, b"data");
-        scene.peer.seq = scene.peer.seq + 4;
+        scene.peer.seq += 4;
         scene.host.inject(&with_ip_options(&packet, options));
         assert_eq!(scene.host.read(scene.id), b"data", "{options:?}");
     }

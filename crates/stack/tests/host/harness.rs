@@ -307,7 +307,7 @@ impl Peer {
     pub fn answer(&mut self, syn_ack: &TcpHeader, options: Options) -> Vec<u8> {
         assert_eq!(syn_ack.flags, Flags::SYN | Flags::ACK);
         assert_eq!(syn_ack.ack, self.seq + 1);
-        self.seq = self.seq + 1;
+        self.seq += 1;
         self.ack = syn_ack.seq + 1;
         self.timestamps =
             options.timestamps.zip(syn_ack.options.timestamps).map(|(ours, theirs)| Timestamps {
@@ -349,7 +349,7 @@ impl Peer {
         let options = Options { timestamps: stamps, ..usual() };
         let header = TcpHeader { options, ..peer.header(Flags::SYN | Flags::ACK) };
         let ack = one(host.inject(&peer.packet(&header, &[]))).tcp();
-        peer.seq = peer.seq + 1;
+        peer.seq += 1;
         assert_eq!((ack.flags, ack.seq, ack.ack), (Flags::ACK, peer.ack, peer.seq));
         peer.timestamps = stamps;
         peer
@@ -358,7 +358,7 @@ impl Peer {
     /// Sends in order.
     pub fn send(&mut self, host: &mut Host, payload: &[u8]) -> Vec<Sent> {
         let sent = host.inject(&self.segment(Flags::ACK | Flags::PSH, payload));
-        self.seq = self.seq + payload.len() as u32;
+        self.seq += payload.len() as u32;
         sent
     }
 
@@ -397,13 +397,13 @@ impl Peer {
         assert!(fin.flags().contains(Flags::FIN));
         self.receive(&[fin]);
         let ack = one(host.inject(&self.segment(Flags::ACK | Flags::FIN, &[])));
-        self.seq = self.seq + 1;
+        self.seq += 1;
         assert_eq!(ack.tcp().ack, self.seq);
     }
 
     /// The peer closes its side.
     pub fn close_by_peer(&mut self, host: &mut Host) {
         host.inject(&self.segment(Flags::ACK | Flags::FIN, &[]));
-        self.seq = self.seq + 1;
+        self.seq += 1;
     }
 }

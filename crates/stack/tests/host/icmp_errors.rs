@@ -162,7 +162,7 @@ fn an_error_about_anything_else_changes_nothing() {
     host.inject(&unreachable(&before, UnreachableCode::Port));
     assert_eq!((host.count(id, Event::Trouble), host.count(other, Event::Trouble)), (0, 0));
     assert_eq!(host.state(other), State::SynSent);
-    peer.receive(&[data.clone()]);
+    peer.receive(std::slice::from_ref(&data));
     host.inject(&peer.segment(Flags::ACK, &[]));
     // Acknowledged by now.
     host.inject(&unreachable(&data.bytes, UnreachableCode::Port));

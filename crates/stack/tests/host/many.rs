@@ -109,7 +109,7 @@ fn ten_thousand_idle_connections_need_no_timer() {
         assert_eq!((host.connection_count(), host.half_open_count()), (10_000, 0));
     }
     // Nor does a day change anything.
-    pair.now = pair.now + Duration::from_secs(86_400);
+    pair.now += Duration::from_secs(86_400);
     let now = pair.now;
     for host in &mut pair.hosts {
         host.on_timeout(now);

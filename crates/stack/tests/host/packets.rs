@@ -38,7 +38,7 @@ pub fn tcp(src: SocketAddr, dst: SocketAddr, header: &TcpHeader, payload: &[u8])
 
 /// The same, with IPv4 options (a multiple of four bytes).
 pub fn with_ip_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
-    assert!(packet[0] == 0x45 && options.len() % 4 == 0);
+    assert!(packet[0] == 0x45 && options.len().is_multiple_of(4));
     let mut out = [&packet[..20], options, &packet[20..]].concat();
     out[0] = 0x45 + (options.len() / 4) as u8;
     let total = (out.len() as u16).to_be_bytes();

@@ -77,10 +77,10 @@ fn what_was_learnt_is_forgotten_after_ten_minutes() {
     host.inject(&too_big(&sent[0], 1_006));
     host.call(|stack, now| stack.abort(id, now));
     host.sent();
-    host.now = host.now + Duration::from_secs(599);
+    host.now += Duration::from_secs(599);
     let (id, _) = connected(&mut host, at(PEER, 81));
     assert_eq!(host.connection(id).path_mtu(), 1_006);
-    host.now = host.now + Duration::from_secs(1);
+    host.now += Duration::from_secs(1);
     let (id, _) = connected(&mut host, at(PEER, 82));
     assert_eq!(host.connection(id).path_mtu(), 1_500);
 }

@@ -29,7 +29,7 @@ fn for_the_same_name_it_grows_with_a_clock_of_four_microseconds() {
         host.now = before;
     }
     // It wraps every 4.77 hours, not at the clock's own end.
-    host.now = host.now + Duration::from_micros(4 << 32);
+    host.now += Duration::from_micros(4 << 32);
     assert_eq!(initial(&mut host, local, remote), first);
 }
 
@@ -98,6 +98,6 @@ fn timestamps_start_at_a_secret_place() {
     };
     let (first, other) = (value(&mut host, 80), value(&mut host, 81));
     assert!(first.abs_diff(other) > 1 << 16);
-    host.now = host.now + Duration::from_secs(5);
+    host.now += Duration::from_secs(5);
     assert_eq!(value(&mut host, 80).wrapping_sub(first), 5_000);
 }

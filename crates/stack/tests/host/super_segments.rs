@@ -123,7 +123,7 @@ fn a_merged_packet_counts_as_its_segments() {
 
         let payload = stream(20 * 1448);
         let packet = peer.segment(Flags::ACK | Flags::PSH, &payload);
-        peer.seq = peer.seq + payload.len() as u32;
+        peer.seq += payload.len() as u32;
         let merged = Segmentation { kind: SegmentKind::Tcp4, segment_size: 1448, header_len: 52 };
         let offload = RxOffload { checksum, segmentation: Some(merged) };
         let ack = one(host.inject_with(&packet, offload)).tcp();

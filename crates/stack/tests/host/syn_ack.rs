@@ -78,7 +78,7 @@ fn what_completes_a_handshake_and_what_does_not() {
     assert_eq!((reset.flags, reset.seq), (Flags::RST, wrong.ack));
     assert_eq!(host.stack.half_open_count(), 1);
     host.inject(&peer.segment(Flags::ACK | Flags::PSH, b"early"));
-    peer.seq = peer.seq + 5;
+    peer.seq += 5;
     let id = host.accept(listener);
     assert_eq!(host.read(id), b"early");
     peer.assert_alive(&mut host, id);

@@ -111,9 +111,9 @@ fn so_many_a_second_and_no_more() {
     };
     assert_eq!(storm(&mut host), 10);
     assert_eq!(storm(&mut host), 0);
-    host.now = host.now + Duration::from_millis(999);
+    host.now += Duration::from_millis(999);
     assert_eq!(storm(&mut host), 0);
-    host.now = host.now + Duration::from_millis(1);
+    host.now += Duration::from_millis(1);
     assert_eq!(storm(&mut host), 10);
     assert_eq!(host.counters().icmp_errors_sent, 20);
     // Answers to connections are not held back by it.
