@@ -353,8 +353,15 @@ fn packets(peer: &Peer, arrival: &Arrival) -> Vec<Vec<u8>> {
     vec![packet]
 }
 
-/// Runs the same steps by all three entrances; how often the second and the third were of use.
-fn run(steps: &[Step], v6: bool, timestamps: bool) -> Result<[usize; 2], TestCaseError> {
+/// What can be said after [`run`].
+struct Outcome {
+    /// How often the second and the third entrance were of use.
+    direct: [usize; 2],
+    receive_buffer: usize,
+}
+
+/// Runs the same steps by all three entrances.
+fn run(steps: &[Step], v6: bool, timestamps: bool) -> Result<Outcome, TestCaseError> {
     let [mut lent, mut owned, mut expected] = [Entrance::Lent, Entrance::Owned, Entrance::Expected]
         .map(|entrance| Scene::new(entrance, v6, timestamps));
     for step in steps {
@@ -391,7 +398,8 @@ fn run(steps: &[Step], v6: bool, timestamps: bool) -> Result<[usize; 2], TestCas
     if !gaps && connection.error().is_none() {
         prop_assert_eq!(owned.away, 0, "buffers did not come back");
     }
-    Ok([owned.direct, expected.direct])
+    let receive_buffer = connection.info(owned.host.now).rcv_buffer;
+    Ok(Outcome { direct: [owned.direct, expected.direct], receive_buffer })
 }
 
 proptest! {
@@ -423,10 +431,14 @@ fn the_short_ways_are_taken() {
         twist: Twist::None,
         awaited: true,
     };
-    let steps = vec![Step::Arrive(bulk); 10];
+    // Rounds of ten milliseconds, so that the receive buffer is tuned to a reader who keeps up.
+    let mut round = vec![Step::Write(100), Step::Wait(10)];
+    round.extend(vec![Step::Arrive(bulk); 4]);
+    let steps: Vec<Step> = round.iter().cycle().take(50 * round.len()).cloned().collect();
     for v6 in [false, true] {
-        let direct = run(&steps, v6, true).unwrap();
-        assert_eq!(direct, [10, 10]);
+        let Outcome { direct, receive_buffer } = run(&steps, v6, true).unwrap();
+        assert_eq!(direct, [200, 200]);
+        assert!(receive_buffer > 128 * 1024, "it has stayed at {receive_buffer} bytes");
     }
 }
 
