@@ -19,7 +19,7 @@ fn profile(hop_limit: u8, dscp: u8) -> Option<Arc<Profile>> {
     Some(Arc::new(Profile { hop_limit, dscp, ..Profile::default() }))
 }
 
-/// [MUST-48] [MUST-49] [SHLD-22] Every segment of a connection carries what the application chose, the SYN included, unchanged
+/// [MUST-48] [MUST-49] [SHLD-22] [SHLD-23] Every segment of a connection carries what the application chose, the SYN included, unchanged
 /// in the IP header of either version.
 #[test]
 fn a_connections_choice_is_in_all_its_segments() {
