@@ -108,6 +108,7 @@ impl Slot {
 struct WaitEntry {
     wait: TimeWait,
     key: FlowKey,
+    carrier: Carrier,
     timer: TimerId,
 }
 
@@ -115,7 +116,7 @@ struct WaitEntry {
 #[derive(Debug)]
 enum Reply {
     /// A TCP segment without payload.
-    Segment(FlowKey, TcpHeader),
+    Segment(FlowKey, Carrier, TcpHeader),
     /// A whole packet.
     Packet(Vec<u8>),
 }
@@ -330,7 +331,7 @@ impl Stack {
         let Some(slot) = self.slots.get_mut(index) else { return };
         // The last acknowledgement leaves first.
         let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
-        let key = slot.key;
+        let (key, carrier) = (slot.key, slot.carrier);
         while self.waits.len() >= self.config.max_time_wait.max(1) {
             let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
             if self.waits.generation(oldest) == Some(generation) {
@@ -340,7 +341,7 @@ impl Stack {
         let expires = wait.expires();
         // The timer needs the place, and the place the timer.
         let timer = self.wheel.insert(expires, Wake::TimeWait(0));
-        let (place, generation) = self.waits.insert(WaitEntry { wait, key, timer });
+        let (place, generation) = self.waits.insert(WaitEntry { wait, key, carrier, timer });
         self.wheel.remove(timer);
         let timer = self.wheel.insert(expires, Wake::TimeWait(place));
         if let Some(entry) = self.waits.get_mut(place) {
@@ -399,7 +400,7 @@ impl Stack {
         if self.path_mtus.len() >= MAX_PATHS {
             self.path_mtus.retain(|_, &mut (_, learned)| now.since(learned) < PATH_MTU_LIFETIME);
         }
-        if self.path_mtus.len() < MAX_PATHS {
+        if self.path_mtus.len() < MAX_PATHS || self.path_mtus.contains_key(&remote) {
             self.path_mtus.insert(remote, (mtu, now));
         }
     }

@@ -303,7 +303,8 @@ impl Connection {
             .max(MIN_SEGMENT)
     }
 
-    /// The next event, oldest kind first.
+    /// The next event, oldest kind first. Each kind waits once, however often it has happened, and holds nothing up: an
+    /// application that does not want reports of trouble leaves them alone [SHLD-20].
     pub fn poll_event(&mut self) -> Option<Event> {
         const ALL: [Event; 7] = [
             Event::Connected,

@@ -34,6 +34,23 @@ fn only_what_is_in_flight_can_be_reported() {
     assert!(peer.take_events().contains(&Event::Trouble), "[MUST-47] told unasked");
 }
 
+/// [SHLD-20] Who does not want to hear of errors is not bothered: however many there are, one event waits, and what they say is
+/// replaced, not collected.
+#[test]
+fn reports_nobody_takes_hold_nothing_up() {
+    let mut peer = bulk();
+    peer.take_events();
+    for _ in 0..1_000 {
+        peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(1));
+        peer.connection.on_icmp(peer.now, IcmpError::TimeExceeded, quoted(1));
+    }
+    peer.recv(seg().ack(14_601));
+    assert_eq!(peer.info().unacknowledged, 0);
+    let reports = peer.take_events().into_iter().filter(|&event| event == Event::Trouble);
+    assert_eq!(reports.count(), 1);
+    assert_eq!(peer.connection.take_soft_error(), Some(IcmpError::TimeExceeded));
+}
+
 /// [MUST-56] [SHLD-26] [SHLD-25] No error ends a synchronized connection (RFC 5927 section 5.2); the application can
 /// learn of it.
 #[test]

@@ -70,6 +70,7 @@ impl<'a> Ipv4Packet<'a> {
         }
         let header_len = usize::from(fixed[0] & 15) * 4;
         let options_len = header_len.checked_sub(MIN_HEADER_LEN).ok_or(Error::BadHeaderLength)?;
+        // [MUST-50] Whatever the options are, the payload is behind them.
         let (options, payload) = rest.split_at_checked(options_len).ok_or(Error::Truncated)?;
         Ok(Ipv4Packet { fixed, options, payload })
     }
@@ -239,6 +240,7 @@ impl Ipv4Header {
             src,
             dst,
             traffic_class: 0,
+            // [MAY-4] RFC 6864 4.1: what is never fragmented needs no identification of its own.
             id: 0,
             dont_fragment: true,
             more_fragments: false,

@@ -1,7 +1,6 @@
 //! Opening: listening, and connecting with a port nobody can guess (RFC 6056).
 
 use super::{ConnectionId, Owner, Stack};
-use crate::config::is_unicast;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{ListenConfig, Listener, ListenerId};
 use crate::secrets::Purpose;
@@ -201,7 +200,9 @@ impl Stack {
     ) -> Result<ConnectionId, ConnectError> {
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
-        if remote.port() == 0 || !is_unicast(remote.ip()) || !self.is_host(remote.ip()) {
+        // RFC 1122 section 3.2.1.3 (g): a loopback address never leaves the host.
+        let nowhere = remote.ip().is_loopback() && !self.is_local(remote.ip());
+        if remote.port() == 0 || nowhere || !self.is_host(remote.ip()) {
             return Err(ConnectError::BadRemote(remote));
         }
         if self.slots.len() >= self.config.max_connections {
@@ -210,7 +211,7 @@ impl Stack {
         // [MUST-43] the caller's address, if it names one.
         let ip = match local.map(|local| local.ip()).filter(|ip| !ip.is_unspecified()) {
             Some(ip) if !self.is_local(ip) => return Err(ConnectError::NotLocal(ip)),
-            Some(ip) if ip.is_ipv4() != remote.is_ipv4() => {
+            Some(ip) if !reaches(ip, remote.ip()) => {
                 return Err(ConnectError::NoRoute(remote.ip()));
             }
             Some(ip) => ip,
@@ -248,18 +249,20 @@ impl Stack {
         self.id_of(index).ok_or(ConnectError::TooMany)
     }
 
-    /// One of our addresses from which `remote` can be reached: the one that shares the longest prefix with it.
+    /// One of our addresses from which `remote` can be reached: of the smallest scope that is large enough, the one that
+    /// shares the longest prefix with it (RFC 6724 section 5, rules 2 and 8).
     fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let shared = |ours: IpAddr| match (ours, remote) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => Some((a.to_bits() ^ b.to_bits()).leading_zeros()),
-            (IpAddr::V6(a), IpAddr::V6(b)) => Some((a.to_bits() ^ b.to_bits()).leading_zeros()),
-            _ => None,
+            (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
+            _ => 0,
+        };
+        let preference = |ours: IpAddr| match scope(ours) {
+            large if large >= scope(remote) => (true, u8::MAX - large, shared(ours)),
+            small => (false, small, shared(ours)),
         };
         let candidates = self.config.addresses.iter().map(|&(ours, _)| ours);
-        candidates
-            .filter_map(|ours| Some((shared(ours)?, ours)))
-            .max_by_key(|&(bits, _)| bits)
-            .map(|(_, ours)| ours)
+        candidates.filter(|&ours| reaches(ours, remote)).max_by_key(|&ours| preference(ours))
     }
 
     /// RFC 6056 algorithm 3: a counter, offset by a secret function of where the connection goes.
@@ -287,4 +290,23 @@ impl Stack {
         }
         None
     }
+}
+
+/// How far an address is known, larger is further: the host, the link, everywhere (RFC 6724 sections 3.1 and 3.2).
+fn scope(address: IpAddr) -> u8 {
+    let link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    match address {
+        _ if address.is_loopback() => 0,
+        _ if link_local => 1,
+        _ => 2,
+    }
+}
+
+/// Whether a packet from `ours` may be for `remote`: one of the same version, and a loopback address talks to loopback
+/// addresses only.
+fn reaches(ours: IpAddr, remote: IpAddr) -> bool {
+    ours.is_ipv4() == remote.is_ipv4() && (remote.is_loopback() || !ours.is_loopback())
 }

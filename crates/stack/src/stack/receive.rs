@@ -16,7 +16,9 @@ use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::offload::{RxChecksum, RxOffload};
-use transom_wire::{Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps};
+use transom_wire::{
+    Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps, UdpPacket,
+};
 
 /// A received packet that is only lent to the stack.
 #[derive(Clone, Copy, Debug)]
@@ -149,11 +151,24 @@ impl Stack {
                 self.on_icmp(now, &ip);
                 None
             }
-            _ => {
-                self.on_unknown_protocol(now, &ip, bytes);
+            protocol => {
+                // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
+                if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
+                    self.on_unknown_protocol(now, &ip, bytes);
+                }
                 None
             }
         }
+    }
+
+    fn is_sound_datagram(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> bool {
+        let Ok(udp) = UdpPacket::parse(ip.payload()) else {
+            self.counters.malformed += 1;
+            return false;
+        };
+        let sound = offload.checksum == RxChecksum::Valid || udp.checksum_ok(ip.src(), ip.dst());
+        self.counters.bad_checksum += u64::from(!sound);
+        sound
     }
 
     fn examine_tcp(&mut self, ip: &IpPacket<'_>, offload: RxOffload) -> Option<Examined> {
@@ -223,25 +238,26 @@ impl Stack {
         let Some(entry) = self.halves.get_mut(index) else { return };
         let key = entry.key;
         let may_reply = now.since(entry.last_reply) >= Duration::from_millis(500);
+        let Some(listener) = self.listeners.get(entry.listener.index) else { return };
+        let carrier = Carrier::of(&listener.profile);
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
                 if may_reply {
                     entry.last_reply = now;
-                    let Some(listener) = self.listeners.get(entry.listener.index) else { return };
                     let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, header));
+                    self.reply(Reply::Segment(key, carrier, header));
                 }
             }
             HalfOpenAction::Challenge(header) => {
                 if may_reply {
                     entry.last_reply = now;
-                    self.reply(Reply::Segment(key, header));
+                    self.reply(Reply::Segment(key, carrier, header));
                 }
             }
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, header));
+                self.reply(Reply::Segment(key, carrier, header));
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
             HalfOpenAction::Complete => {
@@ -276,8 +292,7 @@ impl Stack {
     }
 
     pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
-        let &Profile { hop_limit, dscp, .. } = connection.profile();
-        let carrier = Carrier { hop_limit, dscp };
+        let carrier = Carrier::of(connection.profile());
         let slot = Slot {
             connection,
             key,
@@ -307,7 +322,7 @@ impl Stack {
 
     fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
         let Some(entry) = self.waits.get_mut(place) else { return };
-        let expires = entry.wait.expires();
+        let (expires, carrier) = (entry.wait.expires(), entry.carrier);
         let action = entry.wait.on_segment(now, segment);
         if entry.wait.expires() != expires {
             let at = entry.wait.expires();
@@ -316,15 +331,27 @@ impl Stack {
         }
         match action {
             TimeWaitAction::Ignore => {}
-            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, header)),
+            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, carrier, header)),
             TimeWaitAction::Reopen(beyond) => {
-                // Only if somebody listens; otherwise the old incarnation stays protected.
-                if self.listening.find(key.local()).is_some() {
+                // Only if somebody listens and has room, for a cookie cannot promise to lie beyond the old numbers; otherwise
+                // the old incarnation stays protected.
+                let listener = self.listening.find(key.local());
+                if listener.is_some_and(|listener| self.has_room(listener)) {
                     self.end_time_wait(place);
                     self.on_unknown_flow(now, key, segment, Some(beyond));
                 }
             }
         }
+    }
+
+    /// Whether a SYN for `listener` makes a half-open connection.
+    fn has_room(&self, listener: ListenerId) -> bool {
+        self.listeners.get(listener.index).is_some_and(|entry| {
+            self.slots.len() < self.config.max_connections
+                && !entry.is_full()
+                && entry.half_open < entry.syn_backlog
+                && self.halves.len() < self.config.max_half_open
+        })
     }
 
     /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
@@ -354,7 +381,8 @@ impl Stack {
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
-            self.reply(Reply::Segment(key, header));
+            let carrier = Carrier::of(&self.config.profile);
+            self.reply(Reply::Segment(key, carrier, header));
         }
     }
 
@@ -387,9 +415,11 @@ impl Stack {
         let syn = segment.header;
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
+        let carrier = Carrier::of(&profile);
         let path = self.path_info(&key, &profile, now);
+        let full = self.slots.len() >= self.config.max_connections;
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
-        if entry.is_full() {
+        if full || entry.is_full() {
             // No hurry to answer: the peer repeats its SYN.
             self.counters.syns_dropped += 1;
             return;
@@ -411,7 +441,7 @@ impl Stack {
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
-            self.reply(Reply::Segment(key, header));
+            self.reply(Reply::Segment(key, carrier, header));
             return;
         }
         let mut iss = self.secrets.initial_sequence(&key, now);
@@ -434,7 +464,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, header));
+        self.reply(Reply::Segment(key, carrier, header));
     }
 
     /// An acknowledgement without a connection: does it bring back a cookie?
@@ -473,9 +503,5 @@ impl Stack {
             Some(&Handler::Connection(index)) => self.id_of(index),
             _ => None,
         }
-    }
-
-    pub(super) fn segment_reply(&mut self, key: FlowKey, header: TcpHeader) {
-        self.reply(Reply::Segment(key, header));
     }
 }

@@ -96,8 +96,9 @@ impl Stack {
         self.touched(index, now);
     }
 
-    /// Sets the differentiated services code point of a connection's packets, 0 to 63 [MUST-48] [SHLD-21]. Larger values are
-    /// cut to six bits.
+    /// Sets the differentiated services code point of a connection's packets, 0 to 63 [MUST-48] [SHLD-21]. It reaches the IP
+    /// header as it is [SHLD-22]; larger values are cut to six bits. The first packets carry the profile's. Packets of
+    /// different code points may overtake each other, so a program should seldom change it [SHLD-23].
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
@@ -105,7 +106,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Sets the hop limit (time to live) of a connection's packets. Zero is taken as one.
+    /// Sets the hop limit (time to live) of a connection's packets [MUST-49]. Zero is taken as one.
     pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;

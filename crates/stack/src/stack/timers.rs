@@ -1,6 +1,7 @@
 //! Deadlines of all the host's parts.
 
-use super::{Stack, Wake};
+use super::transmit::Carrier;
+use super::{Reply, Stack, Wake};
 use transom_tcp::time::Instant;
 
 impl Stack {
@@ -60,9 +61,9 @@ impl Stack {
             return;
         }
         let header = entry.half.syn_ack(&listener.profile, now);
-        let key = entry.key;
+        let (key, carrier) = (entry.key, Carrier::of(&listener.profile));
         entry.timer = self.wheel.insert(entry.half.deadline(), Wake::HalfOpen(index));
-        self.segment_reply(key, header);
+        self.reply(Reply::Segment(key, carrier, header));
     }
 
     fn end_time_wait_now(&mut self, place: u32) {

@@ -7,6 +7,7 @@ use crate::stack::template::MAX_HEADERS;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::connection::Prepared;
+use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 use transom_wire::checksum::{Sum, pseudo_header};
 use transom_wire::ipv4::Ipv4Header;
@@ -64,6 +65,13 @@ const BURST: u32 = 16;
 pub(super) struct Carrier {
     pub(super) hop_limit: u8,
     pub(super) dscp: u8,
+}
+
+impl Carrier {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let &Profile { hop_limit, dscp, .. } = profile;
+        Carrier { hop_limit, dscp }
+    }
 }
 
 /// Writes IP and TCP headers in front of `payload`. Returns their length and what is left to the device.
@@ -188,9 +196,7 @@ impl Stack {
                 self.scratch.packet = packet;
                 Some(Settled::Packet)
             }
-            Reply::Segment(key, header) => {
-                let profile = &self.config.profile;
-                let carrier = Carrier { hop_limit: profile.hop_limit, dscp: profile.dscp };
+            Reply::Segment(key, carrier, header) => {
                 let to_self = self.is_local(key.remote);
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;

@@ -52,7 +52,7 @@ fn summary(page: &mut String, table: &[Requirement]) {
     for status in Status::ALL {
         let _ = write!(page, " {} |", status.name());
     }
-    page.push_str("\n|---|--:|--:|--:|\n");
+    page.push_str("\n|---|--:|--:|\n");
     for kind in Kind::ALL.into_iter().map(Some).chain([None]) {
         let _ = write!(page, "| {} |", kind.map_or("all", Kind::name));
         for status in Status::ALL {

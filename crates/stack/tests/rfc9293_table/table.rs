@@ -65,21 +65,17 @@ pub(crate) enum Status {
     /// Not met, for the reason in the note.
     #[serde(rename = "not done")]
     NotDone,
-    /// Not looked at yet.
-    #[serde(rename = "planned")]
-    Planned,
 }
 
 impl Status {
     /// Every status, in the order the page lists them.
-    pub(crate) const ALL: [Self; 3] = [Self::Done, Self::NotDone, Self::Planned];
+    pub(crate) const ALL: [Self; 2] = [Self::Done, Self::NotDone];
 
     /// The status as the table writes it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::NotDone => "not done",
-            Self::Planned => "planned",
         }
     }
 }

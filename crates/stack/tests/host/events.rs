@@ -1,0 +1,131 @@
+//! Events: each once, to whom it belongs, and names that are never used twice.
+
+use crate::harness::*;
+use std::collections::BTreeSet;
+use transom_stack::stack::{SocketError, StackEvent};
+use transom_tcp::connection::{Event, State};
+use transom_tcp::time::Duration;
+use transom_wire::Flags;
+
+#[test]
+fn each_event_is_told_once_and_of_the_right_connection() {
+    let mut host = Host::new();
+    let first = host.connect(at(PEER, 80));
+    let first_syn = host.sent_one();
+    let second = host.connect(at(PEER, 81));
+    let second_syn = host.sent_one();
+    let mut second_peer = Peer::welcome(&mut host, &second_syn);
+    assert_eq!((host.count(first, Event::Connected), host.count(second, Event::Connected)), (0, 1));
+    let mut first_peer = Peer::welcome(&mut host, &first_syn);
+    assert_eq!((host.count(first, Event::Connected), host.count(second, Event::Connected)), (1, 1));
+    host.events.clear();
+    first_peer.send(&mut host, b"data");
+    assert_eq!(host.events, [StackEvent::Connection(first, Event::Readable)]);
+    // Nothing happens, nothing is told.
+    host.events.clear();
+    host.read(first);
+    host.advance(Duration::from_secs(100));
+    assert_eq!(host.events, []);
+    second_peer.close_by_peer(&mut host);
+    assert_eq!(host.events, [StackEvent::Connection(second, Event::Readable)]);
+    host.events.clear();
+    host.inject(&first_peer.segment(Flags::RST, &[]));
+    assert_eq!(host.count(first, Event::Closed), 1);
+    assert_eq!(
+        host.events
+            .iter()
+            .filter(|event| matches!(event, StackEvent::Connection(id, _) if *id == second))
+            .count(),
+        0
+    );
+}
+
+/// While a connection waits to be accepted its events are nobody's; what holds then is told to who accepts it.
+#[test]
+fn what_happened_before_a_connection_was_accepted_is_told_then() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    peer.shake(&mut host, usual());
+    peer.send(&mut host, b"early");
+    assert_eq!(host.events, [StackEvent::Acceptable(listener)]);
+    host.events.clear();
+    let id = host.accept(listener);
+    assert_eq!((host.count(id, Event::Readable), host.count(id, Event::Writable)), (1, 1));
+    assert_eq!(host.events.len(), 2);
+    assert_eq!(host.read(id), b"early");
+    host.events.clear();
+    // With nothing to read, only that it can be written to.
+    let mut peer = Peer::new(at(PEER, 4001), service());
+    peer.shake(&mut host, usual());
+    host.events.clear();
+    let id = host.accept(listener);
+    assert_eq!(host.events, [StackEvent::Connection(id, Event::Writable)]);
+}
+
+#[test]
+fn room_to_write_is_told_to_who_was_cut_short() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
+    let now = host.now;
+    let mut written = 0;
+    while let Ok(more) = host.stack.write(id, now, &stream(100_000)) {
+        written += more;
+    }
+    assert!(written >= 100_000);
+    host.call(|_, _| ());
+    host.events.clear();
+    // Told once, when there is room worth a call; who is not cut short again hears no more of it.
+    let mut sent = host.sent();
+    while !sent.is_empty() {
+        peer.receive(&sent);
+        sent = host.inject(&peer.segment(Flags::ACK, &[]));
+    }
+    assert_eq!(host.count(id, Event::Writable), 1);
+}
+
+/// Who has let go of a connection hears no more of it.
+#[test]
+fn nothing_is_told_of_a_connection_nobody_holds() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
+    let (reset, other) = Peer::connect(&mut host, listener, at(PEER, 4001), service());
+    host.events.clear();
+    peer.close_after(&mut host, id);
+    host.close(other);
+    host.inject(&reset.segment(Flags::RST, &[]));
+    host.advance(Duration::from_secs(100));
+    assert_eq!(host.events, []);
+    assert_eq!(host.stack.connection_count(), 0);
+}
+
+#[test]
+fn a_name_is_never_used_twice() {
+    let mut host = Host::new();
+    let mut seen = BTreeSet::new();
+    let mut last = None;
+    for round in 0..100 {
+        let id = host.connect_from(at(HOST, 5000), at(PEER, 80));
+        assert!(seen.insert(id.as_u64()), "a name came again in round {round}");
+        if let Some(old) = last {
+            // The old name means nothing, although the new connection may be where the old one was.
+            assert!(host.stack.connection(old).is_none());
+            let now = host.now;
+            assert_eq!(host.stack.write(old, now, b"x"), Err(SocketError::NotFound));
+            assert_eq!(host.stack.read(old, now, &mut [0; 4]), Err(SocketError::NotFound));
+            assert_eq!(host.stack.shutdown_write(old, now), Err(SocketError::NotFound));
+            host.close(old);
+            host.call(|stack, now| stack.abort(old, now));
+            assert_eq!(
+                (host.stack.local_address(old), host.stack.remote_address(old)),
+                (None, None)
+            );
+            assert_eq!(host.state(id), State::SynSent);
+        }
+        host.call(|stack, now| stack.abort(id, now));
+        last = Some(id);
+    }
+    assert_eq!(host.stack.connection_count(), 0);
+}

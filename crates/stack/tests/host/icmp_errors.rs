@@ -1,0 +1,200 @@
+//! ICMP errors about this host's segments: which connection hears of them, and what it does (RFC 9293 section 3.9.2.2, RFC 5927).
+
+use crate::harness::*;
+use crate::packets::{icmp4, icmp6};
+use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::{ConnectionError, Event, IcmpError, State};
+use transom_tcp::time::Duration;
+use transom_wire::icmp::UnreachableCode;
+use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
+
+/// "Unreachable" from a router, about `offending`.
+fn unreachable(offending: &[u8], code: UnreachableCode) -> Vec<u8> {
+    icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted: offending })
+}
+
+fn unreachable6(offending: &[u8], code: icmpv6::UnreachableCode) -> Vec<u8> {
+    icmp6(ROUTER6, HOST6, &Icmpv6Message::Unreachable { code, quoted: offending })
+}
+
+/// A host whose SYN is out.
+fn asking(v6: bool) -> (Host, ConnectionId, Sent) {
+    let mut host = Host::new();
+    let id = host.connect(if v6 { at(PEER6, 80) } else { at(PEER, 80) });
+    let syn = host.sent_one();
+    (host, id, syn)
+}
+
+/// A host that has sent data which is not acknowledged.
+fn sending(v6: bool) -> (Host, ConnectionId, Peer, Sent) {
+    let (mut host, id, syn) = asking(v6);
+    let peer = Peer::welcome(&mut host, &syn);
+    host.write(id, b"data");
+    let data = host.sent_one();
+    (host, id, peer, data)
+}
+
+/// [MUST-54] While the SYN is out: port and protocol unreachable end the attempt, everything else is remembered and the SYN
+/// repeated [MUST-56] [SHLD-25].
+#[test]
+fn errors_about_a_syn() {
+    use UnreachableCode::*;
+    for (code, ends) in
+        [(Port, true), (Protocol, true), (Net, false), (Host, false), (HostProhibited, false)]
+    {
+        let (mut host, id, syn) = asking(false);
+        assert!(host.inject(&unreachable(&syn.bytes, code)).is_empty());
+        assert_eq!(host.counters().icmp_errors_received, 1);
+        if ends {
+            assert_eq!(host.connection(id).error(), Some(ConnectionError::Refused), "{code:?}");
+            assert_eq!(host.count(id, Event::Closed), 1);
+        } else {
+            assert_eq!(
+                (host.state(id), host.count(id, Event::Trouble)),
+                (State::SynSent, 1),
+                "{code:?}"
+            );
+            let repeated = host.advance(Duration::from_secs(2));
+            assert_eq!(repeated[0].1.flags(), Flags::SYN);
+        }
+    }
+    let (mut host, id, syn) = asking(true);
+    host.inject(&unreachable6(&syn.bytes, icmpv6::UnreachableCode::NoRoute));
+    assert_eq!(host.state(id), State::SynSent);
+    host.inject(&unreachable6(&syn.bytes, icmpv6::UnreachableCode::Port));
+    assert_eq!(host.connection(id).error(), Some(ConnectionError::Refused));
+}
+
+/// [MUST-54] [MUST-56] [SHLD-26] No error ends an established connection; what it said can be asked for.
+#[test]
+fn errors_about_data() {
+    type Message = fn(&[u8]) -> Vec<u8>;
+    let cases: [(Message, IcmpError); 5] = [
+        (|quoted| unreachable(quoted, UnreachableCode::Port), IcmpError::Refused),
+        (|quoted| unreachable(quoted, UnreachableCode::Net), IcmpError::NetworkUnreachable),
+        (
+            |quoted| unreachable(quoted, UnreachableCode::CommunicationProhibited),
+            IcmpError::Prohibited,
+        ),
+        (
+            |quoted| icmp4(ROUTER, HOST, &IcmpMessage::TimeExceeded { code: 0, quoted }),
+            IcmpError::TimeExceeded,
+        ),
+        (
+            |quoted| {
+                icmp4(ROUTER, HOST, &IcmpMessage::ParameterProblem { code: 0, pointer: 8, quoted })
+            },
+            IcmpError::ParameterProblem,
+        ),
+    ];
+    for (message, meaning) in cases {
+        let (mut host, id, mut peer, data) = sending(false);
+        host.inject(&message(&data.bytes));
+        let soft = host.call(|stack, now| stack.with_connection(id, now, |c| c.take_soft_error()));
+        assert_eq!(soft, Ok(Some(meaning)));
+        assert_eq!(host.count(id, Event::Trouble), 1);
+        peer.receive(&[data]);
+        host.inject(&peer.segment(Flags::ACK, &[]));
+        peer.assert_alive(&mut host, id);
+    }
+    let cases: [(Message, IcmpError); 3] = [
+        (|quoted| unreachable6(quoted, icmpv6::UnreachableCode::Port), IcmpError::Refused),
+        (
+            |quoted| icmp6(ROUTER6, HOST6, &Icmpv6Message::TimeExceeded { code: 0, quoted }),
+            IcmpError::TimeExceeded,
+        ),
+        (
+            |quoted| {
+                icmp6(
+                    ROUTER6,
+                    HOST6,
+                    &Icmpv6Message::ParameterProblem { code: 1, pointer: 6, quoted },
+                )
+            },
+            IcmpError::ParameterProblem,
+        ),
+    ];
+    for (message, meaning) in cases {
+        let (mut host, id, mut peer, data) = sending(true);
+        host.inject(&message(&data.bytes));
+        let soft = host.call(|stack, now| stack.with_connection(id, now, |c| c.take_soft_error()));
+        assert_eq!(soft, Ok(Some(meaning)));
+        peer.receive(&[data]);
+        host.inject(&peer.segment(Flags::ACK, &[]));
+        peer.assert_alive(&mut host, id);
+    }
+}
+
+/// RFC 792: a router need quote no more than the IP header and eight bytes.
+#[test]
+fn eight_bytes_of_the_segment_are_enough() {
+    let (mut host, id, syn) = asking(false);
+    host.inject(&unreachable(&syn.bytes[..28], UnreachableCode::Port));
+    assert_eq!(host.connection(id).error(), Some(ConnectionError::Refused));
+    let (mut host, id, syn) = asking(false);
+    host.inject(&unreachable(&syn.bytes[..27], UnreachableCode::Port));
+    assert_eq!(host.state(id), State::SynSent);
+}
+
+/// [MUST-54] Only the connection it is about hears of an error, and only if what is quoted is in flight (RFC 5927 section 4.1).
+#[test]
+fn an_error_about_anything_else_changes_nothing() {
+    let (mut host, id, mut peer, data) = sending(false);
+    let other = host.connect(at(PEER, 81));
+    host.sent();
+    let change = |place: usize, value: u8| {
+        let mut quoted = data.bytes.clone();
+        quoted[place] = quoted[place].wrapping_add(value);
+        quoted
+    };
+    // Another protocol, source, destination, ports; sequence numbers before and beyond what is in flight.
+    for place in [9, 15, 19, 21, 23, 24, 26] {
+        for amount in [1, 0xff] {
+            host.inject(&unreachable(&change(place, amount), UnreachableCode::Port));
+        }
+    }
+    let before = {
+        let mut quoted = data.bytes.clone();
+        let seq = data.tcp().seq - 1;
+        quoted[24..28].copy_from_slice(&seq.get().to_be_bytes());
+        quoted
+    };
+    host.inject(&unreachable(&before, UnreachableCode::Port));
+    assert_eq!((host.count(id, Event::Trouble), host.count(other, Event::Trouble)), (0, 0));
+    assert_eq!(host.state(other), State::SynSent);
+    peer.receive(std::slice::from_ref(&data));
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    // Acknowledged by now.
+    host.inject(&unreachable(&data.bytes, UnreachableCode::Port));
+    assert_eq!(host.count(id, Event::Trouble), 0);
+    peer.assert_alive(&mut host, id);
+}
+
+/// [MUST-55] Source quench is history (RFC 6633): nothing at all happens, and nothing is counted as an error.
+#[test]
+fn source_quench_is_dropped_in_silence() {
+    let (mut host, id, mut peer, data) = sending(false);
+    let now = host.now;
+    let cwnd = host.connection(id).info(now).cwnd;
+    let body = [&[0; 4], &data.bytes[..28]].concat();
+    let quench = icmp4(ROUTER, HOST, &IcmpMessage::Unknown { kind: 4, code: 0, body: &body });
+    assert!(host.inject(&quench).is_empty());
+    assert_eq!(host.connection(id).info(now).cwnd, cwnd);
+    assert_eq!((host.count(id, Event::Trouble), host.counters().icmp_errors_received), (0, 0));
+    peer.receive(&[data]);
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    peer.assert_alive(&mut host, id);
+}
+
+/// An error whose own checksum is wrong, or that quotes nothing, is no error.
+#[test]
+fn a_damaged_error_is_not_believed() {
+    let (mut host, id, syn) = asking(false);
+    let mut damaged = unreachable(&syn.bytes, UnreachableCode::Port);
+    *damaged.last_mut().unwrap() ^= 1;
+    host.inject(&damaged);
+    host.inject(&unreachable(&[], UnreachableCode::Port));
+    host.inject(&unreachable(&syn.bytes[..19], UnreachableCode::Port));
+    assert_eq!((host.state(id), host.counters().icmp_errors_received), (State::SynSent, 0));
+    assert_eq!(IpPacket::parse(&damaged).unwrap().protocol(), Protocol::ICMP);
+}

@@ -1,0 +1,33 @@
+//! A host's behaviour as its network and its applications see it, in virtual time.
+//!
+//! Theory of operation: a [`harness::Host`] is a real stack. Packets built by hand ([`packets`]) arrive at it, and what it
+//! sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the sequence numbers
+//! of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop. Every module
+//! is one topic.
+#![allow(unreachable_pub)] // one binary: what is public is so for its other modules
+
+mod harness;
+mod packets;
+mod transfer;
+
+mod carriers;
+mod checksums;
+mod connects;
+mod demultiplexing;
+mod echo;
+mod entrances;
+mod events;
+mod fairness;
+mod fragments;
+mod icmp_errors;
+mod listening;
+mod many;
+mod path_mtu;
+mod resets;
+mod secrets;
+mod super_segments;
+mod syn_ack;
+mod syn_cookies;
+mod time_wait;
+mod to_self;
+mod unreachable;

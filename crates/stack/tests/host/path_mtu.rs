@@ -1,0 +1,136 @@
+//! Path MTU discovery (RFC 1191, RFC 8201): what one connection learns serves the next.
+
+use crate::harness::*;
+use crate::packets::{icmp4, icmp6};
+use std::net::SocketAddr;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::time::Duration;
+use transom_wire::icmp::UnreachableCode;
+use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket};
+
+/// "Too big" from a router about `offending`.
+fn too_big(offending: &Sent, mtu: u32) -> Vec<u8> {
+    let quoted = &offending.bytes;
+    match offending.ip() {
+        IpPacket::V4(_) => {
+            let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: mtu as u16 };
+            icmp4(ROUTER, HOST, &IcmpMessage::Unreachable { code, quoted })
+        }
+        IpPacket::V6(_) => icmp6(ROUTER6, HOST6, &Icmpv6Message::PacketTooBig { mtu, quoted }),
+    }
+}
+
+fn connected(host: &mut Host, remote: SocketAddr) -> (ConnectionId, Peer) {
+    let id = host.connect(remote);
+    let syn = host.sent_one();
+    (id, Peer::welcome(host, &syn))
+}
+
+/// The longest packet of what a connection sends when it has much to send.
+fn longest(host: &mut Host, id: ConnectionId) -> usize {
+    host.write(id, &stream(20_000));
+    host.sent().iter().map(|sent| sent.bytes.len()).max().unwrap()
+}
+
+#[test]
+fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
+    for (remote, other, mtu) in [
+        (at(PEER, 80), at([10, 0, 0, 9], 80), 1_006),
+        (at(PEER6, 80), at("fd00::9".parse::<std::net::Ipv6Addr>().unwrap(), 80), 1_280),
+    ] {
+        let mut host = Host::new();
+        let (id, _) = connected(&mut host, remote);
+        host.write(id, &stream(2_000));
+        let sent = host.sent();
+        assert_eq!(sent[0].bytes.len(), 1500);
+        let again = host.inject(&too_big(&sent[0], mtu));
+        assert!(again.iter().any(|sent| sent.bytes.len() == mtu as usize), "nothing of that size");
+        assert_eq!(again[0].tcp().seq, sent[0].tcp().seq);
+        assert!(again.iter().all(|sent| sent.bytes.len() <= mtu as usize));
+        // Another connection to the same place starts there; the MSS announced is still what can be received.
+        let second = host.connect(SocketAddr::new(remote.ip(), 81));
+        let syn = host.sent_one();
+        let headers = if remote.is_ipv4() { 40 } else { 60 };
+        assert_eq!(syn.tcp().options.mss, Some(1500 - headers));
+        Peer::welcome(&mut host, &syn);
+        assert_eq!(longest(&mut host, second), mtu as usize);
+        // One to elsewhere does not.
+        let (elsewhere, _) = connected(&mut host, other);
+        assert_eq!(longest(&mut host, elsewhere), 1500);
+        // A listener's connections learn of it too.
+        let service = if remote.is_ipv4() { service() } else { at(HOST6, 80) };
+        let listener = host.listen(service);
+        let (_, accepted) =
+            Peer::connect(&mut host, listener, SocketAddr::new(remote.ip(), 4000), service);
+        host.sent();
+        assert_eq!(longest(&mut host, accepted), mtu as usize);
+    }
+}
+
+/// RFC 1191 section 6.3: after ten minutes it is forgotten, in case the path has changed.
+#[test]
+fn what_was_learnt_is_forgotten_after_ten_minutes() {
+    let mut host = Host::new();
+    let (id, _) = connected(&mut host, at(PEER, 80));
+    host.write(id, &stream(2_000));
+    let sent = host.sent();
+    host.inject(&too_big(&sent[0], 1_006));
+    host.call(|stack, now| stack.abort(id, now));
+    host.sent();
+    host.now += Duration::from_secs(599);
+    let (id, _) = connected(&mut host, at(PEER, 81));
+    assert_eq!(host.connection(id).path_mtu(), 1_006);
+    host.now += Duration::from_secs(1);
+    let (id, _) = connected(&mut host, at(PEER, 82));
+    assert_eq!(host.connection(id).path_mtu(), 1_500);
+}
+
+/// Nobody lowers it who does not see what is in flight, and nobody below what every path takes.
+#[test]
+fn what_cannot_be_is_not_learnt() {
+    let mut host = Host::new();
+    let (id, mut peer) = connected(&mut host, at(PEER, 80));
+    host.write(id, &stream(2_000));
+    let sent = host.sent();
+    // More than it was.
+    host.inject(&too_big(&sent[0], 9_000));
+    host.inject(&too_big(&sent[0], 1_500));
+    // A packet that was small enough (RFC 5927 section 7.2): the second has 1500 - 52 of the 2000 bytes less.
+    host.inject(&too_big(&sent[1], 1_006));
+    peer.receive(&sent);
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    // Something that is not in flight any more.
+    host.inject(&too_big(&sent[0], 1_006));
+    assert_eq!(host.connection(id).path_mtu(), 1_500);
+    let (next, _) = connected(&mut host, at(PEER, 81));
+    assert_eq!(host.connection(next).path_mtu(), 1_500);
+
+    let (id, _) = connected(&mut host, at(PEER6, 80));
+    host.write(id, &stream(2_000));
+    let sent = host.sent();
+    host.inject(&too_big(&sent[0], 600));
+    assert_eq!(host.connection(id).path_mtu(), 1_280);
+}
+
+/// There is a bound on the paths that are remembered, and what is remembered goes on being learnt about.
+#[test]
+fn a_full_memory_still_learns_of_the_paths_in_it() {
+    let mut host = Host::new();
+    let mut learn = |n: u32, mtu: u32| {
+        let remote = at([10, 1, (n >> 8) as u8, n as u8], 80);
+        let id = host.connect(remote);
+        let syn = host.sent_one();
+        let known = host.connection(id).path_mtu();
+        host.inject(&too_big(&syn, mtu));
+        host.call(|stack, now| stack.abort(id, now));
+        host.sent();
+        known
+    };
+    for n in 0..4_096 {
+        assert_eq!(learn(n, 70), 1_500);
+    }
+    assert_eq!(learn(4_096, 70), 1_500);
+    assert_eq!(learn(4_096, 70), 1_500, "no room for it");
+    assert_eq!(learn(7, 68), 70);
+    assert_eq!(learn(7, 68), 68);
+}

@@ -1,0 +1,122 @@
+//! SYN cookies: a full queue of half-open connections keeps nobody out, and what a cookie can keep is kept.
+
+use crate::harness::*;
+use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_tcp::time::Duration;
+use transom_wire::{Flags, Options};
+
+/// A host whose queue of half-open connections is full.
+fn crowded() -> (Host, ListenerId) {
+    let mut host = Host::new();
+    let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+    let listener = host.listen_with(service(), config);
+    one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual())));
+    assert_eq!(host.stack.half_open_count(), 1);
+    (host, listener)
+}
+
+#[test]
+fn with_timestamps_a_cookie_keeps_scale_sack_and_a_close_segment_size() {
+    let (mut host, listener) = crowded();
+    let options = Options { mss: Some(1400), window_scale: Some(9), ..usual() };
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    peer.shake(&mut host, options);
+    assert_eq!((host.stack.half_open_count(), host.counters().cookies_accepted), (1, 1));
+    let id = host.accept(listener);
+    let now = host.now;
+    let info = host.connection(id).info(now);
+    assert!(info.sack && info.timestamps);
+    assert_eq!(info.window_scale.unwrap().0, 9);
+    peer.assert_alive(&mut host, id);
+    // 1360 is the largest that a cookie can say of what is at most 1400; timestamps take twelve bytes of it.
+    host.sent();
+    host.write(id, &stream(4_000));
+    let sent = host.sent();
+    assert_eq!(sent[0].payload().len(), 1360 - 12);
+}
+
+#[test]
+fn without_timestamps_a_cookie_keeps_neither_scale_nor_sack_and_does_not_claim_them() {
+    let (mut host, listener) = crowded();
+    let options = Options { timestamps: None, ..usual() };
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(options))).tcp();
+    let Options { window_scale, sack_permitted, timestamps, .. } = answer.options;
+    assert_eq!((window_scale, sack_permitted, timestamps), (None, false, None));
+    let ack = peer.answer(&answer, options);
+    host.inject(&ack);
+    let id = host.accept(listener);
+    let now = host.now;
+    let info = host.connection(id).info(now);
+    assert!(!info.sack && !info.timestamps && info.window_scale.is_none());
+    peer.assert_alive(&mut host, id);
+}
+
+#[test]
+fn a_cookie_comes_back_with_data_and_only_where_it_belongs() {
+    let (mut host, listener) = crowded();
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(usual()))).tcp();
+    peer.answer(&answer, usual());
+    // From another port, for another acknowledgement, or after another sequence number it is not one.
+    let data = Flags::ACK | Flags::PSH;
+    for wrong in [
+        Peer { from: at(PEER, 4001), ..peer },
+        Peer { from: at([10, 0, 0, 9], 4000), ..peer },
+        Peer { ack: peer.ack + 1, ..peer },
+        Peer { seq: peer.seq + 1, ..peer },
+    ] {
+        let reset = one(host.inject(&wrong.segment(data, b"data"))).tcp();
+        assert_eq!((reset.flags, reset.seq), (Flags::RST, wrong.ack));
+    }
+    assert_eq!(host.counters().cookies_accepted, 0);
+    host.inject(&peer.segment(data, b"data"));
+    let id = host.accept(listener);
+    assert_eq!(host.read(id), b"data");
+}
+
+#[test]
+fn a_cookie_is_good_for_a_while_only() {
+    for (wait, good) in [(60, true), (200, false)] {
+        let (mut host, listener) = crowded();
+        let mut peer = Peer::new(at(PEER, 4000), service());
+        let answer = one(host.inject(&peer.syn(usual()))).tcp();
+        let ack = peer.answer(&answer, usual());
+        host.advance(Duration::from_secs(wait));
+        let sent = host.inject(&ack);
+        assert_eq!(host.stack.acceptable(listener), usize::from(good), "after {wait} s");
+        assert_eq!(sent.len(), usize::from(!good));
+    }
+}
+
+#[test]
+fn no_cookie_is_accepted_by_a_listener_that_sent_none() {
+    let (mut host, _) = crowded();
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(usual()))).tcp();
+    // The same secret and the same time, but no pressure: a guess would have to be a guess of the secret.
+    let ack = peer.answer(&answer, usual());
+    let mut calm = Host::new();
+    calm.listen(service());
+    assert_eq!(one(calm.inject(&ack)).flags(), Flags::RST);
+}
+
+#[test]
+fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
+    let mut host = Host::new();
+    let config = ListenConfig { syn_backlog: 1, backlog: 1, ..ListenConfig::default() };
+    let listener = host.listen_with(service(), config);
+    let mut half = Peer::new(at(PEER, 3999), service());
+    let half_answer = one(host.inject(&half.syn(usual()))).tcp();
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(usual()))).tcp();
+    let ack = half.answer(&half_answer, usual());
+    host.inject(&ack);
+    let ack = peer.answer(&answer, usual());
+    assert!(host.inject(&ack).is_empty());
+    host.accept(listener);
+    // What the peer sends next is as good as the acknowledgement was.
+    host.inject(&peer.segment(Flags::ACK | Flags::PSH, b"data"));
+    let id = host.accept(listener);
+    assert_eq!(host.read(id), b"data");
+}
