@@ -69,7 +69,12 @@ fn exchange(send: &mut impl Device, mut receive: Option<&mut dyn Device>) {
             }
         }
     }
-    drop(kept);
+    if let Some(buffer) = kept {
+        match receive {
+            Some(receiver) => receiver.recycle(buffer),
+            None => send.recycle(buffer),
+        }
+    }
 }
 
 #[test]
