@@ -21,12 +21,12 @@ install_packages() {
     {
         apt-get update -q &&
             DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
-    } >/tmp/transom-apt.$$ 2>&1 || echo "apt-get failed; its output: /tmp/transom-apt.$$"
+    } >"$log.apt" 2>&1 || { echo "apt-get failed:"; tail -n 20 "$log.apt"; }
 }
 
 failed=0
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.apt"' EXIT
 
 step() {
     local name=$1
