@@ -75,12 +75,13 @@ impl Stack {
         self.with_connection(id, now, |connection| connection.shutdown_write(now))
     }
 
-    /// Lets go of a connection; it ends in order by itself, and its name is no longer valid.
+    /// Lets go of a connection: it ends in order by itself, and nothing more is told of it. Until it has ended it can still be
+    /// looked at by its name; after that the name means nothing, and it never means another connection.
     pub fn close(&mut self, id: ConnectionId, now: Instant) {
         self.release(id, now, |connection| connection.close(now));
     }
 
-    /// Resets a connection; its name is no longer valid.
+    /// Lets go of a connection and resets it. Its name means nothing any more once the reset has left.
     pub fn abort(&mut self, id: ConnectionId, now: Instant) {
         self.release(id, now, |connection| connection.abort(now));
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use transom_stack::config::StackConfig;
 use transom_stack::stack::ConnectError;
+use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
 fn refused(host: &mut Host, local: Option<SocketAddr>, remote: SocketAddr) -> ConnectError {
@@ -207,4 +208,27 @@ fn a_refused_connection_says_so() {
     assert!(host.inject(&peer.segment(Flags::RST | Flags::ACK, &[])).is_empty());
     let error = host.connection(id).error();
     assert_eq!(error, Some(transom_tcp::connection::ConnectionError::Refused));
+}
+
+/// A port in TIME-WAIT is free towards the same destination only once timestamps tell the two connections apart (RFC 6191).
+#[test]
+fn a_port_in_time_wait_is_not_chosen_too_soon() {
+    for timestamps in [true, false] {
+        let mut host = Host::with(|config, profile| {
+            config.ephemeral_ports = 50_000..=50_000;
+            profile.options.timestamps = timestamps;
+        });
+        let id = host.connect(at(PEER, 80));
+        let syn = host.sent_one();
+        Peer::welcome(&mut host, &syn).close_after(&mut host, id);
+        assert_eq!(host.stack.time_wait_count(), 1);
+        assert_eq!(refused(&mut host, None, at(PEER, 80)), ConnectError::NoPort);
+        host.advance(Duration::from_millis(if timestamps { 1_500 } else { 59_500 }));
+        if !timestamps {
+            assert_eq!(refused(&mut host, None, at(PEER, 80)), ConnectError::NoPort);
+            host.advance(Duration::from_secs(1));
+        }
+        assert_eq!(ports(&mut host, at(PEER, 80), 1), [50_000]);
+        assert_eq!(host.stack.time_wait_count(), 0);
+    }
 }

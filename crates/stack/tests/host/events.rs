@@ -94,7 +94,9 @@ fn nothing_is_told_of_a_connection_nobody_holds() {
     let (reset, other) = Peer::connect(&mut host, listener, at(PEER, 4001), service());
     host.events.clear();
     peer.close_after(&mut host, id);
+    assert!(host.stack.connection(id).is_none(), "what is over has no name");
     host.close(other);
+    assert_eq!(host.state(other), State::FinWait1, "what is not can be looked at");
     host.inject(&reset.segment(Flags::RST, &[]));
     host.advance(Duration::from_secs(100));
     assert_eq!(host.events, []);

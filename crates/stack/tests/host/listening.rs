@@ -3,10 +3,12 @@
 use crate::harness::*;
 use crate::packets;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ListenError, StackEvent};
 use transom_tcp::connection::State;
+use transom_tcp::profile::{Profile, ProfileError};
 use transom_tcp::time::Duration;
 use transom_wire::Flags;
 
@@ -195,4 +197,63 @@ fn a_peer_that_resets_before_it_is_accepted_is_accepted_and_gone() {
     assert!(host.call(|stack, now| stack.read(id, now, &mut buffer)).is_err());
     host.close(id);
     assert_eq!(host.stack.connection_count(), 0);
+}
+
+/// For binding: whatever uses an address and a port, down to TIME-WAIT, and whichever of both names is the unspecified one.
+#[test]
+fn what_is_in_use_is_known() {
+    let mut host = two_addresses();
+    let used = |host: &Host, ip: IpAddr, port| host.stack.is_in_use(at(ip, port));
+    let any = IpAddr::from(ANY);
+    assert!(!used(&host, any, 80));
+    let listener = host.listen(service());
+    assert!(used(&host, HOST.into(), 80) && used(&host, any, 80));
+    assert!(!used(&host, another(), 80) && !used(&host, HOST.into(), 81));
+    assert!(!used(&host, Ipv6Addr::UNSPECIFIED.into(), 80));
+    let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
+    host.call(|stack, now| stack.close_listener(listener, now));
+    assert!(used(&host, HOST.into(), 80) && used(&host, any, 80));
+    peer.close_after(&mut host, id);
+    assert_eq!(host.stack.time_wait_count(), 1);
+    assert!(used(&host, HOST.into(), 80));
+    host.advance(Duration::from_secs(60));
+    assert!(!used(&host, HOST.into(), 80));
+    host.listen(at(any, 90));
+    assert!(used(&host, HOST.into(), 90) && used(&host, another(), 90));
+    // A half-open connection too.
+    let listener = host.listen(at(another(), 91));
+    host.inject(&Peer::new(at(PEER, 4000), at(another(), 91)).syn(usual()));
+    assert!(used(&host, another(), 91));
+    host.call(|stack, now| stack.close_listener(listener, now));
+    assert!(!used(&host, another(), 91));
+}
+
+#[test]
+fn how_a_listener_listens_can_be_changed_for_those_to_come() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let profile = |max_segment| Profile { max_segment, ..Profile::default() };
+    let config = |backlog, max_segment| ListenConfig {
+        backlog,
+        profile: Some(Arc::new(profile(max_segment))),
+        ..ListenConfig::default()
+    };
+    let mss = |host: &mut Host, port| {
+        let answer = one(host.inject(&Peer::new(at(PEER, port), service()).syn(usual())));
+        answer.tcp().options.mss
+    };
+    assert_eq!(mss(&mut host, 4000), Some(1460));
+    // One that cannot work is refused, and nothing is changed.
+    let refused = host.stack.reconfigure_listener(listener, config(0, Some(63)));
+    assert_eq!(refused, Err(ListenError::Profile(ProfileError::MaxSegment(63))));
+    assert_eq!(mss(&mut host, 4001), Some(1460));
+    host.stack.reconfigure_listener(listener, config(1, Some(1_000))).unwrap();
+    assert_eq!(mss(&mut host, 4002), Some(1_000));
+    // The smaller backlog holds at once; a backlog of zero would let nobody in, and means one.
+    Peer::new(at(PEER, 4003), service()).shake(&mut host, usual());
+    assert!(host.inject(&Peer::new(at(PEER, 4004), service()).syn(usual())).is_empty());
+    host.stack.reconfigure_listener(listener, config(0, None)).unwrap();
+    host.accept(listener);
+    Peer::new(at(PEER, 4005), service()).shake(&mut host, usual());
+    assert_eq!(host.stack.acceptable(listener), 1);
 }

@@ -12,7 +12,9 @@ mod transfer;
 
 mod carriers;
 mod checksums;
+mod configuration;
 mod connects;
+mod deadlines;
 mod demultiplexing;
 mod echo;
 mod entrances;

@@ -130,3 +130,32 @@ fn a_listeners_own_limit_and_the_hosts_are_told_apart() {
     }
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (3, 5));
 }
+
+/// RFC 5961 sections 3.2 and 4.2, for a connection that is not complete: a reset or SYN that might be forged is answered with an
+/// acknowledgement, twice a second at most, and changes nothing.
+#[test]
+fn a_half_open_connection_is_as_careful_as_an_open_one() {
+    let mut host = Host::new();
+    let listener = host.listen(service());
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(bare()))).tcp();
+    let ack = peer.answer(&answer, bare());
+    let beside = Peer { seq: peer.seq + 10, ..peer };
+    for forged in [beside.segment(Flags::RST, &[]), beside.syn(bare())] {
+        host.advance(Duration::from_millis(500));
+        let challenge = one(host.inject(&forged)).tcp();
+        assert_eq!(
+            (challenge.flags, challenge.seq, challenge.ack),
+            (Flags::ACK, peer.ack, peer.seq)
+        );
+        assert!(host.inject(&forged).is_empty(), "an amplifier");
+    }
+    // Far outside the window a reset is nothing.
+    let far = Peer { seq: peer.seq + (1 << 30), ..peer };
+    host.advance(Duration::from_millis(500));
+    assert!(host.inject(&far.segment(Flags::RST, &[])).is_empty());
+    assert_eq!(host.stack.half_open_count(), 1);
+    host.inject(&ack);
+    let id = host.accept(listener);
+    peer.assert_alive(&mut host, id);
+}

@@ -120,3 +120,26 @@ fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
     let id = host.accept(listener);
     assert_eq!(host.read(id), b"data");
 }
+
+/// Whatever ends a half-open connection makes room for another: its completion, a reset, or giving up.
+#[test]
+fn where_there_is_room_again_no_cookie_is_needed() {
+    for way in 0..3 {
+        let mut host = Host::new();
+        let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+        host.listen_with(service(), config);
+        let mut first = Peer::new(at(PEER, 3999), service());
+        let answer = one(host.inject(&first.syn(usual()))).tcp();
+        let ack = first.answer(&answer, usual());
+        one(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual())));
+        assert_eq!(host.counters().cookies_sent, 1);
+        match way {
+            0 => _ = host.inject(&ack),
+            1 => _ = host.inject(&first.segment(Flags::RST, &[])),
+            _ => _ = host.advance(Duration::from_secs(600)),
+        }
+        assert_eq!(host.stack.half_open_count(), 0);
+        one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual())));
+        assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (1, 1));
+    }
+}
