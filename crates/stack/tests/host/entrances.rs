@@ -473,3 +473,54 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     assert!(host.sent().is_empty());
     assert_eq!(host.counters().misaddressed, 2);
 }
+
+/// Whatever bit of an IP header is damaged, no entrance takes the segment, even if somebody vouches for the payload.
+#[test]
+fn no_entrance_overlooks_a_damaged_header() {
+    let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+    for entrance in [Entrance::Lent, Entrance::Owned, Entrance::Expected] {
+        let scene = Scene::new(entrance, false, true);
+        let Scene { mut host, id, peer, .. } = scene;
+        let good = peer.segment(Flags::ACK | Flags::PSH, &stream(1_000));
+        let now = host.now;
+        for bit in 0..160 {
+            let mut packet = good.clone();
+            packet[bit / 8] ^= 0x80 >> (bit % 8);
+            match entrance {
+                Entrance::Lent => {
+                    let packet = Packet::borrowed(&packet).with_offload(offload);
+                    host.stack.on_packet(now, packet);
+                }
+                Entrance::Owned => {
+                    let (len, buffer) = (packet.len(), PacketBuf::copy_of(&packet));
+                    assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
+                }
+                Entrance::Expected => {
+                    let head = host.stack.expected_headers(id).unwrap();
+                    let (head, body) = packet.split_at(head);
+                    assert_eq!(host.stack.on_expected(now, id, head, body, offload), None);
+                }
+            }
+            assert_eq!(host.connection(id).readable(), 0, "bit {bit}, {entrance:?}");
+        }
+    }
+}
+
+/// A guess makes sense only for a reader who would get the next byte, from a peer who may still send one.
+#[test]
+fn headers_are_expected_only_when_the_next_data_is_the_readers() {
+    for (v6, timestamps, expected) in
+        [(false, true, 52), (false, false, 40), (true, true, 72), (true, false, 60)]
+    {
+        let Scene { mut host, id, mut peer, .. } = Scene::new(Entrance::Expected, v6, timestamps);
+        assert_eq!(host.stack.expected_headers(id), Some(expected));
+        peer.send(&mut host, b"data");
+        assert_eq!(host.stack.expected_headers(id), None);
+        assert_eq!(host.read(id), b"data");
+        assert_eq!(host.stack.expected_headers(id), Some(expected));
+        peer.close_by_peer(&mut host);
+        assert_eq!(host.stack.expected_headers(id), None);
+        host.call(|stack, now| stack.abort(id, now));
+        assert_eq!(host.stack.expected_headers(id), None);
+    }
+}
