@@ -246,3 +246,19 @@ fn new_numbers_lie_beyond_those_of_a_fast_connection() {
     let (peer, options) = again(&old, 1_000, Some(10));
     assert!(one(host.inject(&peer.syn(options))).tcp().seq.after(old.ack));
 }
+
+/// What took another's place lasts as long as any, not as long as the other would have.
+#[test]
+fn a_successor_has_its_own_time() {
+    let mut host = Host::with(|config, _| config.max_time_wait = 1);
+    let listener = host.listen(service());
+    for port in [4000, 4001] {
+        host.advance(Duration::from_secs(30));
+        let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, port), service());
+        peer.close_after(&mut host, id);
+    }
+    host.advance(Duration::from_millis(59_999));
+    assert_eq!(host.stack.time_wait_count(), 1);
+    host.advance(Duration::from_millis(1));
+    assert_eq!(host.stack.time_wait_count(), 0);
+}
