@@ -232,3 +232,19 @@ fn a_port_in_time_wait_is_not_chosen_too_soon() {
         assert_eq!(host.stack.time_wait_count(), 0);
     }
 }
+
+/// RFC 6056 section 3.3.3: a port that has just become free is not the next to be used.
+#[test]
+fn a_port_is_not_used_again_at_once() {
+    let mut host = Host::new();
+    let used: BTreeSet<u16> = (0..100)
+        .map(|_| {
+            let id = host.connect(at(PEER, 80));
+            let port = host.sent_one().ends().0.port();
+            host.call(|stack, now| stack.abort(id, now));
+            host.sent();
+            port
+        })
+        .collect();
+    assert_eq!(used.len(), 100);
+}

@@ -4,14 +4,16 @@
 //! parts, the second in the memory of a reader who waits. Whatever arrives, and however the application behaves meanwhile, what
 //! leaves, what is read and what is counted has to be the same byte for byte; and no buffer may get lost.
 
+mod traffic;
+
 use crate::harness::{Host, Peer, Sent, at, bare, service, stream, usual};
-use crate::packets::{fragment4, with_ip_options};
 use proptest::prelude::*;
+use traffic::{Arrival, Step, Twist, packets, step};
 use transom_stack::stack::{ConnectionId, Packet, StackEvent};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Duration;
 use transom_wire::offload::{RxChecksum, RxOffload, SegmentKind, Segmentation};
-use transom_wire::{Flags, Protocol, SackBlock, TcpHeader};
+use transom_wire::{Flags, Protocol};
 
 /// How packets come in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,108 +21,6 @@ enum Entrance {
     Lent,
     Owned,
     Expected,
-}
-
-/// What happens next.
-#[derive(Clone, Debug)]
-enum Step {
-    Arrive(Arrival),
-    /// The application reads at most so many bytes.
-    Read(usize),
-    Write(usize),
-    Wait(u64),
-    Shutdown,
-}
-
-/// A packet: where its data lies relative to the next that is expected, and what is unusual about it.
-#[derive(Clone, Debug)]
-struct Arrival {
-    from: i32,
-    len: usize,
-    flags: Flags,
-    acknowledges: bool,
-    window: u16,
-    vouched: bool,
-    merged: bool,
-    twist: Twist,
-    /// A reader waits for it and takes what it can.
-    awaited: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Twist {
-    None,
-    Damaged(usize),
-    IpOptions,
-    NoTimestamps,
-    OldTimestamps,
-    Sack,
-    Urgent,
-    /// Bytes behind the packet, as Ethernet pads.
-    Padded(usize),
-    Cut(usize),
-    Fragments,
-    ToAnotherPort,
-    FromOurselves,
-}
-
-fn twist() -> impl Strategy<Value = Twist> {
-    prop_oneof![
-        12 => Just(Twist::None),
-        2 => (0usize..200).prop_map(Twist::Damaged),
-        1 => Just(Twist::IpOptions),
-        1 => Just(Twist::NoTimestamps),
-        1 => Just(Twist::OldTimestamps),
-        1 => Just(Twist::Sack),
-        1 => Just(Twist::Urgent),
-        1 => (1usize..30).prop_map(Twist::Padded),
-        1 => (1usize..60).prop_map(Twist::Cut),
-        1 => Just(Twist::Fragments),
-        1 => Just(Twist::ToAnotherPort),
-        1 => Just(Twist::FromOurselves),
-    ]
-}
-
-fn flags() -> impl Strategy<Value = Flags> {
-    prop_oneof![
-        12 => Just(Flags::ACK),
-        6 => Just(Flags::ACK | Flags::PSH),
-        1 => Just(Flags::ACK | Flags::FIN),
-        1 => Just(Flags::ACK | Flags::ECE),
-        1 => Just(Flags::ACK | Flags::SYN),
-        1 => Just(Flags::empty()),
-        1 => Just(Flags::RST),
-    ]
-}
-
-fn arrival() -> impl Strategy<Value = Arrival> {
-    let from = prop_oneof![6 => Just(0), 1 => -3_000i32..3_000, 1 => any::<i32>()];
-    let len = prop_oneof![2 => Just(0usize), 2 => 1usize..1_448, 2 => Just(1_448), 1 => 1_449usize..30_000];
-    let window = prop_oneof![4 => Just(65_535), 1 => any::<u16>()];
-    let yes = prop::bool::weighted(0.8);
-    (from, len, flags(), yes, window, any::<bool>(), any::<bool>(), twist(), yes).prop_map(
-        |(from, len, flags, acknowledges, window, vouched, merged, twist, awaited)| Arrival {
-            from,
-            len,
-            flags,
-            acknowledges,
-            window,
-            vouched,
-            merged,
-            twist,
-            awaited,
-        },
-    )
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        12 => arrival().prop_map(Step::Arrive),
-        2 => (1usize..20_000).prop_map(Step::Read),
-        2 => (1usize..20_000).prop_map(Step::Write),
-        2 => (0u64..3_000).prop_map(Step::Wait),
-        1 => Just(Step::Shutdown),
-    ]
 }
 
 /// A host that gets all packets by one entrance.
@@ -296,63 +196,6 @@ fn without_window(sent: Sent) -> Vec<u8> {
     bytes
 }
 
-/// The packets of an arrival.
-fn packets(peer: &Peer, arrival: &Arrival) -> Vec<Vec<u8>> {
-    let mut peer = *peer;
-    match arrival.twist {
-        Twist::ToAnotherPort => peer.to.set_port(81),
-        Twist::FromOurselves => peer.from.set_ip(peer.to.ip()),
-        _ => {}
-    }
-    peer.window = arrival.window;
-    let v6 = peer.from.is_ipv6();
-    let header = peer.header(arrival.flags);
-    let mut header = TcpHeader { seq: header.seq + arrival.from as u32, ..header };
-    if !arrival.acknowledges {
-        header.ack -= 1;
-    }
-    match arrival.twist {
-        Twist::NoTimestamps => header.options.timestamps = None,
-        Twist::OldTimestamps => {
-            if let Some(stamps) = &mut header.options.timestamps {
-                stamps.value = stamps.value.wrapping_sub(1_000);
-            }
-        }
-        Twist::Sack => {
-            let block = SackBlock { left: header.ack + 100, right: header.ack + 200 };
-            header.options.sack.push(block);
-        }
-        Twist::Urgent => {
-            header.flags |= Flags::URG;
-            header.urgent = 3;
-        }
-        _ => {}
-    }
-    // The stream is endless and tells its place.
-    let place = header.seq.get() as usize % 251;
-    let payload = &stream(251 + arrival.len)[place..place + arrival.len];
-    let mut packet = peer.packet(&header, payload);
-    match arrival.twist {
-        Twist::Damaged(at) => {
-            let at = at % packet.len();
-            packet[at] ^= 0x10;
-        }
-        Twist::IpOptions if !v6 => packet = with_ip_options(&packet, &[1, 1, 1, 0]),
-        Twist::Padded(len) => packet.resize(packet.len() + len, 0xee),
-        Twist::Cut(len) => packet.truncate(packet.len().saturating_sub(len)),
-        Twist::Fragments if !v6 && packet.len() > 100 => {
-            let (src, dst) = (crate::harness::PEER, crate::harness::HOST);
-            let transport = &packet[20..];
-            return vec![
-                fragment4(src, dst, 7, 64, false, &transport[64..]),
-                fragment4(src, dst, 7, 0, true, &transport[..64]),
-            ];
-        }
-        _ => {}
-    }
-    vec![packet]
-}
-
 /// What can be said after [`run`].
 struct Outcome {
     /// How often the second and the third entrance were of use.
@@ -473,4 +316,55 @@ fn no_entrance_lets_the_network_speak_for_the_host() {
     host.call(|_, _| ());
     assert!(host.sent().is_empty());
     assert_eq!(host.counters().misaddressed, 2);
+}
+
+/// Whatever bit of an IP header is damaged, no entrance takes the segment, even if somebody vouches for the payload.
+#[test]
+fn no_entrance_overlooks_a_damaged_header() {
+    let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+    for entrance in [Entrance::Lent, Entrance::Owned, Entrance::Expected] {
+        let scene = Scene::new(entrance, false, true);
+        let Scene { mut host, id, peer, .. } = scene;
+        let good = peer.segment(Flags::ACK | Flags::PSH, &stream(1_000));
+        let now = host.now;
+        for bit in 0..160 {
+            let mut packet = good.clone();
+            packet[bit / 8] ^= 0x80 >> (bit % 8);
+            match entrance {
+                Entrance::Lent => {
+                    let packet = Packet::borrowed(&packet).with_offload(offload);
+                    host.stack.on_packet(now, packet);
+                }
+                Entrance::Owned => {
+                    let (len, buffer) = (packet.len(), PacketBuf::copy_of(&packet));
+                    assert!(host.stack.on_owned_packet(now, buffer, 0..len, offload).is_some());
+                }
+                Entrance::Expected => {
+                    let head = host.stack.expected_headers(id).unwrap();
+                    let (head, body) = packet.split_at(head);
+                    assert_eq!(host.stack.on_expected(now, id, head, body, offload), None);
+                }
+            }
+            assert_eq!(host.connection(id).readable(), 0, "bit {bit}, {entrance:?}");
+        }
+    }
+}
+
+/// A guess makes sense only for a reader who would get the next byte, from a peer who may still send one.
+#[test]
+fn headers_are_expected_only_when_the_next_data_is_the_readers() {
+    for (v6, timestamps, expected) in
+        [(false, true, 52), (false, false, 40), (true, true, 72), (true, false, 60)]
+    {
+        let Scene { mut host, id, mut peer, .. } = Scene::new(Entrance::Expected, v6, timestamps);
+        assert_eq!(host.stack.expected_headers(id), Some(expected));
+        peer.send(&mut host, b"data");
+        assert_eq!(host.stack.expected_headers(id), None);
+        assert_eq!(host.read(id), b"data");
+        assert_eq!(host.stack.expected_headers(id), Some(expected));
+        peer.close_by_peer(&mut host);
+        assert_eq!(host.stack.expected_headers(id), None);
+        host.call(|stack, now| stack.abort(id, now));
+        assert_eq!(host.stack.expected_headers(id), None);
+    }
 }

@@ -231,6 +231,10 @@ fn what_is_in_use_is_known() {
 #[test]
 fn how_a_listener_listens_can_be_changed_for_those_to_come() {
     let mut host = Host::new();
+    let none = ListenConfig { backlog: 0, syn_backlog: 0, ..ListenConfig::default() };
+    let least = host.listen_with(at(HOST, 81), none);
+    Peer::new(at(PEER, 4000), at(HOST, 81)).shake(&mut host, usual());
+    assert_eq!((host.stack.acceptable(least), host.counters().cookies_sent), (1, 0));
     let listener = host.listen(service());
     let profile = |max_segment| Profile { max_segment, ..Profile::default() };
     let config = |backlog, max_segment| ListenConfig {

@@ -69,6 +69,9 @@ fn a_cookie_comes_back_with_data_and_only_where_it_belongs() {
         let reset = one(host.inject(&wrong.segment(data, b"data"))).tcp();
         assert_eq!((reset.flags, reset.seq), (Flags::RST, wrong.ack));
     }
+    // Nor in a segment that is no mere acknowledgement.
+    let syn_ack = one(host.inject(&peer.segment(Flags::SYN | Flags::ACK, &[]))).tcp();
+    assert_eq!((syn_ack.flags, syn_ack.seq), (Flags::RST, peer.ack));
     assert_eq!(host.counters().cookies_accepted, 0);
     host.inject(&peer.segment(data, b"data"));
     let id = host.accept(listener);
@@ -114,6 +117,7 @@ fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
     host.inject(&ack);
     let ack = peer.answer(&answer, usual());
     assert!(host.inject(&ack).is_empty());
+    assert_eq!((host.stack.acceptable(listener), host.stack.connection_count()), (1, 1));
     host.accept(listener);
     // What the peer sends next is as good as the acknowledgement was.
     host.inject(&peer.segment(Flags::ACK | Flags::PSH, b"data"));
@@ -142,4 +146,22 @@ fn where_there_is_room_again_no_cookie_is_needed() {
         one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual())));
         assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (1, 1));
     }
+}
+
+/// The options travel in the timestamp, which must not be ahead of the clock for that: a later segment's would look older.
+#[test]
+fn a_cookies_timestamp_is_a_little_behind_the_clock_and_never_ahead() {
+    let (mut crowded, _) = crowded();
+    let mut calm = Host::new();
+    calm.listen(service());
+    for n in 0..200 {
+        let syn = Peer::new(at(PEER, 4000 + n), service()).syn(usual());
+        let [cookie, clock] = [&mut crowded, &mut calm].map(|host| {
+            let value = one(host.inject(&syn)).tcp().options.timestamps.unwrap().value;
+            host.now += Duration::from_millis(1);
+            value
+        });
+        assert!(clock.wrapping_sub(cookie) < 128, "{cookie} at {clock}");
+    }
+    assert_eq!(crowded.counters().cookies_sent, 200);
 }

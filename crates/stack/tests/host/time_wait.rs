@@ -213,3 +213,52 @@ fn what_was_received_can_be_read_in_time_wait() {
     host.close(id);
     assert_eq!((host.stack.connection_count(), host.stack.time_wait_count()), (0, 1));
 }
+
+/// [MAY-2] Beyond the old numbers also when the old connection has used them faster than the clock counts: a megabyte in no time,
+/// where the clock takes four seconds.
+#[test]
+fn new_numbers_lie_beyond_those_of_a_fast_connection() {
+    let send = |host: &mut Host, peer: &mut Peer, id| {
+        for _ in 0..10 {
+            host.write(id, &stream(100_000));
+            let mut sent = host.sent();
+            while !sent.is_empty() {
+                peer.receive(&sent);
+                sent = host.inject(&peer.segment(Flags::ACK, &[]));
+            }
+        }
+        peer.close_after(host, id);
+        host.advance(Duration::from_millis(1_500));
+    };
+    let mut host = Host::new();
+    let local = at(HOST, 5000);
+    let id = host.connect_from(local, at(PEER, 80));
+    let syn = host.sent_one();
+    let mut peer = Peer::welcome(&mut host, &syn);
+    send(&mut host, &mut peer, id);
+    assert!(peer.ack.distance_from(syn.tcp().seq) > 1_000_000);
+    host.connect_from(local, at(PEER, 80));
+    assert!(host.sent_one().tcp().seq.after(peer.ack));
+
+    let listener = host.listen(service());
+    let (mut old, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
+    send(&mut host, &mut old, id);
+    let (peer, options) = again(&old, 1_000, Some(10));
+    assert!(one(host.inject(&peer.syn(options))).tcp().seq.after(old.ack));
+}
+
+/// What took another's place lasts as long as any, not as long as the other would have.
+#[test]
+fn a_successor_has_its_own_time() {
+    let mut host = Host::with(|config, _| config.max_time_wait = 1);
+    let listener = host.listen(service());
+    for port in [4000, 4001] {
+        host.advance(Duration::from_secs(30));
+        let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, port), service());
+        peer.close_after(&mut host, id);
+    }
+    host.advance(Duration::from_millis(59_999));
+    assert_eq!(host.stack.time_wait_count(), 1);
+    host.advance(Duration::from_millis(1));
+    assert_eq!(host.stack.time_wait_count(), 0);
+}
