@@ -9,19 +9,23 @@
 //!   in both.
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
+mod options;
+mod transfer;
+
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
 use crate::stack::{Shared, Stack, each_address};
+use options::{load_timeout, zero_timeout};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{Connection, Info, ReadError, State, WriteError};
-use transom_tcp::profile::{KeepAlive, Profile};
+use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
 /// A TCP connection on a [`Stack`].
@@ -323,116 +327,12 @@ impl TcpStream {
         Ok(TcpStream { socket: Arc::clone(&self.socket) })
     }
 
-    /// How long [`Read::read`] waits at most; `None` for as long as it takes.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a timeout of zero.
-    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        store_timeout(&self.socket.read_timeout, timeout)
-    }
-
-    /// How long [`Write::write`] waits at most; `None` for as long as it takes.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a timeout of zero.
-    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        store_timeout(&self.socket.write_timeout, timeout)
-    }
-
-    /// The read timeout.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(load_timeout(&self.socket.read_timeout))
-    }
-
-    /// The write timeout.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(load_timeout(&self.socket.write_timeout))
-    }
-
     /// Reads without taking the data out of the stream.
     ///
     /// # Errors
-    /// As [`Read::read`].
+    /// As [`io::Read::read`].
     pub fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.read_with(|connection, _| connection.peek(buffer))
-    }
-
-    /// What happens to unsent data when the last handle is dropped: `None` leaves it to the stack, a zero duration resets the
-    /// connection, any other waits so long for it to be acknowledged.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        *self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = linger;
-        Ok(())
-    }
-
-    /// The linger setting.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn linger(&self) -> io::Result<Option<Duration>> {
-        Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-    }
-
-    /// Switches Nagle's algorithm off (`true`) or on.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.change(|connection, _| connection.set_nodelay(nodelay))
-    }
-
-    /// Whether Nagle's algorithm is off.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn nodelay(&self) -> io::Result<bool> {
-        self.inspect(|connection, _| connection.nodelay())
-    }
-
-    /// Switches keep-alives on with these settings, or off.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
-        self.change(|connection, _| connection.set_keep_alive(keep_alive))
-    }
-
-    /// The keep-alive settings.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn keepalive(&self) -> io::Result<Option<KeepAlive>> {
-        self.inspect(|connection, _| connection.keep_alive())
-    }
-
-    /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
-        let id = self.socket.id;
-        self.socket
-            .shared
-            .runtime
-            .with(|inner, _| inner.host.set_hop_limit(id, ttl).map_err(socket_error))
-    }
-
-    /// The time to live.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
-    pub fn ttl(&self) -> io::Result<u32> {
-        let inner = self.socket.shared.runtime.lock();
-        Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
     }
 
     /// The error that ended the connection, once.
@@ -444,15 +344,6 @@ impl TcpStream {
         Ok(error
             .filter(|_| !self.socket.reported.swap(true, Ordering::Relaxed))
             .map(|error| errno(error).into()))
-    }
-
-    /// Whether calls return [`io::ErrorKind::WouldBlock`] instead of waiting.
-    ///
-    /// # Errors
-    /// None at present.
-    pub fn set_nonblocking(&self, non_blocking: bool) -> io::Result<()> {
-        self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
-        Ok(())
     }
 
     /// A snapshot of the connection's state: windows, round-trip times, counters.
@@ -504,110 +395,6 @@ fn end_of_stream_after_error(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
         other => other,
-    }
-}
-
-fn zero_timeout() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero is not possible")
-}
-
-fn store_timeout(slot: &AtomicU64, timeout: Option<Duration>) -> io::Result<()> {
-    let nanos = match timeout {
-        None => 0,
-        Some(Duration::ZERO) => return Err(zero_timeout()),
-        Some(timeout) => u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
-    };
-    slot.store(nanos, Ordering::Relaxed);
-    Ok(())
-}
-
-fn load_timeout(slot: &AtomicU64) -> Option<Duration> {
-    Some(slot.load(Ordering::Relaxed)).filter(|&nanos| nanos > 0).map(Duration::from_nanos)
-}
-
-impl Read for &TcpStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if !self.socket.non_blocking.load(Ordering::Relaxed) {
-            return self.read_into(buffer);
-        }
-        self.read_with(|connection, now| connection.read(now, buffer))
-    }
-
-    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.read_with(|connection, now| {
-            let mut total = 0;
-            for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
-                match connection.read(now, buffer) {
-                    Ok(n) => {
-                        total += n;
-                        if n < buffer.len() {
-                            return Ok(total);
-                        }
-                    }
-                    Err(_) if total > 0 => return Ok(total),
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(total)
-        })
-    }
-}
-
-impl Write for &TcpStream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(buffer)])
-    }
-
-    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        let id = self.socket.id;
-        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            let written = inner.host.with_connection(id, now, |connection| {
-                let mut total = 0;
-                for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
-                    match connection.write(now, buffer) {
-                        Ok(n) => {
-                            total += n;
-                            if n < buffer.len() {
-                                break;
-                            }
-                        }
-                        Err(_) if total > 0 => break,
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok(total)
-            })?;
-            Ok(written?)
-        })
-    }
-
-    /// Does nothing: what was written is on its way.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Read for TcpStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self).read(buffer)
-    }
-
-    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        (&*self).read_vectored(buffers)
-    }
-}
-
-impl Write for TcpStream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        (&*self).write(buffer)
-    }
-
-    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        (&*self).write_vectored(buffers)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

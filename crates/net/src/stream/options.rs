@@ -1,0 +1,142 @@
+//! The settings of a stream.
+
+use super::TcpStream;
+use crate::error::socket_error;
+use rustix::io::Errno;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use transom_tcp::profile::KeepAlive;
+
+impl TcpStream {
+    /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a timeout of zero.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        store_timeout(&self.socket.read_timeout, timeout)
+    }
+
+    /// How long [`io::Write::write`] waits at most; `None` for as long as it takes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a timeout of zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        store_timeout(&self.socket.write_timeout, timeout)
+    }
+
+    /// The read timeout.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(load_timeout(&self.socket.read_timeout))
+    }
+
+    /// The write timeout.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(load_timeout(&self.socket.write_timeout))
+    }
+
+    /// What happens to unsent data when the last handle is dropped: `None` leaves it to the stack, a zero duration resets the
+    /// connection, any other waits so long for it to be acknowledged.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        *self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = linger;
+        Ok(())
+    }
+
+    /// The linger setting.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(*self.socket.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Switches Nagle's algorithm off (`true`) or on.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.change(|connection, _| connection.set_nodelay(nodelay))
+    }
+
+    /// Whether Nagle's algorithm is off.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.inspect(|connection, _| connection.nodelay())
+    }
+
+    /// Switches keep-alives on with these settings, or off.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_keepalive(&self, keep_alive: Option<KeepAlive>) -> io::Result<()> {
+        self.change(|connection, _| connection.set_keep_alive(keep_alive))
+    }
+
+    /// The keep-alive settings.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn keepalive(&self) -> io::Result<Option<KeepAlive>> {
+        self.inspect(|connection, _| connection.keep_alive())
+    }
+
+    /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let ttl = u8::try_from(ttl).ok().filter(|&ttl| ttl > 0).ok_or(Errno::INVAL)?;
+        let id = self.socket.id;
+        self.socket
+            .shared
+            .runtime
+            .with(|inner, _| inner.host.set_hop_limit(id, ttl).map_err(socket_error))
+    }
+
+    /// The time to live.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn ttl(&self) -> io::Result<u32> {
+        let inner = self.socket.shared.runtime.lock();
+        Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
+    }
+
+    /// Whether calls return [`io::ErrorKind::WouldBlock`] instead of waiting.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn set_nonblocking(&self, non_blocking: bool) -> io::Result<()> {
+        self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+pub(super) fn zero_timeout() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a timeout of zero is not possible")
+}
+
+fn store_timeout(slot: &AtomicU64, timeout: Option<Duration>) -> io::Result<()> {
+    let nanos = match timeout {
+        None => 0,
+        Some(Duration::ZERO) => return Err(zero_timeout()),
+        Some(timeout) => u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+    };
+    slot.store(nanos, Ordering::Relaxed);
+    Ok(())
+}
+
+pub(super) fn load_timeout(slot: &AtomicU64) -> Option<Duration> {
+    Some(slot.load(Ordering::Relaxed)).filter(|&nanos| nanos > 0).map(Duration::from_nanos)
+}

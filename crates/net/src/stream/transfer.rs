@@ -1,0 +1,92 @@
+//! Reading and writing.
+
+use super::TcpStream;
+use crate::engine::Channel;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::sync::atomic::Ordering;
+
+impl Read for &TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.socket.non_blocking.load(Ordering::Relaxed) {
+            return self.read_into(buffer);
+        }
+        self.read_with(|connection, now| connection.read(now, buffer))
+    }
+
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.read_with(|connection, now| {
+            let mut total = 0;
+            for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
+                match connection.read(now, buffer) {
+                    Ok(n) => {
+                        total += n;
+                        if n < buffer.len() {
+                            return Ok(total);
+                        }
+                    }
+                    Err(_) if total > 0 => return Ok(total),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(total)
+        })
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(buffer)])
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        let id = self.socket.id;
+        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
+            let written = inner.host.with_connection(id, now, |connection| {
+                let mut total = 0;
+                for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+                    match connection.write(now, buffer) {
+                        Ok(n) => {
+                            total += n;
+                            if n < buffer.len() {
+                                break;
+                            }
+                        }
+                        Err(_) if total > 0 => break,
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(total)
+            })?;
+            Ok(written?)
+        })
+    }
+
+    /// Does nothing: what was written is on its way.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for TcpStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+
+    fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        (&*self).read_vectored(buffers)
+    }
+}
+
+impl Write for TcpStream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        (&*self).write(buffer)
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&*self).write_vectored(buffers)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
