@@ -19,7 +19,7 @@ pub struct FragmentLimits {
     pub bytes: usize,
     /// Fragments of one packet.
     pub pieces: usize,
-    /// How long an incomplete packet is kept.
+    /// How long an incomplete packet is kept: 60 s by default (RFC 8200, section 4.5; RFC 1122, section 3.3.2).
     pub lifetime: Duration,
 }
 
@@ -29,7 +29,7 @@ impl Default for FragmentLimits {
             packets: 64,
             bytes: 512 * 1024,
             pieces: 64,
-            lifetime: Duration::from_secs(30),
+            lifetime: Duration::from_secs(60),
         }
     }
 }
