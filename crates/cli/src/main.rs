@@ -12,6 +12,7 @@ mod bench;
 mod demo;
 mod get;
 mod hash;
+mod html;
 mod interrupt;
 mod network;
 mod output;

@@ -105,7 +105,7 @@ impl TcpStream {
     /// # Errors
     /// Those of the last address tried: [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub fn connect(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
-        each_address(addr, |addr| Self::open(stack, None, addr, None, None))
+        each_address(addr, |addr| Self::connect_with(stack, None, addr, None, None))
     }
 
     /// Connects to `addr` or gives up after `timeout`.
@@ -120,7 +120,7 @@ impl TcpStream {
         if timeout.is_zero() {
             return Err(zero_timeout());
         }
-        Self::open(stack, None, *addr, None, Some(timeout))
+        Self::connect_with(stack, None, *addr, None, Some(timeout))
     }
 
     /// Connects from a local address and port of one's choice (either may be unspecified), with a profile of one's own.
@@ -128,40 +128,6 @@ impl TcpStream {
     /// # Errors
     /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn connect_with(
-        stack: &Stack,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        profile: Option<Profile>,
-        timeout: Option<Duration>,
-    ) -> io::Result<Self> {
-        Self::open(stack, local, remote, profile, timeout)
-    }
-
-    /// Starts connecting and returns at once. The stream becomes writable when it is connected; until then reading and writing
-    /// say [`io::ErrorKind::WouldBlock`] or [`io::ErrorKind::NotConnected`]. It is non-blocking.
-    ///
-    /// # Errors
-    /// Those that can be told at once.
-    pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        let stream = Self::start(stack, None, remote, None)?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
-    }
-
-    fn start(
-        stack: &Stack,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
-        profile: Option<Profile>,
-    ) -> io::Result<Self> {
-        let shared = Arc::clone(&stack.shared);
-        let id = shared.runtime.with(|inner, now| {
-            inner.host.connect(now, local, remote, profile.map(Arc::new)).map_err(connect_error)
-        })?;
-        Ok(TcpStream::new(shared, id))
-    }
-
-    fn open(
         stack: &Stack,
         local: Option<SocketAddr>,
         remote: SocketAddr,
@@ -187,6 +153,30 @@ impl TcpStream {
             Some(Err(error)) => Err(error),
             None => Err(io::Error::new(io::ErrorKind::TimedOut, "connection timed out")),
         }
+    }
+
+    /// Starts connecting and returns at once. The stream becomes writable when it is connected; until then reading and writing
+    /// say [`io::ErrorKind::WouldBlock`] or [`io::ErrorKind::NotConnected`]. It is non-blocking.
+    ///
+    /// # Errors
+    /// Those that can be told at once.
+    pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
+        let stream = Self::start(stack, None, remote, None)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    fn start(
+        stack: &Stack,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Profile>,
+    ) -> io::Result<Self> {
+        let shared = Arc::clone(&stack.shared);
+        let id = shared.runtime.with(|inner, now| {
+            inner.host.connect(now, local, remote, profile.map(Arc::new)).map_err(connect_error)
+        })?;
+        Ok(TcpStream::new(shared, id))
     }
 
     fn inspect<T>(&self, look: impl FnOnce(&Connection, Instant) -> T) -> io::Result<T> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::data::{ReportData, Row};
 use super::encode;
+use crate::html::escape;
 
 const STYLE: &str = include_str!("../../assets/report/page.css");
 const SCRIPT: &str = include_str!("../../assets/report/page.js");
@@ -33,7 +34,7 @@ macro_rules! put {
 }
 
 fn head(page: &mut String, data: &ReportData) {
-    let title = text(&data.title);
+    let title = escape(&data.title);
     put!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -43,7 +44,7 @@ fn head(page: &mut String, data: &ReportData) {
          <h1>{title}</h1>\n"
     );
     if !data.lead.is_empty() {
-        put!(page, "<p class=\"lead\">{}</p>\n", text(&data.lead));
+        put!(page, "<p class=\"lead\">{}</p>\n", escape(&data.lead));
     }
 }
 
@@ -55,18 +56,18 @@ fn summary(page: &mut String, data: &ReportData) {
     if !data.columns.is_empty() {
         page.push_str("<thead><tr><td></td>");
         for column in &data.columns {
-            put!(page, "<th scope=\"col\">{}</th>", text(column));
+            put!(page, "<th scope=\"col\">{}</th>", escape(column));
         }
         page.push_str("</tr></thead>\n");
     }
     page.push_str("<tbody>\n");
     for Row { label, values, verdict } in &data.summary {
-        put!(page, "<tr><th scope=\"row\">{}</th>", text(label));
+        put!(page, "<tr><th scope=\"row\">{}</th>", escape(label));
         for (column, value) in values.iter().enumerate() {
             // A line with fewer results than columns has one that is about all the rest.
             let last = column + 1 == values.len();
             let span = if last { data.columns.len().saturating_sub(column).max(1) } else { 1 };
-            put!(page, "<td colspan=\"{span}\">{}", text(value));
+            put!(page, "<td colspan=\"{span}\">{}", escape(value));
             if let (true, Some(passed)) = (last, verdict) {
                 let (class, word) = if *passed { ("pass", "passed") } else { ("fail", "failed") };
                 put!(page, " <span class=\"{class}\">{word}</span>");
@@ -88,17 +89,17 @@ fn sections(page: &mut String, data: &ReportData) {
          <noscript><p class=\"hint\">The charts need JavaScript; it is all inside this page.</p></noscript>\n",
     );
     for (number, section) in data.sections.iter().enumerate() {
-        put!(page, "<section>\n<h2>{}</h2>\n", text(&section.title));
+        put!(page, "<section>\n<h2>{}</h2>\n", escape(&section.title));
         for (index, chart) in section.charts.iter().enumerate() {
-            put!(page, "<figure>\n<figcaption><h3>{}</h3>", text(&chart.title));
+            put!(page, "<figure>\n<figcaption><h3>{}</h3>", escape(&chart.title));
             if !chart.caption.is_empty() {
-                put!(page, "<p>{}</p>", text(&chart.caption));
+                put!(page, "<p>{}</p>", escape(&chart.caption));
             }
             put!(
                 page,
                 "</figcaption>\n<div class=\"chart\" data-section=\"{number}\" data-chart=\"{index}\" \
                  role=\"img\" aria-label=\"{}\"></div>\n</figure>\n",
-                text(&chart.title)
+                escape(&chart.title)
             );
         }
         page.push_str("</section>\n");
@@ -109,12 +110,12 @@ fn notes(page: &mut String, data: &ReportData) {
     if !data.notes.is_empty() {
         page.push_str("<h2>Notes</h2>\n<ul>\n");
         for note in &data.notes {
-            put!(page, "<li>{}</li>\n", text(note));
+            put!(page, "<li>{}</li>\n", escape(note));
         }
         page.push_str("</ul>\n");
     }
     if !data.command.is_empty() {
-        put!(page, "<h2>Run it again</h2>\n<pre><code>{}</code></pre>\n", text(&data.command));
+        put!(page, "<h2>Run it again</h2>\n<pre><code>{}</code></pre>\n", escape(&data.command));
     }
     page.push_str("</main>\n");
 }
@@ -129,22 +130,6 @@ fn scripts(page: &mut String, data: &ReportData) {
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         script_data(&encode::charts(&data.sections))
     );
-}
-
-/// `raw` as HTML text or attribute value.
-fn text(raw: &str) -> String {
-    let mut escaped = String::with_capacity(raw.len());
-    for c in raw.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// JSON that cannot end the script element it is in. These characters occur only inside strings, where the

@@ -1,6 +1,7 @@
 //! The page that shows a directory.
 
 use super::files::Entry;
+use crate::html::escape;
 use crate::units::Bytes;
 
 /// The page for a directory at the given path segments.
@@ -29,22 +30,6 @@ pub(super) fn page(segments: &[Vec<u8>], entries: &[Entry]) -> String {
     }
     page.push_str("</table>\n");
     page
-}
-
-/// Text in HTML, between tags and in quoted attributes.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// A name as a path segment: all but unreserved characters encoded (RFC 3986, section 2.3).
