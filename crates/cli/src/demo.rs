@@ -129,7 +129,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             args.queue
         );
     }
-    let original = transfer::hash_file(&source)?;
+    let original = crate::hash::of_file(&source)?;
     let there = args.out.join("at-the-peer.bin");
     let back = args.out.join("returned.bin");
     let quiet = args.json;

@@ -1,8 +1,14 @@
 //! SHA-256 (FIPS 180-4) of what passes.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
+use anyhow::Context;
 use sha2::{Digest, Sha256};
+
+/// Read at a time.
+const BLOCK: usize = 256 * 1024;
 
 /// A digest in the making.
 #[derive(Default)]
@@ -17,6 +23,19 @@ impl Hasher {
     /// The digest in hexadecimal.
     pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The digest of a file, in hexadecimal.
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<String> {
+    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut hasher = Hasher::default();
+    let mut block = vec![0; BLOCK];
+    loop {
+        match read_some(&mut file, &mut block)? {
+            0 => return Ok(hasher.finish()),
+            n => hasher.update(&block[..n]),
+        }
     }
 }
 

@@ -3,15 +3,16 @@
 use super::network::Network;
 use super::observe::{Passed, Timeline};
 use super::sample::{Sender, Trace};
+use crate::hash::{self, read_some};
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 const BLOCK: usize = 256 * 1024;
@@ -37,87 +38,122 @@ impl Outcome {
     }
 }
 
-/// The SHA-256 of a file, in hexadecimal.
-pub(crate) fn hash_file(path: &Path) -> Result<String> {
-    let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut hasher = Sha256::new();
-    let mut block = vec![0; BLOCK];
-    loop {
-        match file.read(&mut block)? {
-            0 => return Ok(hex(&hasher.finalize())),
-            n => hasher.update(&block[..n]),
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Copies `from` to `to`, counting.
 fn copy(mut from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
     let mut block = vec![0; BLOCK];
     loop {
-        match from.read(&mut block) {
-            Ok(0) => return to.flush(),
-            Ok(n) => {
+        match read_some(&mut from, &mut block)? {
+            0 => return to.flush(),
+            n => {
                 to.write_all(&block[..n])?;
                 count.fetch_add(n as u64, Ordering::Relaxed);
             }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
 }
 
-/// Samples the sender and shows progress until `done`.
-fn watch(
-    sender: &Sender,
-    timeline: &Timeline,
-    title: &str,
-    len: u64,
-    arrived: &AtomicU64,
-    done: &AtomicBool,
+/// A transfer under way.
+struct Transfer<'a> {
+    title: String,
+    timeline: &'a Timeline,
     quiet: bool,
-) -> Trace {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(len), target);
-    let style = ProgressStyle::with_template(
-        "{prefix} {bar:24} {percent:>3} % {binary_bytes:>10}/{binary_total_bytes} {msg} ETA {eta}",
-    );
-    if let Ok(style) = style {
-        bar.set_style(style);
+    copy_path: &'a Path,
+    /// What has arrived is kept here.
+    copy: File,
+    /// How long the source is, in bytes.
+    len: u64,
+    started: f64,
+    arrived: AtomicU64,
+    done: AtomicBool,
+}
+
+impl<'a> Transfer<'a> {
+    fn start(
+        title: String,
+        timeline: &'a Timeline,
+        source: &Path,
+        copy_path: &'a Path,
+        quiet: bool,
+    ) -> Result<Self> {
+        let len = std::fs::metadata(source)?.len();
+        let copy = File::create(copy_path)
+            .with_context(|| format!("cannot write {}", copy_path.display()))?;
+        let started = timeline.seconds();
+        let (arrived, done) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ok(Transfer { title, timeline, quiet, copy_path, copy, len, started, arrived, done })
     }
-    bar.set_prefix(format!("{title:<24}"));
-    let mut trace = Trace::default();
-    let (mut shown_at, mut shown_bytes) = (timeline.seconds(), 0u64);
-    while !done.load(Ordering::Acquire) {
-        if let Some(sample) = sender.look() {
-            trace.add(timeline, sample);
+
+    /// Keeps everything that comes.
+    fn receive(&self, from: impl Read) -> std::io::Result<()> {
+        copy(from, &self.copy, &self.arrived)
+    }
+
+    /// It is over: `watcher` is to stop. Returns what it saw and when that was.
+    fn end(&self, watcher: ScopedJoinHandle<'_, Trace>) -> Result<(Trace, f64)> {
+        let ended = self.timeline.seconds();
+        self.done.store(true, Ordering::Release);
+        let trace = watcher.join().map_err(|_| anyhow!("the sampler failed"))?;
+        Ok((trace, ended))
+    }
+
+    /// Samples the sender and shows progress until the transfer is over.
+    fn watch(&self, sender: &Sender) -> Trace {
+        let &Transfer { timeline, ref title, len, ref arrived, ref done, quiet, .. } = self;
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(len), target);
+        let style = ProgressStyle::with_template(
+            "{prefix} {bar:24} {percent:>3} % {binary_bytes:>10}/{binary_total_bytes} {msg} ETA {eta}",
+        );
+        if let Ok(style) = style {
+            bar.set_style(style);
         }
-        let now = timeline.seconds();
-        if now - shown_at > 0.2 {
-            let bytes = arrived.load(Ordering::Relaxed);
-            bar.set_position(bytes);
-            let rate = (bytes - shown_bytes) as f64 * 8.0 / (now - shown_at) / 1e6;
-            if let Some(sample) = &trace.last {
-                bar.set_message(format!(
+        bar.set_prefix(format!("{title:<24}"));
+        let mut trace = Trace::default();
+        let (mut shown_at, mut shown_bytes) = (timeline.seconds(), 0u64);
+        while !done.load(Ordering::Acquire) {
+            if let Some(sample) = sender.look() {
+                trace.add(timeline, sample);
+            }
+            let now = timeline.seconds();
+            if now - shown_at > 0.2 {
+                let bytes = arrived.load(Ordering::Relaxed);
+                bar.set_position(bytes);
+                let rate = (bytes - shown_bytes) as f64 * 8.0 / (now - shown_at) / 1e6;
+                if let Some(sample) = &trace.last {
+                    bar.set_message(format!(
                     "{rate:>7.1} Mbit/s  cwnd {:>6.1} KiB  RTT {:>6.2} ms  retransmitted {:>4} ",
                     sample.cwnd as f64 / 1024.0,
                     sample.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
                     sample.retransmitted
                 ));
+                }
+                (shown_at, shown_bytes) = (now, bytes);
             }
-            (shown_at, shown_bytes) = (now, bytes);
+            std::thread::sleep(SAMPLE_EVERY);
         }
-        std::thread::sleep(SAMPLE_EVERY);
+        if let Some(sample) = sender.look() {
+            trace.add(timeline, sample);
+        }
+        bar.set_position(arrived.load(Ordering::Relaxed));
+        bar.finish_and_clear();
+        trace
     }
-    if let Some(sample) = sender.look() {
-        trace.add(timeline, sample);
+
+    fn outcome(self, (trace, ended): (Trace, f64), passed: Passed) -> Result<Outcome> {
+        let last = trace.last;
+        Ok(Outcome {
+            title: self.title,
+            started: self.started,
+            seconds: ended - self.started,
+            sha256: hash::of_file(self.copy_path)?,
+            retransmitted: last.map_or(0, |sample| sample.retransmitted),
+            timeouts: last.and_then(|sample| sample.timeouts),
+            rtt: last.and_then(|sample| sample.srtt),
+            trace,
+            passed,
+        })
     }
-    bar.set_position(arrived.load(Ordering::Relaxed));
-    bar.finish_and_clear();
-    trace
 }
 
 /// Sends `source` from Transom to the peer, which keeps it in `copy_path`.
@@ -130,34 +166,26 @@ pub(crate) fn to_peer(
 ) -> Result<Outcome> {
     let (listener, address) = network.listen(7001)?;
     let title = format!("Transom → {}", network.peer_name().trim_start_matches("the "));
-    let (arrived, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let len = std::fs::metadata(source)?.len();
-    let mut file =
-        File::create(copy_path).with_context(|| format!("cannot write {}", copy_path.display()))?;
-    let started = timeline.seconds();
-    let (trace, ended) = std::thread::scope(|scope| -> Result<_> {
-        let receiver = scope.spawn(|| copy(listener.accept()?, &mut file, &arrived));
+    let transfer = Transfer::start(title, timeline, source, copy_path, quiet)?;
+    let ended = std::thread::scope(|scope| -> Result<_> {
+        let receiver = scope.spawn(|| transfer.receive(listener.accept()?));
         let mut stream = network.stack.connect(address).context("cannot connect to the peer")?;
         let sender = Sender::Transom(stream.try_clone()?);
-        let watcher = scope.spawn({
-            let (title, arrived, done) = (&title, &arrived, &done);
-            move || watch(&sender, timeline, title, len, arrived, done, quiet)
-        });
+        let transfer = &transfer;
+        let watcher = scope.spawn(move || transfer.watch(&sender));
         let sent = (|| {
             copy(File::open(source)?, &mut stream, &AtomicU64::new(0))?;
             stream.shutdown(Shutdown::Write)?;
             // The peer closes when it has everything: that is the end of the transfer.
             stream.read(&mut [0])
         })();
-        let ended = timeline.seconds();
-        done.store(true, Ordering::Release);
-        let trace = watcher.join().map_err(|_| anyhow!("the sampler failed"))?;
+        let ended = transfer.end(watcher)?;
         sent.context("sending failed")?;
         receiver.join().map_err(|_| anyhow!("the receiver failed"))?.context("the peer failed")?;
-        Ok((trace, ended))
+        Ok(ended)
     })?;
     let seen = network.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-    finish(title, started, ended, copy_path, trace, seen.outbound)
+    transfer.outcome(ended, seen.outbound)
 }
 
 /// Has the peer send `source` back to Transom, which keeps it in `copy_path`.
@@ -171,54 +199,24 @@ pub(crate) fn from_peer(
     const PORT: u16 = 7002;
     let listener = network.stack.listen(Network::own_address(PORT))?;
     let title = format!("{} → Transom", network.peer_name().trim_start_matches("the "));
-    let (arrived, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let len = std::fs::metadata(source)?.len();
-    let mut file =
-        File::create(copy_path).with_context(|| format!("cannot write {}", copy_path.display()))?;
-    let started = timeline.seconds();
-    let (trace, ended) = std::thread::scope(|scope| -> Result<_> {
+    let transfer = Transfer::start(title, timeline, source, copy_path, quiet)?;
+    let ended = std::thread::scope(|scope| -> Result<_> {
         let peer = scope.spawn(|| network.connect_from_peer(PORT));
         let (stream, _) = listener.accept().context("the peer did not connect")?;
         let mut peer = peer.join().map_err(|_| anyhow!("the peer failed"))??;
         let sender = Sender::Peer(peer.try_clone()?);
-        let watcher = scope.spawn({
-            let (title, arrived, done) = (&title, &arrived, &done);
-            move || watch(&sender, timeline, title, len, arrived, done, quiet)
-        });
+        let transfer = &transfer;
+        let watcher = scope.spawn(move || transfer.watch(&sender));
         let sending = scope.spawn(move || {
             copy(File::open(source)?, &mut peer, &AtomicU64::new(0))?;
             peer.finish_writing()
         });
-        let received = copy(stream, &mut file, &arrived);
-        let ended = timeline.seconds();
-        done.store(true, Ordering::Release);
-        let trace = watcher.join().map_err(|_| anyhow!("the sampler failed"))?;
+        let received = transfer.receive(stream);
+        let ended = transfer.end(watcher)?;
         received.context("receiving failed")?;
         sending.join().map_err(|_| anyhow!("the peer failed"))?.context("the peer failed")?;
-        Ok((trace, ended))
+        Ok(ended)
     })?;
     let seen = network.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-    finish(title, started, ended, copy_path, trace, seen.inbound)
-}
-
-fn finish(
-    title: String,
-    started: f64,
-    ended: f64,
-    copy_path: &Path,
-    trace: Trace,
-    passed: Passed,
-) -> Result<Outcome> {
-    let last = trace.last;
-    Ok(Outcome {
-        title,
-        started,
-        seconds: ended - started,
-        sha256: hash_file(copy_path)?,
-        retransmitted: last.map_or(0, |sample| sample.retransmitted),
-        timeouts: last.and_then(|sample| sample.timeouts),
-        rtt: last.and_then(|sample| sample.srtt),
-        trace,
-        passed,
-    })
+    transfer.outcome(ended, seen.inbound)
 }
