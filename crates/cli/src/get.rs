@@ -7,10 +7,8 @@ mod body;
 mod response;
 mod url;
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +19,7 @@ use crate::hash::Hasher;
 use crate::network::{Network, NetworkArgs, ProfileArgs, Program};
 use crate::output::{self, Failure, note};
 use crate::progress::Progress;
+use crate::sink::SinkArgs;
 use crate::socket::{Socket, connect};
 use crate::units::{BitRate, Bytes};
 use body::Body;
@@ -48,17 +47,8 @@ pub(crate) struct Args {
     /// What to fetch; http only.
     url: Url,
 
-    /// The file to write; it is replaced. Without it, or with -, standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Print the result as JSON (needs --output).
-    #[arg(long, requires = "output")]
-    json: bool,
-
-    /// Show no progress.
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
 
     #[command(flatten)]
     network: NetworkArgs,
@@ -80,10 +70,7 @@ struct Summary {
 
 /// Fetches the resource.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
-    if args.json && output.is_none() {
-        bail!("--json needs a file: the data go to standard output");
-    }
+    args.sink.check()?;
     let network = args.network.open(&args.profile)?;
     network.cleanup.on_interrupt()?;
     let mut client = Client { network: &network, program: None };
@@ -97,21 +84,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !(200..300).contains(&head.status) {
         bail!("{url}: {} {} is not an answer to GET", head.status, head.reason);
     }
-    let mut sink = match output {
-        Some(path) => {
-            File::create(path).with_context(|| format!("cannot create {}", path.display()))?
-        }
-        None => output::raw_stdout()?,
-    };
-    let mut progress = Progress::new(head.framing.length(), args.quiet || args.json);
+    let mut sink = args.sink.open()?;
+    let mut progress = Progress::new(head.framing.length(), args.sink.quiet || args.sink.json);
     let mut hasher = Hasher::default();
     let mut body = Body::new(&*socket, early, head.framing);
     let fetched = loop {
         match body.next() {
-            Ok([]) => break sink.flush().map_err(|error| write_error(error, output)),
+            Ok([]) => break sink.finish(),
             Ok(bytes) => {
-                if let Err(error) = sink.write_all(bytes) {
-                    break Err(write_error(error, output));
+                if let Err(error) = sink.write(bytes) {
+                    break Err(error);
                 }
                 hasher.update(bytes);
                 progress.add(bytes.len());
@@ -128,7 +110,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     drop(socket);
     network.finish();
     let rate = BitRate::of(progress.bytes(), span);
-    if args.json {
+    if args.sink.json {
         output::json(&Summary {
             url: url.to_string(),
             status: head.status,
@@ -137,18 +119,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             bits_per_second: rate.0,
             sha256: hasher.finish(),
         })?;
-    } else if !args.quiet {
+    } else if !args.sink.quiet {
         let size = Bytes(progress.bytes());
         note(format_args!("{url}: {size} in {:.3} s ({rate})", span.as_secs_f64()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn write_error(error: io::Error, output: Option<&Path>) -> anyhow::Error {
-    match output {
-        Some(path) => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
-        None => output::stdout_error(error),
-    }
 }
 
 /// Makes requests.

@@ -21,7 +21,9 @@ mod recv;
 mod report;
 mod send;
 mod serve;
+mod sink;
 mod socket;
+mod stop;
 mod units;
 
 use std::process::ExitCode;

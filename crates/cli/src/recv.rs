@@ -1,9 +1,8 @@
 //! `transom recv`: the other end of `transom send`, or of any program that sends bytes and closes.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::mpsc;
@@ -14,9 +13,10 @@ use anyhow::{Context, bail};
 
 use crate::hash::{Hasher, read_some};
 use crate::network::{NetworkArgs, ProfileArgs, Program};
-use crate::output::{self, note};
+use crate::output::note;
 use crate::progress::Progress;
 use crate::send::Summary;
+use crate::sink::{Sink, SinkArgs};
 use crate::socket::{Listener, Socket};
 use crate::units::Bytes;
 
@@ -40,17 +40,8 @@ pub(crate) struct Args {
     #[arg(value_name = "[ADDRESS:]PORT")]
     at: ListenAt,
 
-    /// The file to write; it is replaced. Without it, or with -, standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Print the result as JSON (needs --output).
-    #[arg(long, requires = "output")]
-    json: bool,
-
-    /// Show no progress.
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
 
     #[command(flatten)]
     network: NetworkArgs,
@@ -78,42 +69,35 @@ impl FromStr for ListenAt {
 
 /// Receives one connection's bytes.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let output = args.output.as_deref().filter(|path| *path != Path::new("-"));
-    if args.json && output.is_none() {
-        bail!("--json needs a file: the data go to standard output");
-    }
+    args.sink.check()?;
     let network = args.network.open(&args.profile)?;
     network.cleanup.on_interrupt()?;
     let listener = network
         .host
         .listen(args.at.0)
         .with_context(|| format!("cannot listen on {}", args.at.0))?;
-    let mut sink = match output {
-        Some(path) => {
-            File::create(path).with_context(|| format!("cannot create {}", path.display()))?
-        }
-        None => output::raw_stdout()?,
-    };
-    if !args.quiet {
+    let mut sink = args.sink.open()?;
+    if !args.sink.quiet {
         note(format_args!("listening on {} ({})", listener.local_addr()?, network.description));
     }
     let (socket, peer) = accept(listener, network.start_program()?)?;
     let socket = network.cleanup.watch_socket(socket);
 
-    let mut progress = Progress::new(None, args.quiet || args.json);
+    let mut progress = Progress::new(None, args.sink.quiet || args.sink.json);
     let mut hasher = Hasher::default();
-    let received = copy(&socket, &mut sink, &mut hasher, &mut progress, output);
+    let received = copy(&socket, &mut sink, &mut hasher, &mut progress);
     if let Err(error) = received {
         socket.abort();
         let after = Bytes(progress.bytes());
         return Err(error.context(format!("receiving from {peer} failed after {after}")));
     }
+    let output = args.sink.path();
     let name = output.unwrap_or(Path::new("-"));
     let summary = Summary::new(name, progress.bytes(), progress.finish(), hasher);
     // Only now is the sender told that everything is here.
     drop(socket);
     network.finish();
-    summary.print("received", args.json, output.is_some())?;
+    summary.print("received", args.sink.json, output.is_some())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -154,23 +138,18 @@ enum Event {
 
 fn copy(
     mut socket: &Socket,
-    sink: &mut impl Write,
+    sink: &mut Sink<'_>,
     hasher: &mut Hasher,
     progress: &mut Progress,
-    output: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let failed = |error| match output {
-        Some(path) => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
-        None => output::stdout_error(error),
-    };
     let mut piece = vec![0; PIECE];
     loop {
         let length = read_some(&mut socket, &mut piece)?;
         let bytes = piece.get(..length).unwrap_or_default();
         if bytes.is_empty() {
-            return sink.flush().map_err(failed);
+            return sink.finish();
         }
-        sink.write_all(bytes).map_err(failed)?;
+        sink.write(bytes)?;
         hasher.update(bytes);
         progress.add(length);
     }

@@ -17,15 +17,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use crate::network::{Cleanup, Network, NetworkArgs, ProfileArgs};
 use crate::output::{self, note};
 use crate::socket::{Listener, Socket};
+use crate::stop::Stop;
 use crate::units::{BitRate, Bytes};
 use files::Root;
 
@@ -101,24 +102,12 @@ enum Log {
     Json,
 }
 
-/// Why the server stops.
-enum Stop {
-    Signal,
-    Program(anyhow::Result<ExitCode>),
-    Failed(anyhow::Error),
-}
-
 /// Serves until something says stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let root = Root::open(&args.directory)
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
     let network = args.network.open(&args.profile)?;
-    let (stop, stopped) = mpsc::channel();
-    let on_signal = stop.clone();
-    crate::interrupt::handle(move |_| {
-        // If nobody listens any more, the server is stopping already.
-        let _ = on_signal.send(Stop::Signal);
-    })?;
+    let stop = Stop::on_interrupt()?;
     let listeners = listen(&network, args.port)?;
     let log = match (args.verbose, args.json) {
         (false, _) => Log::Nothing,
@@ -137,36 +126,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     for listener in listeners {
         let at = listener.local_addr()?;
         note(format_args!("serving {} at {}", args.directory.display(), url(at)));
-        let (server, stop) = (Arc::clone(&server), stop.clone());
-        let work = move || {
-            let error = accept_all(&server, &listener);
-            let _ = stop.send(Stop::Failed(error));
-        };
-        thread::Builder::new()
-            .name("accept".into())
-            .spawn(work)
-            .context("cannot start a thread")?;
+        let server = Arc::clone(&server);
+        stop.on_failure_of(move || accept_all(&server, &listener))?;
     }
     note(format_args!("({}; interrupt to stop)", network.description));
-    if let Some(mut program) = network.start_program()? {
-        let work = move || {
-            let _ = stop.send(Stop::Program(program.wait()));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
-    }
-    let outcome = match stopped.recv() {
-        Ok(Stop::Signal) => {
-            network.cleanup.abort();
-            Ok(ExitCode::SUCCESS)
-        }
-        Ok(Stop::Program(status)) => status,
-        Ok(Stop::Failed(error)) => Err(error),
-        Err(_) => Err(anyhow!("nobody accepts connections any more")),
-    };
+    stop.start_program(&network)?;
+    let outcome = stop.wait(&network);
     // Answers under way to a program that has ended are of no use to anybody.
     network.cleanup.finish_capture();
     server.summarize(started.elapsed(), args.json)?;
-    outcome
+    Ok(outcome?.unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Listens on one port of every address.

@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
@@ -15,27 +15,17 @@ use crate::hash::read_some;
 use crate::network::Cleanup;
 use crate::output::note;
 use crate::socket::{Listener, Socket};
+use crate::stop::Stop;
 
 /// Read or written at a time.
 const PIECE: usize = 256 * 1024;
 /// A client that says nothing for so long at the start of a connection is none.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-enum Stop {
-    Signal,
-    Program(anyhow::Result<ExitCode>),
-    Failed(anyhow::Error),
-}
-
 /// Serves until interrupted or until the program of `--run` has ended.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let network = args.network.open(&args.profile)?;
-    let (stop, stopped) = mpsc::channel();
-    let on_signal = stop.clone();
-    crate::interrupt::handle(move |_| {
-        // If nobody listens any more, the server is stopping already.
-        let _ = on_signal.send(Stop::Signal);
-    })?;
+    let stop = Stop::on_interrupt()?;
     let mut addresses = network.addresses.clone();
     if addresses.is_empty() {
         addresses.push(Ipv6Addr::UNSPECIFIED.into());
@@ -44,31 +34,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let listener = listen(&network.host, address, args.port)?;
         let at = listener.local_addr()?;
         note(format_args!("waiting for clients at {at} ({})", network.description));
-        let stop = stop.clone();
         let cleanup = Arc::clone(&network.cleanup);
-        let work = move || {
-            let error = accept_all(&listener, &cleanup);
-            let _ = stop.send(Stop::Failed(error));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+        stop.on_failure_of(move || accept_all(&listener, &cleanup))?;
     }
-    if let Some(mut program) = network.start_program()? {
-        let work = move || {
-            let _ = stop.send(Stop::Program(program.wait()));
-        };
-        thread::Builder::new().spawn(work).context("cannot start a thread")?;
+    stop.start_program(&network)?;
+    let outcome = stop.wait(&network);
+    if let Ok(None) = outcome {
+        return Ok(ExitCode::SUCCESS);
     }
-    let outcome = match stopped.recv() {
-        Ok(Stop::Signal) => {
-            network.cleanup.abort();
-            return Ok(ExitCode::SUCCESS);
-        }
-        Ok(Stop::Program(status)) => status,
-        Ok(Stop::Failed(error)) => Err(error),
-        Err(_) => Err(anyhow!("nobody accepts connections any more")),
-    };
     network.finish();
-    outcome
+    Ok(outcome?.unwrap_or(ExitCode::SUCCESS))
 }
 
 fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Result<Listener> {
