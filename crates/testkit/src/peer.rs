@@ -136,14 +136,18 @@ impl Peer {
     /// Takes what has left the host as received. Every packet is a TCP segment of this connection.
     pub fn receive<'a>(&mut self, sent: impl IntoIterator<Item = &'a Sent>) {
         for sent in sent {
-            let header = sent.tcp();
-            let end = header.seq + header.segment_len(sent.payload().len() as u32);
-            if end.after(self.ack) {
-                self.ack = end;
-            }
-            if let (Some(ours), Some(theirs)) = (&mut self.timestamps, header.options.timestamps) {
-                ours.echo = theirs.value;
-            }
+            self.receive_segment(&sent.tcp(), sent.payload().len());
+        }
+    }
+
+    /// Takes one segment, with so many bytes of payload, as received.
+    pub fn receive_segment(&mut self, header: &TcpHeader, payload: usize) {
+        let end = header.seq + header.segment_len(payload as u32);
+        if end.after(self.ack) {
+            self.ack = end;
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.timestamps, header.options.timestamps) {
+            ours.echo = theirs.value;
         }
     }
 }
