@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Pair, Peer, accepted, at, drain, failed, host, host_with, ms, only};
+use support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::{SHUT_RD, SHUT_WR};
 use transom_sansio::errno::*;
@@ -52,13 +52,13 @@ fn a_nonblocking_connect_goes_through_its_answers() {
     assert_eq!(host.peer_address(fd), failed(ENOTCONN));
     let syn = only(&mut host);
     assert_eq!(syn.header.flags, Flags::SYN);
-    let mut peer = Peer::new(80, syn.header.src_port);
+    let mut peer = support::peer(80, syn.header.src_port);
     peer.take(&[syn]);
     peer.send(&mut host, Flags::SYN | Flags::ACK, b"");
     assert_eq!(host.connect(fd, remote), Ok(()), "once");
     assert_eq!(host.connect(fd, remote), failed(EISCONN));
     assert_eq!(host.peer_address(fd), Ok(remote));
-    assert_eq!(host.local_address(fd).unwrap().port(), peer.host_port);
+    assert_eq!(host.local_address(fd).unwrap().port(), peer.to.port());
     assert_eq!(only(&mut host).header.flags, Flags::ACK);
 }
 
@@ -69,7 +69,7 @@ fn a_refused_connect_says_so_once_and_may_be_repeated() {
     for by_option in [false, true] {
         assert_eq!(host.connect(fd, at("192.0.2.2:80")), failed(EINPROGRESS));
         let syn = only(&mut host);
-        let mut peer = Peer::new(80, syn.header.src_port);
+        let mut peer = support::peer(80, syn.header.src_port);
         peer.take(&[syn]);
         peer.send(&mut host, Flags::RST | Flags::ACK, b"");
         if by_option {
@@ -98,9 +98,9 @@ fn a_blocking_connect_waits_as_long_as_patience_lasts_and_then_goes_on() {
     let seen = drain(&mut host);
     let times: Vec<_> = seen.iter().map(|seen| seen.at.as_millis()).collect();
     assert_eq!(times, [0, 1000]);
-    let mut peer = Peer::new(80, seen[0].header.src_port);
+    let mut peer = support::peer(80, seen[0].header.src_port);
     peer.take(&seen);
-    let answer = peer.make(Flags::SYN | Flags::ACK, b"");
+    let answer = peer.next(Flags::SYN | Flags::ACK, b"");
     host.inject(Instant::from_millis(2600), &answer).unwrap();
     assert_eq!(host.connect(fd, remote), Ok(()));
     assert_eq!(host.now(), Instant::from_millis(2600), "no longer than it takes");
@@ -196,7 +196,7 @@ fn a_backlog_of_one_lets_two_wait() {
     assert_eq!(host.accept(listener, 0), failed(EAGAIN));
     let mut answered = 0;
     for port in 40_000..40_003 {
-        let mut peer = Peer::new(port, 80);
+        let mut peer = support::peer(port, 80);
         peer.send(&mut host, Flags::SYN, b"");
         let seen = drain(&mut host);
         answered += seen.len();
@@ -207,7 +207,7 @@ fn a_backlog_of_one_lets_two_wait() {
     }
     assert_eq!(answered, 2, "the third SYN finds the queue full and is not answered");
     host.listen(listener, 2).unwrap();
-    let mut peer = Peer::new(40_003, 80);
+    let mut peer = support::peer(40_003, 80);
     peer.send(&mut host, Flags::SYN, b"");
     assert_eq!(drain(&mut host).len(), 1, "listening again made room");
     assert_eq!(host.accept(listener, SOCK_NONBLOCK).unwrap(), (4, at("192.0.2.2:40000")));
@@ -227,7 +227,7 @@ fn shutting_a_listener_makes_it_a_socket_again() {
     assert_eq!(host.accept(fd, 0), failed(EINTR), "it still listens");
     host.shutdown(fd, SHUT_RD).unwrap();
     assert_eq!(host.accept(fd, 0), failed(EINVAL));
-    let mut peer = Peer::new(40_000, 80);
+    let mut peer = support::peer(40_000, 80);
     peer.send(&mut host, Flags::SYN, b"");
     assert!(only(&mut host).header.flags.contains(Flags::RST));
     host.listen(fd, 1).unwrap();

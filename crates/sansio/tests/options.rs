@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Peer, accepted, at, drain, failed, host, host_with, ms, only};
+use support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
@@ -105,7 +105,7 @@ fn time_to_live_and_type_of_service_before_and_during_a_connection() {
     let _ = host.connect(fd, at("192.0.2.2:80"));
     let syn = only(&mut host);
     assert_eq!((syn.ttl, syn.traffic_class), (9, 0xb8));
-    let mut peer = Peer::new(80, syn.header.src_port);
+    let mut peer = support::peer(80, syn.header.src_port);
     peer.take(&[syn]);
     peer.send(&mut host, Flags::SYN | Flags::ACK, b"");
     drain(&mut host);
@@ -123,13 +123,13 @@ fn the_segment_size_is_announced_and_kept() {
     set(&mut host, listener, IPPROTO_TCP, TCP_MAXSEG, 300).unwrap();
     host.bind(listener, at("0.0.0.0:80")).unwrap();
     host.listen(listener, 1).unwrap();
-    let mut peer = Peer::new(40_000, 80);
+    let mut peer = support::peer(40_000, 80);
     let syn = TcpHeader {
         options: Options { mss: Some(1460), ..Options::default() },
         ..peer.header(Flags::SYN)
     };
     peer.seq += 1;
-    host.inject(Instant::ZERO, &support::packet(&syn, b"")).unwrap();
+    host.inject(Instant::ZERO, &peer.packet(&syn, b"")).unwrap();
     let syn_ack = only(&mut host);
     assert_eq!(syn_ack.header.options.mss, Some(300));
     peer.take(&[syn_ack]);
@@ -152,7 +152,7 @@ fn options_set_on_a_listener_pass_to_what_it_accepts() {
     set(&mut host, listener, IPPROTO_IP, IP_TTL, 33).unwrap();
     set(&mut host, listener, SOL_SOCKET, SO_RCVBUF, 4000).unwrap();
     assert_eq!(get(&mut host, listener, SOL_SOCKET, SO_RCVBUF), 8000, "twice, as on Linux");
-    let mut peer = Peer::new(40_000, 80);
+    let mut peer = support::peer(40_000, 80);
     peer.send(&mut host, Flags::SYN, b"");
     let syn_ack = only(&mut host);
     assert_eq!(syn_ack.header.window, 4000);
@@ -236,7 +236,7 @@ fn tcp_info_follows_a_connection() {
     let _ = host.connect(fd, at("192.0.2.2:80"));
     assert_eq!(host.tcp_info(fd).unwrap().tcpi_state, TCP_SYN_SENT);
     let syn = only(&mut host);
-    let mut peer = Peer::new(80, syn.header.src_port);
+    let mut peer = support::peer(80, syn.header.src_port);
     let stamps = syn.header.options.timestamps.expect("timestamps are offered");
     peer.take(&[syn]);
     host.run_to(Instant::from_millis(200)).unwrap();
@@ -250,7 +250,7 @@ fn tcp_info_follows_a_connection() {
         },
         ..peer.header(Flags::SYN | Flags::ACK)
     };
-    host.inject(host.now(), &support::packet(&syn_ack, b"")).unwrap();
+    host.inject(host.now(), &peer.packet(&syn_ack, b"")).unwrap();
     drain(&mut host);
     host.write(fd, &[0; 2000]).unwrap();
     let info = host.tcp_info(fd).unwrap();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Peer, accepted, at, drain, failed, host, ms, only};
+use support::{Dialogue, accepted, at, drain, failed, host, ms, only};
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;
@@ -30,7 +30,7 @@ fn the_life_of_a_connection_as_poll_sees_it() {
     assert_eq!(host.connect(fd, at("192.0.2.2:80")), failed(EINPROGRESS));
     assert_eq!(now(&mut host, fd), 0);
     let syn = only(&mut host);
-    let mut peer = Peer::new(80, syn.header.src_port);
+    let mut peer = support::peer(80, syn.header.src_port);
     peer.take(&[syn]);
     peer.send(&mut host, Flags::SYN | Flags::ACK, b"");
     assert_eq!(now(&mut host, fd), POLLOUT);
@@ -57,7 +57,7 @@ fn errors_listeners_and_descriptors_that_are_none() {
     host.bind(listener, at("0.0.0.0:81")).unwrap();
     host.listen(listener, 1).unwrap();
     assert_eq!(now(&mut host, listener), 0);
-    let mut peer = Peer::new(40_000, 81);
+    let mut peer = support::peer(40_000, 81);
     peer.send(&mut host, Flags::SYN, b"");
     let seen = drain(&mut host);
     peer.take(&seen);
@@ -94,7 +94,7 @@ fn polling_moves_time_to_what_it_waits_for() {
     assert_eq!(host.now(), Instant::from_millis(100));
     assert_eq!(host.poll(&mut fds, 5000), failed(EINTR));
     assert_eq!(host.now(), Instant::from_millis(1100));
-    let packet = peer.make(Flags::ACK, b"x");
+    let packet = peer.next(Flags::ACK, b"x");
     host.inject(host.now() + ms(30), &packet).unwrap();
     assert_eq!(host.poll(&mut fds, -1), Ok(1));
     assert_eq!((fds[0].revents, host.now()), (POLLIN, Instant::from_millis(1130)));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Pair, Peer, accepted, at, drain, failed, host, host_with, ms, only};
+use support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::*;
 use transom_sansio::errno::*;
@@ -36,7 +36,7 @@ fn a_reader_waits_until_data_arrive_and_no_longer() {
     let (fd, mut peer) = accepted(&mut host);
     assert_eq!(read(&mut host, fd, 10, 0), failed(EINTR));
     assert_eq!(read(&mut host, fd, 10, MSG_DONTWAIT), failed(EAGAIN));
-    let packet = peer.make(DATA, b"hello");
+    let packet = peer.next(DATA, b"hello");
     host.inject(Instant::from_millis(300), &packet).unwrap();
     host.set_patience(ms(200)).unwrap();
     assert_eq!(read(&mut host, fd, 10, 0), failed(EINTR));
@@ -94,7 +94,7 @@ fn packets_come_before_timers_and_in_the_order_in_which_they_were_queued() {
     assert!(host.next_timer().unwrap() <= timer);
     // The acknowledgement arrives at the very moment at which the segment would be sent again.
     peer.take(&[sent]);
-    let packets = [peer.make(DATA, b"1"), peer.make(DATA, b"2")];
+    let packets = [peer.next(DATA, b"1"), peer.next(DATA, b"2")];
     for packet in &packets {
         host.inject(timer, packet).unwrap();
     }
@@ -124,7 +124,7 @@ fn peeking_waiting_for_all_and_dropping() {
     assert_eq!(&untouched, b"....");
     assert_eq!(read(&mut host, fd, 4, MSG_PEEK | MSG_WAITALL), Ok(b"ef".to_vec()), "what there is");
     host.set_patience(ms(50)).unwrap();
-    let packet = peer.make(DATA, b"gh");
+    let packet = peer.next(DATA, b"gh");
     host.inject(Instant::from_millis(20), &packet).unwrap();
     assert_eq!(read(&mut host, fd, 4, MSG_WAITALL), Ok(b"efgh".to_vec()));
     assert_eq!(host.now(), Instant::from_millis(20));
@@ -153,7 +153,7 @@ fn a_writer_waits_for_room_and_a_nonblocking_one_takes_what_there_is() {
     assert_eq!(host.write(fd, &[1; 904]), failed(EINTR));
     // Acknowledged half a second from now, sent again before.
     peer.take(&drain(&mut host));
-    let ack = peer.make(Flags::ACK, b"");
+    let ack = peer.next(Flags::ACK, b"");
     host.inject(Instant::from_millis(500), &ack).unwrap();
     host.set_patience(Duration::from_secs(1)).unwrap();
     assert_eq!(host.write(fd, &[2; 904]), Ok(904));
@@ -242,9 +242,9 @@ fn closing_resets_or_waits_as_linger_says() {
     let (fd, mut peer) = accepted(&mut host);
     host.set_option(fd, SOL_SOCKET, SO_LINGER, &linger(2)).unwrap();
     host.set_patience(Duration::from_secs(10)).unwrap();
-    let mut acknowledging = peer.clone();
+    let mut acknowledging = peer;
     acknowledging.ack += 1;
-    let ack = acknowledging.make(Flags::ACK, b"");
+    let ack = acknowledging.next(Flags::ACK, b"");
     let start = host.now();
     host.inject(start + Duration::from_secs(1), &ack).unwrap();
     host.close(fd).unwrap();
@@ -322,5 +322,4 @@ fn a_peer_that_is_the_host_itself() {
     assert_eq!(read(&mut host, server, 20, 0), Ok(b"to myself".to_vec()));
     assert_eq!(host.now(), Instant::ZERO);
     assert!(drain(&mut host).is_empty(), "nothing leaves the host");
-    let _ = Peer::new(1, 1);
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Peer, accepted, drain, failed, host, packet};
+use support::{Dialogue, accepted, drain, failed, host};
 use transom_sansio::address::AF_INET;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
@@ -11,6 +11,7 @@ use transom_sansio::readiness::{POLLIN, POLLPRI, PollFd};
 use transom_sansio::socket::SOCK_STREAM;
 use transom_sansio::stream::{MSG_DONTWAIT, MSG_OOB, MSG_PEEK};
 use transom_sansio::urgent::{FIONREAD, SIOCATMARK, SIOCOUTQNSD, TIOCOUTQ};
+use transom_testkit::Peer;
 use transom_wire::{Flags, TcpHeader};
 
 fn recv(host: &mut Host, fd: i32, flags: i32) -> Result<Vec<u8>> {
@@ -24,7 +25,7 @@ fn recv(host: &mut Host, fd: i32, flags: i32) -> Result<Vec<u8>> {
 fn send_urgent(host: &mut Host, peer: &mut Peer, payload: &[u8], pointer: u16) {
     let header = TcpHeader { urgent: pointer, ..peer.header(Flags::ACK | Flags::URG) };
     peer.seq += payload.len() as u32;
-    host.inject(host.now(), &packet(&header, payload)).unwrap();
+    host.inject(host.now(), &peer.packet(&header, payload)).unwrap();
 }
 
 fn ready(host: &mut Host, fd: i32) -> i16 {

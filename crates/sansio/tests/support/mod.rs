@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use transom_sansio::address::AF_INET;
 use transom_sansio::errno::{EINTR, Errno, Result};
 use transom_sansio::host::Host;
@@ -10,9 +10,8 @@ use transom_sansio::options::{SO_REUSEADDR, SOL_SOCKET};
 use transom_sansio::socket::SOCK_STREAM;
 use transom_stack::config::StackConfig;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{
-    Flags, IpPacket, Ipv4Header, Protocol, Seq, TcpHeader, TcpPacket, checksum, tcp,
-};
+use transom_testkit::Peer;
+use transom_wire::{Flags, IpPacket, Seq, TcpHeader, TcpPacket};
 
 pub(crate) const LOCAL: &str = "192.0.2.1";
 pub(crate) const REMOTE: &str = "192.0.2.2";
@@ -78,74 +77,35 @@ pub(crate) fn only(host: &mut Host) -> Seen {
     seen.into_iter().next().expect("one")
 }
 
-/// An IPv4 packet with this segment from `REMOTE` to `LOCAL`.
-pub(crate) fn packet(header: &TcpHeader, payload: &[u8]) -> Vec<u8> {
-    let [src, dst] = [REMOTE, LOCAL].map(|ip| ip.parse().expect("an IPv4 address"));
-    let len = header.header_len() + payload.len();
-    let mut bytes = vec![0; 20 + len];
-    let ip = Ipv4Header::new(src, dst, Protocol::TCP).emit(len, &mut bytes).expect("room");
-    let tcp_len = header.emit(&mut bytes[ip..]).expect("room");
-    bytes[ip + tcp_len..].copy_from_slice(payload);
-    checksum::fill(
-        IpAddr::V4(src),
-        IpAddr::V4(dst),
-        Protocol::TCP,
-        &mut bytes[ip..],
-        tcp::CHECKSUM_OFFSET,
-    )
-    .expect("a segment");
-    bytes
+/// The other end, at a port of `REMOTE`, of a connection to a port of the host at `LOCAL`.
+pub(crate) fn peer(port: u16, host_port: u16) -> Peer {
+    let [from, to] = [(REMOTE, port), (LOCAL, host_port)]
+        .map(|(ip, port)| SocketAddr::new(ip.parse().expect("an address"), port));
+    Peer { seq: Seq::new(1_000_000), ..Peer::new(from, to) }
 }
 
-/// The other end of one connection of a host, moved by hand: it knows the sequence numbers and nothing else.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) port: u16,
-    pub(crate) host_port: u16,
-    /// The next sequence number it sends.
-    pub(crate) seq: Seq,
-    /// What it acknowledges.
-    pub(crate) ack: Seq,
-    pub(crate) window: u16,
+/// What a peer and the host say to each other.
+pub(crate) trait Dialogue {
+    /// A packet with these flags and this payload arrives now.
+    fn send(&mut self, host: &mut Host, flags: Flags, payload: &[u8]);
+
+    /// Acknowledges everything in `seen`, from now on.
+    fn take(&mut self, seen: &[Seen]);
 }
 
-impl Peer {
-    pub(crate) fn new(port: u16, host_port: u16) -> Self {
-        Peer { port, host_port, seq: Seq::new(1_000_000), ack: Seq::new(0), window: 65_535 }
-    }
-
-    pub(crate) fn header(&self, flags: Flags) -> TcpHeader {
-        TcpHeader {
-            src_port: self.port,
-            dst_port: self.host_port,
-            seq: self.seq,
-            ack: if flags.contains(Flags::ACK) { self.ack } else { Seq::new(0) },
-            flags,
-            window: self.window,
-            ..TcpHeader::default()
-        }
-    }
-
-    /// A packet with these flags and this payload; what takes sequence space is counted.
-    pub(crate) fn make(&mut self, flags: Flags, payload: &[u8]) -> Vec<u8> {
-        let header = self.header(flags);
-        self.seq += header.segment_len(payload.len() as u32);
-        packet(&header, payload)
-    }
-
-    /// The same, arriving now.
-    pub(crate) fn send(&mut self, host: &mut Host, flags: Flags, payload: &[u8]) {
-        let packet = self.make(flags, payload);
+impl Dialogue for Peer {
+    fn send(&mut self, host: &mut Host, flags: Flags, payload: &[u8]) {
+        let packet = self.next(flags, payload);
         host.inject(host.now(), &packet).expect("a packet of possible length");
     }
 
-    /// Acknowledges everything in `seen`.
-    pub(crate) fn take(&mut self, seen: &[Seen]) {
-        for segment in seen {
-            let end = segment.header.seq + segment.header.segment_len(segment.payload.len() as u32);
-            if end.after(self.ack) || segment.header.flags.contains(Flags::SYN) {
-                self.ack = end;
+    fn take(&mut self, seen: &[Seen]) {
+        for Seen { header, payload, .. } in seen {
+            if header.flags.contains(Flags::SYN) {
+                // Where the host begins.
+                self.ack = header.seq;
             }
+            self.receive_segment(header, payload.len());
         }
     }
 }
@@ -160,14 +120,14 @@ pub(crate) fn accepted(host: &mut Host) -> (i32, Peer) {
     // Another port each time: what became of the last connection may still be there.
     drain(host);
     let nth = host.stack().counters().passive_opens;
-    let mut peer = Peer::new(40_000 + nth as u16, 80);
+    let mut peer = peer(40_000 + nth as u16, 80);
     peer.send(host, Flags::SYN, b"");
     let syn_ack = only(host);
     assert_eq!(syn_ack.header.flags, Flags::SYN | Flags::ACK);
     peer.take(&[syn_ack]);
     peer.send(host, Flags::ACK, b"");
     let (fd, remote) = host.accept(listener, 0).expect("accept");
-    assert_eq!(remote, SocketAddr::new(REMOTE.parse().expect("an address"), peer.port));
+    assert_eq!(remote, peer.from);
     assert!(drain(host).is_empty());
     host.close(listener).expect("close");
     (fd, peer)

@@ -19,7 +19,7 @@ fn sending(options: Options) -> (Victim, Peer, ConnectionId) {
     });
     victim.limits.packets = 3_000;
     let (peer, id) = Peer::connect(&mut victim, ATTACKER, options);
-    victim.write(id, &stream(0, 1 << 20));
+    victim.write(id, &stream(1 << 20));
     (victim, peer, id)
 }
 
@@ -59,7 +59,7 @@ fn early_acknowledgements_gain_no_more_than_honest_ones() {
     for _ in 0..5 {
         let before = victim.info(id).cwnd;
         peer.ack += flight as u32;
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
         let after = victim.info(id).cwnd;
         assert!(after <= before + flight, "{flight} bytes made cwnd grow from {before} to {after}");
         flight = bytes_sent(&mut victim);
@@ -77,11 +77,11 @@ fn dividing_acknowledgements_gains_nothing() {
     let before = victim.info(id).cwnd;
     for _ in 0..flight {
         peer.ack += 1;
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
     }
     let (mut whole, mut honest, whole_id) = sending(bare_options());
     honest.ack += bytes_sent(&mut whole) as u32;
-    whole.inject(&honest.at(Flags::ACK, 0, 0, &[]));
+    whole.inject(&honest.segment(Flags::ACK, &[]));
     let (divided, undivided) = (victim.info(id).cwnd, whole.info(whole_id).cwnd);
     assert!(divided <= undivided, "{divided} from {flight} acknowledgements, {undivided} from one");
     assert_eq!(undivided, before + flight);
@@ -98,7 +98,7 @@ fn dividing_acknowledgements_gains_nothing() {
     let flight = before.in_flight;
     for _ in 0..flight {
         peer.ack += 1;
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
     }
     let grown = victim.info(id).cwnd - before.cwnd;
     assert!(grown <= MSS, "a window of {} grew by {grown}", before.cwnd);
@@ -119,7 +119,7 @@ fn spoofed_duplicates_release_no_more_than_was_outstanding() {
         let before = victim.info(id);
         let outstanding = before.snd_nxt.since(before.snd_una);
         for _ in 0..10_000 {
-            victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+            victim.inject(&peer.segment(Flags::ACK, &[]));
         }
         let after = victim.info(id);
         let released = after.snd_nxt.since(before.snd_nxt);
@@ -146,14 +146,14 @@ fn duplicates_in_every_recovery_release_no_more_each_time() {
         for advance in 0..5 {
             let before = victim.info(id);
             for _ in 0..500 {
-                victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+                victim.inject(&peer.segment(Flags::ACK, &[]));
             }
             let released = victim.info(id).snd_nxt.since(before.snd_nxt);
             let most = before.cwnd + 3 * MSS;
             assert!(released <= most, "round {round}.{advance}: {released} of {most}");
             // A partial acknowledgement of one segment.
             peer.ack += MSS as u32;
-            victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+            victim.inject(&peer.segment(Flags::ACK, &[]));
         }
         assert!(
             victim.info(id).counters.fast_recoveries > round,
@@ -203,7 +203,7 @@ fn a_reneging_receiver_still_gets_every_byte() {
         victim.advance(Duration::from_secs(1));
         let mut next = peer.ack;
         for out in victim.sent() {
-            received.insert(out.tcp().unwrap().seq.distance_from(peer.ack), out.payload());
+            received.insert(out.tcp().seq.distance_from(peer.ack), out.payload());
         }
         // It has thrown away what it sacked, and now takes what comes in order.
         while let Some(bytes) =
@@ -215,7 +215,7 @@ fn a_reneging_receiver_still_gets_every_byte() {
             received.clear();
         }
         peer.ack = next;
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
         if victim.info(id).snd_una.stream_offset() >= flight {
             return;
         }
@@ -266,14 +266,14 @@ fn a_compulsive_liar_is_served_within_the_windows() {
         for step in 0.. {
             assert!(step < 20_000, "seed {seed} does not end");
             for out in victim.sent() {
-                let at = out.tcp().unwrap().seq.distance_from(start) as usize;
+                let at = out.tcp().seq.distance_from(start) as usize;
                 let payload = out.payload();
                 if at <= seen.len() && at + payload.len() > seen.len() {
                     seen.extend_from_slice(&payload[seen.len() - at..]);
                 }
             }
             let truth = start + seen.len() as u32;
-            let info = victim.stack().connection(id).map(|c| c.info(victim.now()));
+            let info = victim.stack.connection(id).map(|c| c.info(victim.now));
             let Some(info) = info.filter(|info| info.state == State::FinWait1) else { break };
             if info.snd_una.stream_offset() >= 1 << 20 {
                 break;
@@ -301,18 +301,18 @@ fn a_compulsive_liar_is_served_within_the_windows() {
                     }
                     victim.inject(&peer.packet(&header, &[]));
                 }
-                4 => _ = victim.inject(&peer.at(Flags::ACK, 0, 0, &[])),
+                4 => _ = victim.inject(&peer.segment(Flags::ACK, &[])),
                 5 => peer.window = [0, 1, 100, 65_535][rng.below(4) as usize],
                 _ => _ = victim.advance(Duration::from_millis(rng.below(700))),
             }
             if rng.below(3) == 0 {
                 peer.window = 65_535;
                 peer.ack = truth;
-                victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+                victim.inject(&peer.segment(Flags::ACK, &[]));
             }
         }
         // What it acknowledged before it had it is its own loss; the bytes in a row are the right ones.
-        assert_eq!(seen, stream(0, seen.len()), "seed {seed}");
+        assert_eq!(seen, stream(seen.len()), "seed {seed}");
     }
 }
 

@@ -41,7 +41,7 @@ fn a_tiny_mss_does_not_make_crumbs() {
             let options = Options { mss: Some(mss), ..options };
             let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
             let idle = victim.held();
-            let data = stream(0, 50_000);
+            let data = stream(50_000);
             let mut written = victim.write(id, &data);
             let (mut packets, mut bytes) = (0, 0);
             while bytes < 50_000 {
@@ -51,7 +51,7 @@ fn a_tiny_mss_does_not_make_crumbs() {
                     bytes += len;
                     peer.ack += len as u32;
                 }
-                victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+                victim.inject(&peer.segment(Flags::ACK, &[]));
                 if written < data.len() {
                     written += victim.write(id, &data[written..]);
                 }
@@ -76,7 +76,7 @@ fn large_flight(mss: u16, merged: bool) -> (Victim, Peer, ConnectionId, i64) {
     let options = Options { mss: Some(mss), ..usual_options() };
     let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
     let idle = victim.held();
-    let chunk = stream(0, 1 << 20);
+    let chunk = stream(1 << 20);
     while victim.info(id).cwnd < 300_000 {
         let room = victim.call(|stack, now| {
             stack.with_connection(id, now, |connection| connection.writable()).unwrap().unwrap()
@@ -145,7 +145,7 @@ fn super_segments_are_not_cut_without_end() {
     let options = Options { mss: Some(64), window_scale: Some(14), ..usual_options() };
     let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
     let idle = victim.held();
-    let chunk = stream(0, 4 << 20);
+    let chunk = stream(4 << 20);
     while victim.info(id).snd_nxt.since(victim.info(id).snd_una) < 2 << 20 {
         let connection = victim.connection(id);
         let room = (4 << 20) - connection.unacknowledged();
@@ -189,7 +189,7 @@ fn one_byte_segments_out_of_order_cost_a_bounded_multiple() {
         let mut honest = peer;
         victim.limits.packets = 2;
         for from in (0..60_002).step_by(1_000) {
-            honest.send(&mut victim, &stream(from, 1_000.min(60_002 - from)));
+            honest.send(&mut victim, &stream_from(from, 1_000.min(60_002 - from)));
         }
         assert_eq!(victim.read(id).len(), 60_002, "{name}");
         assert_modest(&victim, id, idle, name);
@@ -204,9 +204,9 @@ fn one_byte_segments_in_order_cost_a_bounded_multiple() {
         for _ in 0..RECEIVE_BUFFER / 2 {
             if pairs {
                 victim.inject(&peer.at(Flags::ACK, 1, 0, b"b"));
-                victim.inject(&peer.at(Flags::ACK, 0, 0, b"a"));
+                victim.inject(&peer.segment(Flags::ACK, b"a"));
             } else {
-                victim.inject(&peer.at(Flags::ACK, 0, 0, b"a"));
+                victim.inject(&peer.segment(Flags::ACK, b"a"));
                 victim.inject(&peer.at(Flags::ACK, 1, 0, b"b"));
             }
             peer.seq += 2;
@@ -224,7 +224,7 @@ fn crumbs_between_kept_buffers_cost_a_bounded_multiple() {
             let (mut victim, mut peer, id, idle) = receiving(usual_options());
             let large = vec![b'l'; size];
             while victim.connection(id).readable() + size < 60_000 {
-                let pair = [peer.at(Flags::ACK, 0, 0, b"s"), peer.at(Flags::ACK, 1, 0, &large)];
+                let pair = [peer.segment(Flags::ACK, b"s"), peer.at(Flags::ACK, 1, 0, &large)];
                 let order = if early { [1, 0] } else { [0, 1] };
                 for which in order {
                     victim.inject_owned(&pair[which]);
@@ -246,7 +246,7 @@ fn crumbs_that_become_readable_are_gathered() {
         for gap in 0..300 {
             victim.inject(&peer.at(Flags::ACK, 1 + 2 * gap, 0, b"x"));
         }
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[b'x'; 601]));
+        victim.inject(&peer.segment(Flags::ACK, &[b'x'; 601]));
         peer.seq += 601;
     }
     assert_modest(&victim, id, idle, "closed gaps");
@@ -281,7 +281,7 @@ fn everything_is_given_back_in_the_end() {
         victim.inject(&peer.at(Flags::RST, 0, 0, &[]));
         victim.close(id);
         victim.advance(Duration::from_secs(10));
-        assert_eq!(victim.stack().connection_count(), 0);
+        assert_eq!(victim.stack.connection_count(), 0);
         // Tables that have grown stay so.
         assert!(
             victim.held() - empty < 8 << 10,

@@ -2,7 +2,6 @@
 
 use crate::allocator::measure;
 use crate::harness::*;
-use crate::packets;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::State;
@@ -18,11 +17,11 @@ fn spoofed(n: u32) -> SocketAddr {
 /// An honest client connects, writes and is answered. Returns whether a cookie was needed.
 fn connects(victim: &mut Victim, n: u32) -> (bool, ConnectionId) {
     let from = SocketAddr::new(ATTACKER.ip(), 10_000 + n as u16);
-    let cookies = victim.stack().counters().cookies_accepted;
+    let cookies = victim.stack.counters().cookies_accepted;
     victim.sent();
     let (mut peer, id) = Peer::connect(victim, from, usual_options());
     peer.assert_alive(victim, id);
-    (victim.stack().counters().cookies_accepted > cookies, id)
+    (victim.stack.counters().cookies_accepted > cookies, id)
 }
 
 #[test]
@@ -49,13 +48,13 @@ fn legitimate_connects_succeed_during_and_after_a_syn_flood() {
         if n == 30_000 {
             held_early = victim.held();
         }
-        assert!(victim.stack().half_open_count() <= 256);
+        assert!(victim.stack.half_open_count() <= 256);
     }
     assert!(victim.held() <= held_early, "{} bytes, {held_early} early on", victim.held());
     assert!(victim.held() < 512 << 10, "{} bytes are held", victim.held());
     // Afterwards: the half-open connections give up, and nothing is left of them.
     victim.advance(Duration::from_secs(400));
-    assert_eq!(victim.stack().half_open_count(), 0);
+    assert_eq!(victim.stack.half_open_count(), 0);
     let (by_cookie, id) = connects(&mut victim, 500);
     assert!(!by_cookie);
     assert_eq!(victim.state(id), State::Established);
@@ -73,8 +72,8 @@ fn a_syn_flood_in_one_batch_is_answered_as_far_as_there_is_room() {
         let syn = Peer::new(spoofed(n), SERVICE).syn(usual_options());
         victim.inject_without_sending(&syn);
     }
-    let counters = victim.stack().counters();
-    assert_eq!(victim.stack().half_open_count(), 100);
+    let counters = victim.stack.counters();
+    assert_eq!(victim.stack.half_open_count(), 100);
     assert!(counters.replies_dropped > 0);
     assert!(victim.held() < 1 << 20, "{} bytes are held", victim.held());
     victim.advance(Duration::ZERO);
@@ -91,18 +90,18 @@ fn guessed_cookies_make_no_connection() {
     for n in 0..300 {
         victim.inject(&Peer::new(spoofed(n), SERVICE).syn(usual_options()));
     }
-    assert!(victim.stack().counters().cookies_sent > 0);
+    assert!(victim.stack.counters().cookies_sent > 0);
     let held = victim.held();
     for n in 0..100_000u32 {
         let ack = Seq::new(n.wrapping_mul(0x85eb_ca6b));
         let guess = Peer { ack, ..Peer::new(spoofed(n + 1_000_000), SERVICE) };
-        victim.inject(&guess.at(Flags::ACK, 0, 0, b"data"));
+        victim.inject(&guess.segment(Flags::ACK, b"data"));
         if n % 1_000 == 0 {
             victim.sent();
         }
     }
-    assert_eq!(victim.stack().counters().cookies_accepted, 0);
-    assert_eq!(victim.stack().connection_count(), 0);
+    assert_eq!(victim.stack.counters().cookies_accepted, 0);
+    assert_eq!(victim.stack.connection_count(), 0);
     assert!(victim.held() <= held, "{} bytes are held, {held} before", victim.held());
 }
 
@@ -135,7 +134,7 @@ fn a_flood_of_one_segment_allocates_nothing() {
     peer.send(&mut victim, b"before");
     victim.read(id);
     let floods = [
-        peer.at(Flags::ACK, 0, 0, &[]),
+        peer.segment(Flags::ACK, &[]),
         peer.at(Flags::ACK, -6, 0, b"before"),
         peer.at(Flags::ACK, 1 << 25, 0, b"outside"),
         peer.at(Flags::SYN, 0, 0, &[]),
@@ -175,7 +174,7 @@ fn echo_floods_are_bounded_by_the_queue() {
     let held = (victim.held() - empty) as usize;
     // The packets, and their places in the queue.
     assert!(held <= 1_024 * (1_428 + 256), "{held} bytes wait");
-    assert_eq!(victim.stack().counters().replies_dropped, 50_000 - 1_024);
+    assert_eq!(victim.stack.counters().replies_dropped, 50_000 - 1_024);
     victim.advance(Duration::ZERO);
     assert_eq!(victim.sent().len(), 1_024);
     // And the next is answered again.
@@ -255,7 +254,7 @@ fn datagrams_nobody_wants_get_a_limited_number_of_errors() {
 fn segments_for_nobody_are_reset_and_forgotten() {
     let mut victim = Victim::new();
     let closed = SocketAddr::new(VICTIM.into(), 81);
-    victim.inject(&Peer::new(spoofed(0), closed).at(Flags::ACK, 0, 0, b"x"));
+    victim.inject(&Peer::new(spoofed(0), closed).segment(Flags::ACK, b"x"));
     let held = victim.held();
     victim.limits = Limits { packets: 1, allocations: 0, held };
     for n in 0..50_000 {

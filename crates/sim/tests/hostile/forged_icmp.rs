@@ -2,7 +2,6 @@
 //! ends a connection that is open.
 
 use crate::harness::*;
-use crate::packets;
 use crate::states::{Scene, Stage};
 use std::net::{IpAddr, Ipv4Addr};
 use transom_stack::stack::ConnectionId;
@@ -55,7 +54,7 @@ fn sending() -> (Victim, Peer, ConnectionId) {
     let mut victim = Victim::new();
     victim.limits.packets = 60;
     let (peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
-    victim.write(id, &stream(0, 10_000));
+    victim.write(id, &stream(10_000));
     victim.sent();
     (victim, peer, id)
 }
@@ -232,7 +231,7 @@ fn the_ipv6_path_mtu_never_falls_below_1280() {
         Some(listener) => victim.call(|stack, _| stack.accept(listener)).unwrap().0,
         None => panic!("nothing to accept"),
     };
-    victim.write(id, &stream(0, 10_000));
+    victim.write(id, &stream(10_000));
     let offending = victim.sent().remove(0).bytes;
     for mtu in [0u32, 1, 68, 1_279, 1_280, 100_000, u32::MAX] {
         let quoted = &offending[..];

@@ -1,9 +1,9 @@
 //! Fragments: overlapping, overrunning, never completed (RFC 791, RFC 8200 section 4.5, RFC 5722, RFC 1858).
 
 use crate::harness::*;
-use crate::packets::{fragment4, fragment6, icmp4};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use transom_tcp::time::Duration;
+use transom_testkit::packets::{fragment4, fragment6, icmp4};
 use transom_wire::{IcmpMessage, Protocol};
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -13,7 +13,7 @@ const MOST_HELD: i64 = 2 * (512 << 10) + 64 * (64 * 16 + 256);
 
 /// An echo request of `len` bytes of data, without its IP header.
 fn echo(len: usize) -> Vec<u8> {
-    let data: Vec<u8> = stream(0, len);
+    let data: Vec<u8> = stream(len);
     icmp4(FROM, VICTIM, &IcmpMessage::EchoRequest { ident: 1, seq: 1, data: &data })[20..].to_vec()
 }
 
@@ -72,7 +72,7 @@ fn the_ping_of_death_is_dropped() {
         victim.inject(&fragment4(FROM, VICTIM, Protocol::ICMP, 9, offset, false, &[0; 1_480]));
     }
     victim.inject(&fragment4(FROM, VICTIM, Protocol::ICMP, 9, 65_528, true, &[0; 8]));
-    assert_eq!(victim.stack().counters().fragments_dropped, 4);
+    assert_eq!(victim.stack.counters().fragments_dropped, 4);
     // The longest there can be is taken: 65,515 bytes behind the header.
     let message = echo(65_507);
     let mut from = 0;
@@ -121,7 +121,7 @@ fn fragments_never_completed_are_bounded_and_forgotten() {
         victim.advance(Duration::from_secs(61));
         let left = victim.held() - empty;
         assert!(left < 16 << 10, "{name}: {left} bytes are still held");
-        assert!(victim.stack().counters().fragments_dropped > 0, "{name}");
+        assert!(victim.stack.counters().fragments_dropped > 0, "{name}");
     }
 }
 
@@ -135,7 +135,7 @@ fn spoofed(n: u32, offset: u16, more: bool, len: usize) -> Vec<u8> {
 fn ipv6_fragments_are_no_better() {
     let (from, to): (Ipv6Addr, Ipv6Addr) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
     let mut victim = Victim::new();
-    let data = stream(0, 1_000);
+    let data = stream(1_000);
     let request = transom_wire::Icmpv6Message::EchoRequest { ident: 1, seq: 1, data: &data };
     let mut message = vec![0; request.encoded_len()];
     request.emit(from, to, &mut message).unwrap();
@@ -156,8 +156,7 @@ fn ipv6_fragments_are_no_better() {
             .unwrap();
         nested.resize(nested.len().next_multiple_of(8), 0);
         nested = [&header[..], &nested].concat();
-        let whole =
-            crate::packets::ip(IpAddr::V6(from), IpAddr::V6(to), Protocol::FRAGMENT, &nested);
+        let whole = packets::ip(IpAddr::V6(from), IpAddr::V6(to), Protocol::FRAGMENT, &nested);
         assert!(victim.inject(&whole) <= 1);
         let tail =
             fragment6(from, to, Protocol::FRAGMENT, id, (nested.len() - 8) as u16, false, &[0; 8]);

@@ -19,7 +19,7 @@ fn from(port: u16) -> SocketAddr {
 const HOUR: u64 = 3_600;
 
 fn assert_gone(victim: &Victim, held: i64, what: &str) {
-    let stack = victim.stack();
+    let stack = &victim.stack;
     let left = (stack.connection_count(), stack.half_open_count(), stack.time_wait_count());
     assert_eq!(left, (0, 0, 0), "{what}");
     // Tables that have grown stay so.
@@ -36,15 +36,15 @@ fn orphan(answer: impl Fn(&mut Victim, &mut Peer, u64), most_packets: u64, what:
     let empty = victim.held();
     let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
     peer.window = 0;
-    victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
-    victim.write(id, &stream(0, 16 << 10));
+    victim.inject(&peer.segment(Flags::ACK, &[]));
+    victim.write(id, &stream(16 << 10));
     victim.close(id);
     let mut packets = 0;
     for second in 0..HOUR {
         packets += victim.advance(Duration::from_secs(1));
         answer(&mut victim, &mut peer, second);
         packets += victim.sent().len() as u64;
-        if victim.stack().connection_count() == 0 {
+        if victim.stack.connection_count() == 0 {
             break;
         }
     }
@@ -58,12 +58,12 @@ fn a_closed_window_does_not_hold_an_orphan() {
     orphan(silent, 30, "silence");
     let zero = |victim: &mut Victim, peer: &mut Peer, _| {
         if !victim.sent().is_empty() {
-            victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+            victim.inject(&peer.segment(Flags::ACK, &[]));
         }
     };
     orphan(zero, 40, "zero windows in answer to every probe");
     let chatter = |victim: &mut Victim, peer: &mut Peer, _| {
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
     };
     orphan(chatter, 60, "zero windows all the time");
 }
@@ -76,7 +76,7 @@ fn a_window_that_flaps_does_not_hold_an_orphan() {
             for window in [width, 0] {
                 peer.window = window;
                 victim.limits.packets = 100;
-                victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+                victim.inject(&peer.segment(Flags::ACK, &[]));
             }
         };
         orphan(flap, 4_000, "a flapping window");
@@ -92,7 +92,7 @@ fn fin_wait_2_without_an_owner_ends() {
         let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
         victim.close(id);
         peer.ack += 1;
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
         assert_eq!(victim.state(id), State::FinWait2);
         for _ in 0..61 {
             victim.advance(Duration::from_secs(1));
@@ -113,7 +113,7 @@ fn data_for_an_orphan_ends_it() {
     let (peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
     victim.close(id);
     victim.sent();
-    victim.inject(&peer.at(Flags::ACK, 0, 0, b"more"));
+    victim.inject(&peer.segment(Flags::ACK, b"more"));
     assert!(victim.last().flags.contains(Flags::RST));
     assert_gone(&victim, empty, "data");
 }
@@ -160,24 +160,24 @@ fn connections_are_bounded_and_cheap() {
         let mut peer = Peer::new(from(port), SERVICE);
         victim.inject(&peer.syn(usual_options()));
         let out = victim.sent();
-        let Some(syn_ack) = out.last().and_then(Out::tcp) else { continue };
+        let Some(syn_ack) = out.last().map(|out| out.tcp()) else { continue };
         let ack = peer.answer(&syn_ack, usual_options());
         // Sockstress: the window is closed from the start.
         peer.window = 0;
         victim.inject(&ack);
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
         if victim.acceptable() > 0 {
-            ids.push(victim.accept());
+            ids.push(victim.accept_next());
         }
     }
     assert_eq!(ids.len(), MOST);
-    assert_eq!(victim.stack().connection_count(), MOST);
+    assert_eq!(victim.stack.connection_count(), MOST);
     let each = (victim.held() - empty) / MOST as i64;
     assert!(each < 4_096, "{each} bytes for an idle connection");
-    assert!(victim.stack().half_open_count() <= 256);
+    assert!(victim.stack.half_open_count() <= 256);
     // They live on while they answer, and make room when they go.
     victim.advance(Duration::from_secs(HOUR));
-    assert_eq!(victim.stack().connection_count(), MOST);
+    assert_eq!(victim.stack.connection_count(), MOST);
     for id in ids {
         victim.call(|stack, now| stack.abort(id, now));
     }
@@ -197,13 +197,13 @@ fn what_is_never_accepted_is_bounded_by_the_backlog() {
         victim.sent();
         victim.inject(&peer.syn(usual_options()));
         let out = victim.sent();
-        let Some(syn_ack) = out.last().and_then(Out::tcp) else { continue };
+        let Some(syn_ack) = out.last().map(|out| out.tcp()) else { continue };
         let ack = peer.answer(&syn_ack, usual_options());
         victim.inject(&ack);
         // Data on top, which nobody will read.
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[0; 1_000]));
+        victim.inject(&peer.segment(Flags::ACK, &[0; 1_000]));
     }
-    assert_eq!(victim.stack().connection_count(), 16);
+    assert_eq!(victim.stack.connection_count(), 16);
     assert_eq!(victim.acceptable(), 16);
     assert!(victim.held() - empty < 16 * (8 << 10) + (256 << 10), "{}", victim.held() - empty);
 }
@@ -219,14 +219,14 @@ fn time_wait_is_bounded() {
         victim.close(id);
         peer.ack += 1;
         victim.inject(&peer.at(Flags::ACK | Flags::FIN, 0, 0, &[]));
-        assert!(victim.stack().time_wait_count() <= MOST);
+        assert!(victim.stack.time_wait_count() <= MOST);
         victim.sent();
         if port == 1_000 {
             held = victim.held();
         }
     }
-    assert_eq!(victim.stack().time_wait_count(), MOST);
+    assert_eq!(victim.stack.time_wait_count(), MOST);
     assert!(victim.held() <= held + (64 << 10), "{} bytes, {held} at half-time", victim.held());
     victim.advance(Duration::from_secs(61));
-    assert_eq!(victim.stack().time_wait_count(), 0);
+    assert_eq!(victim.stack.time_wait_count(), 0);
 }

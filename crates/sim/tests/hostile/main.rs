@@ -17,7 +17,6 @@ mod fragments;
 mod harness;
 mod hoarding;
 mod malformed;
-mod packets;
 mod peer;
 mod states;
 mod storms;

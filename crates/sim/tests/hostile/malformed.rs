@@ -1,7 +1,6 @@
 //! Packets that are wrong in themselves: options and offsets that lie, addresses that cannot be.
 
 use crate::harness::*;
-use crate::packets;
 use crate::states::{Scene, Stage};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use transom_tcp::connection::State;
@@ -39,11 +38,7 @@ fn a_segment_whose_options_lie_is_dropped_whole() {
                 let packet = packets::tcp_with_options(from, to, &header, lie, b"data");
                 assert_eq!(scene.victim.inject(&packet), 0, "{stage:?} {lie:?} {flags:?}");
                 assert_eq!(scene.fingerprint(), before, "{stage:?} {lie:?} {flags:?}");
-                assert_eq!(
-                    scene.victim.stack().counters().bad_tcp,
-                    1,
-                    "{stage:?} {lie:?} {flags:?}"
-                );
+                assert_eq!(scene.victim.stack.counters().bad_tcp, 1, "{stage:?} {lie:?} {flags:?}");
             }
         }
     }
@@ -97,7 +92,7 @@ fn a_data_offset_that_lies_is_found_out() {
             );
             assert_eq!(scene.victim.inject(&packet), 0, "{stage:?} offset {words}");
             assert_eq!(scene.fingerprint(), before, "{stage:?} offset {words}");
-            assert_eq!(scene.victim.stack().counters().bad_tcp, 1, "{stage:?} offset {words}");
+            assert_eq!(scene.victim.stack.counters().bad_tcp, 1, "{stage:?} offset {words}");
         }
     }
 }
@@ -126,7 +121,7 @@ fn port_zero_is_nobody() {
             assert_eq!(victim.inject(&peer.packet(&peer.header(flags), b"")), 0);
         }
     }
-    assert_eq!(victim.stack().half_open_count(), 0);
+    assert_eq!(victim.stack.half_open_count(), 0);
 }
 
 /// [MUST-46] [MUST-57] [MUST-63] Nothing from an address that is not one other host's is looked at: answered, such packets
@@ -178,7 +173,7 @@ fn impossible_sources_and_destinations_are_ignored() {
         let peer = Peer::new(from, "[fd00::2]:80".parse().unwrap());
         assert_eq!(victim.inject(&peer.packet(&peer.header(Flags::SYN), b"")), 0, "from {source}");
     }
-    let stack = victim.stack();
+    let stack = &victim.stack;
     assert_eq!((stack.half_open_count(), stack.connection_count()), (0, 0));
     assert_eq!(victim.advance(transom_tcp::time::Duration::from_secs(300)), 0);
 }

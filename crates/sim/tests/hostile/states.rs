@@ -107,7 +107,7 @@ impl Scene {
             assert!(fin.flags.contains(Flags::FIN));
             if peer_acks {
                 scene.peer.ack = fin.seq + 1;
-                scene.victim.inject(&scene.peer.at(Flags::ACK, 0, 0, &[]));
+                scene.victim.inject(&scene.peer.segment(Flags::ACK, &[]));
             }
         }
         if peer_closes && state != State::LastAck {
@@ -128,7 +128,7 @@ impl Scene {
 
     /// What can be told apart from outside: the state, what can be read, and how many there are of everything.
     pub fn fingerprint(&self) -> (State, usize, usize, usize, usize) {
-        let stack = self.victim.stack();
+        let stack = &self.victim.stack;
         let (state, readable) = self
             .id
             .and_then(|id| stack.connection(id))
@@ -252,7 +252,7 @@ fn a_host_pelted_with_all_flags_in_a_row_comes_to_rest() {
     }
     victim.close(id);
     victim.advance(Duration::from_secs(3_600));
-    let stack = victim.stack();
+    let stack = &victim.stack;
     let left = (stack.connection_count(), stack.half_open_count(), stack.time_wait_count());
     assert_eq!(left, (0, 0, 0));
     assert!(victim.held() <= idle, "{} bytes are held, {idle} with one connection", victim.held());

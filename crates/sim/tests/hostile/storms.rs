@@ -162,8 +162,8 @@ fn a_host_and_its_mirror_image_come_to_rest() {
     let reflect = |victim: &mut Victim| {
         let out = victim.sent();
         for packet in &out {
-            let header = packet.tcp().unwrap();
-            victim.inject(&crate::packets::tcp(from, to, &header, &packet.payload()));
+            let header = packet.tcp();
+            victim.inject(&packets::tcp(from, to, &header, &packet.payload()));
         }
         out.len()
     };
@@ -207,7 +207,7 @@ fn a_host_does_not_listen_to_its_echo() {
 #[test]
 fn time_wait_is_not_assassinated() {
     let mut scene = Scene::at(Stage::In(State::TimeWait));
-    assert_eq!(scene.victim.stack().time_wait_count(), 1);
+    assert_eq!(scene.victim.stack.time_wait_count(), 1);
     let mut answers = 0;
     for i in 0..10_000i64 {
         // Old duplicates of every kind, then resets at and around the right place.
@@ -219,14 +219,14 @@ fn time_wait_is_not_assassinated() {
                 scene.victim.inject(&scene.peer.at(Flags::RST | Flags::ACK, seq, 0, &[]));
             assert_eq!(reset + with_ack, 0, "a reset is not answered");
         }
-        assert_eq!(scene.victim.stack().time_wait_count(), 1);
+        assert_eq!(scene.victim.stack.time_wait_count(), 1);
     }
     assert!(answers <= 2, "{answers} answers in one moment");
     // It ends when it should: nothing of this extended it.
     scene.victim.advance(Duration::from_secs(59));
-    assert_eq!(scene.victim.stack().time_wait_count(), 1);
+    assert_eq!(scene.victim.stack.time_wait_count(), 1);
     scene.victim.advance(Duration::from_secs(2));
-    assert_eq!(scene.victim.stack().time_wait_count(), 0);
+    assert_eq!(scene.victim.stack.time_wait_count(), 0);
 }
 
 /// A SYN may start the connection anew only when it can be told from an old one [MAY-2]: by a higher sequence number.
@@ -235,12 +235,12 @@ fn an_old_syn_does_not_reopen_time_wait() {
     let mut scene = Scene::at(Stage::In(State::TimeWait));
     for back in [0i64, 1, 100, 1 << 20, 1 << 30, (1 << 31) - 2] {
         scene.victim.inject(&scene.peer.at(Flags::SYN, -back - 1, 0, &[]));
-        assert_eq!(scene.victim.stack().time_wait_count(), 1, "{back} back");
-        assert_eq!(scene.victim.stack().half_open_count(), 0);
+        assert_eq!(scene.victim.stack.time_wait_count(), 1, "{back} back");
+        assert_eq!(scene.victim.stack.half_open_count(), 0);
     }
     scene.victim.inject(&scene.peer.at(Flags::SYN, 1, 0, &[]));
-    assert_eq!(scene.victim.stack().time_wait_count(), 0);
-    assert_eq!(scene.victim.stack().half_open_count(), 1);
+    assert_eq!(scene.victim.stack.time_wait_count(), 0);
+    assert_eq!(scene.victim.stack.half_open_count(), 1);
     // Its numbers lie beyond the old ones.
     assert!(scene.victim.last().seq.after(scene.peer.ack));
 }

@@ -19,7 +19,7 @@ fn the_first_bytes_stay() {
         victim.inject(&peer.at(Flags::ACK, from, 0, &vec![b'z'; len]));
     }
     // And the start, with bytes for everything again.
-    victim.inject(&peer.at(Flags::ACK, 0, 0, &[b'y'; 400]));
+    victim.inject(&peer.segment(Flags::ACK, &[b'y'; 400]));
     let got = victim.read(id);
     let mut expected = vec![b'y'; 400];
     expected[80..380].fill(b'z');
@@ -29,7 +29,7 @@ fn the_first_bytes_stay() {
     // (90..100 came with the second, 80..90 with the fifth; all of them are z.)
     assert_eq!(String::from_utf8(got), String::from_utf8(expected));
     // Over what was read already.
-    victim.inject(&peer.at(Flags::ACK, 0, 0, &[b'x'; 400]));
+    victim.inject(&peer.segment(Flags::ACK, &[b'x'; 400]));
     victim.inject(&peer.at(Flags::ACK, 390, 0, &[b'x'; 20]));
     assert_eq!(victim.read(id), [b'x'; 10]);
 }
@@ -61,7 +61,7 @@ fn a_window_scale_over_14_is_14() {
         assert_eq!(victim.info(id).snd_wnd, 65_535 << 14, "{shift}");
         // And back again to nothing.
         let peer = Peer { window: 0, ..peer };
-        victim.inject(&peer.at(Flags::ACK, 0, 0, &[]));
+        victim.inject(&peer.segment(Flags::ACK, &[]));
         assert_eq!(victim.info(id).snd_wnd, 0, "{shift}");
     }
 }
@@ -75,7 +75,7 @@ fn the_flight_stays_within_a_window_that_jumps_about() {
     let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, options);
     for (round, window) in [1u16, 0, 65_535, 2, 0, 0, 3, 1, 65_535, 0, 4].into_iter().enumerate() {
         peer.window = window;
-        victim.write(id, &stream(round, 30_000));
+        victim.write(id, &stream_from(round, 30_000));
         peer.acknowledge(&mut victim);
         let info = victim.info(id);
         // What was sent under a larger window stays sent [SHLD-15]; nothing is added.

@@ -29,7 +29,7 @@ fn a_connections_choice_is_in_all_its_segments() {
         let syn = host.sent_one();
         assert_eq!(carrier(&syn), (33, 46));
         let mut peer = Peer::welcome(&mut host, &syn);
-        host.write(id, b"data");
+        host.write_all(id, b"data");
         let data = host.sent_one();
         assert_eq!(carrier(&data), (33, 46));
         let (_, again) = host.advance(Duration::from_secs(2)).remove(0);
@@ -56,20 +56,20 @@ fn a_listeners_choice_is_in_its_answers_too() {
     };
     let listener = host.listen_with(service(), config(255, 48));
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(usual())));
+    let answer = one(host.inject(&peer.syn(usual_options())));
     assert_eq!(carrier(&answer), (255, 48));
     // A cookie, a repeated answer, and a reset of a wrong acknowledgement.
-    let cookie = one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual())));
+    let cookie = one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual_options())));
     assert_eq!((carrier(&cookie), host.counters().cookies_sent), ((255, 48), 1));
     let (_, again) = host.advance(Duration::from_millis(1_100)).remove(0);
     assert_eq!(carrier(&again), (255, 48));
-    let ack = peer.answer(&answer.tcp(), usual());
+    let ack = peer.answer(&answer.tcp(), usual_options());
     let wrong = Peer { ack: peer.ack + 9, ..peer };
     let reset = one(host.inject(&wrong.segment(Flags::ACK, &[])));
     assert_eq!((reset.flags(), carrier(&reset)), (Flags::RST, (255, 48)));
     host.inject(&ack);
     let id = host.accept(listener);
-    host.write(id, b"data");
+    host.write_all(id, b"data");
     let data = host.sent_one();
     assert_eq!(carrier(&data), (255, 48));
     peer.receive(&[data]);
@@ -89,7 +89,7 @@ fn the_choice_can_be_changed_at_any_time() {
     let listener = host.listen(service());
     let (mut peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     let mut next = |host: &mut Host| {
-        host.write(id, b"data");
+        host.write_all(id, b"data");
         let sent = host.sent_one();
         peer.receive(std::slice::from_ref(&sent));
         host.inject(&peer.segment(Flags::ACK, &[]));
@@ -117,7 +117,7 @@ fn what_is_sent_again_has_the_same_identification() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let (_, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
-    host.write(id, b"data");
+    host.write_all(id, b"data");
     let first = host.sent_one();
     let (_, again) = host.advance(Duration::from_secs(2)).remove(0);
     let [first, again] = [&first, &again].map(|sent| match sent.ip() {

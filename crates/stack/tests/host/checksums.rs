@@ -76,7 +76,7 @@ fn a_wrong_header_checksum_is_dropped() {
 #[test]
 fn every_segment_leaves_with_its_checksum() {
     let (mut host, mut peer, id) = connected(false, false);
-    host.write(id, b"odd");
+    host.write_all(id, b"odd");
     let data = host.sent_one();
     assert_eq!(data.offload.checksum, TxChecksum::Complete);
     let transport = &data.bytes[20..];
@@ -92,7 +92,7 @@ fn every_segment_leaves_with_its_checksum() {
     peer.receive(&[data]);
     // And so do a SYN, a SYN-ACK, an answer to nobody and a FIN: the harness verifies each.
     host.connect(at(PEER, 81));
-    host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual()));
+    host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual_options()));
     host.inject(&Peer::new(at(PEER, 4001), at(HOST, 99)).segment(Flags::ACK, &[]));
     peer.close_after(&mut host, id);
 }

@@ -40,7 +40,7 @@ fn the_local_address_is_chosen_by_the_longest_common_prefix_and_stays() {
     let id = host.connect(at([192, 168, 1, 1], 80));
     let syn = host.sent_one();
     let mut peer = Peer::welcome(&mut host, &syn);
-    host.write(id, b"hello");
+    host.write_all(id, b"hello");
     let data = host.sent_one();
     assert_eq!(data.ends(), syn.ends());
     peer.receive(&[data]);
@@ -137,7 +137,7 @@ fn there_is_a_bound_on_connections() {
     let (_, accepted) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.sent();
     assert_eq!(refused(&mut host, None, at(PEER, 81)), ConnectError::TooMany);
-    assert!(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual())).is_empty());
+    assert!(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual_options())).is_empty());
     assert_eq!(host.counters().syns_dropped, 1);
     host.call(|stack, now| stack.abort(accepted, now));
     host.connect(at(PEER, 82));

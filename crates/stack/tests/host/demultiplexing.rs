@@ -81,7 +81,7 @@ fn what_is_not_for_this_host_or_from_a_host_is_ignored() {
     }
     for v6 in ["ff02::1", "::", "::ffff:10.0.0.1", "fd00::2"] {
         let from = at(v6.parse::<IpAddr>().unwrap(), 4000);
-        assert!(host.inject(&Peer::new(from, at(HOST6, 80)).syn(usual())).is_empty());
+        assert!(host.inject(&Peer::new(from, at(HOST6, 80)).syn(usual_options())).is_empty());
     }
     assert_eq!((host.counters().misaddressed, host.stack.half_open_count()), (31, 0));
 }

@@ -1,7 +1,7 @@
 //! Echo requests (RFC 792, RFC 1122 section 3.2.2.6; RFC 4443 section 4).
 
 use crate::harness::*;
-use crate::packets::{icmp4, icmp6, ip};
+use transom_testkit::packets::{icmp4, icmp6, ip};
 use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol};
 
 fn request4(data: &[u8]) -> Vec<u8> {

@@ -6,7 +6,7 @@
 
 mod traffic;
 
-use crate::harness::{Host, Peer, Sent, at, bare, service, stream, usual};
+use crate::harness::*;
 use proptest::prelude::*;
 use traffic::{Arrival, Step, Twist, packets, step};
 use transom_stack::stack::{ConnectionId, Packet, StackEvent};
@@ -47,7 +47,7 @@ impl Scene {
         };
         let listener = host.listen(to);
         let mut peer = Peer::new(from, to);
-        peer.shake(&mut host, if timestamps { usual() } else { bare() });
+        peer.shake(&mut host, if timestamps { usual_options() } else { bare_options() });
         let id = host.accept(listener);
         let read = Vec::new();
         Scene { host, entrance, id, peer, read, away: 0, direct: 0, buffer: vec![0; 65_536] }

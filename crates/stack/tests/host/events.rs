@@ -46,7 +46,7 @@ fn what_happened_before_a_connection_was_accepted_is_told_then() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());
-    peer.shake(&mut host, usual());
+    peer.shake(&mut host, usual_options());
     peer.send(&mut host, b"early");
     assert_eq!(host.events, [StackEvent::Acceptable(listener)]);
     host.events.clear();
@@ -57,7 +57,7 @@ fn what_happened_before_a_connection_was_accepted_is_told_then() {
     host.events.clear();
     // With nothing to read, only that it can be written to.
     let mut peer = Peer::new(at(PEER, 4001), service());
-    peer.shake(&mut host, usual());
+    peer.shake(&mut host, usual_options());
     host.events.clear();
     let id = host.accept(listener);
     assert_eq!(host.events, [StackEvent::Connection(id, Event::Writable)]);

@@ -1,10 +1,10 @@
 //! Whose turn it is to send.
 
 use crate::harness::*;
-use crate::packets::icmp4;
 use std::collections::BTreeSet;
 use transom_stack::stack::Packet;
 use transom_tcp::profile::CongestionChoice;
+use transom_testkit::packets::icmp4;
 use transom_wire::{Flags, IcmpMessage, Protocol};
 
 /// The most transmissions a connection has in a row while others wait.
@@ -49,7 +49,7 @@ fn one_that_has_much_to_send_alone_is_not_interrupted() {
     let listener = host.listen(service());
     let (peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.inject(&peer.segment(Flags::ACK, &[]));
-    host.write(id, &stream(100 * 1448));
+    host.write_all(id, &stream(100 * 1448));
     assert_eq!(host.sent().len(), 100);
 }
 

@@ -1,10 +1,10 @@
 //! Segments that arrive in pieces (RFC 791, RFC 8200 section 4.5), and IP options in front of them.
 
 use crate::harness::*;
-use crate::packets::{fragment4, fragment6, segment, with_ip_options};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::Duration;
-use transom_wire::Flags;
+use transom_testkit::packets::{fragment4, fragment6, segment, with_ip_options};
+use transom_wire::{Flags, Protocol};
 
 struct Scene {
     host: Host,
@@ -34,9 +34,9 @@ impl Scene {
     fn piece(&self, id: u32, bytes: &[u8], from: usize, to: usize) -> Vec<u8> {
         let more = to < bytes.len();
         if self.v6 {
-            fragment6(PEER6, HOST6, id, from as u16, more, &bytes[from..to])
+            fragment6(PEER6, HOST6, Protocol::TCP, id, from as u16, more, &bytes[from..to])
         } else {
-            fragment4(PEER, HOST, id as u16, from as u16, more, &bytes[from..to])
+            fragment4(PEER, HOST, Protocol::TCP, id as u16, from as u16, more, &bytes[from..to])
         }
     }
 }
@@ -137,7 +137,8 @@ fn ip_options_are_ignored() {
         assert_eq!(scene.host.read(scene.id), b"data", "{options:?}");
     }
     // An answer carries none.
-    let syn = with_ip_options(&Peer::new(at(PEER, 4001), service()).syn(usual()), options[1]);
+    let syn =
+        with_ip_options(&Peer::new(at(PEER, 4001), service()).syn(usual_options()), options[1]);
     let answer = one(scene.host.inject(&syn));
     assert_eq!(answer.ip().header_len(), 20);
     assert_eq!(answer.flags(), Flags::SYN | Flags::ACK);

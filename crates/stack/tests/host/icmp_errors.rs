@@ -1,10 +1,10 @@
 //! ICMP errors about this host's segments: which connection hears of them, and what it does (RFC 9293 section 3.9.2.2, RFC 5927).
 
 use crate::harness::*;
-use crate::packets::{icmp4, icmp6};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::{ConnectionError, Event, IcmpError, State};
 use transom_tcp::time::Duration;
+use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
 
@@ -29,7 +29,7 @@ fn asking(v6: bool) -> (Host, ConnectionId, Sent) {
 fn sending(v6: bool) -> (Host, ConnectionId, Peer, Sent) {
     let (mut host, id, syn) = asking(v6);
     let peer = Peer::welcome(&mut host, &syn);
-    host.write(id, b"data");
+    host.write_all(id, b"data");
     let data = host.sent_one();
     (host, id, peer, data)
 }

@@ -1,7 +1,6 @@
 //! Listeners: which of them a SYN is for, how many connections may queue, and what ends with them.
 
 use crate::harness::*;
-use crate::packets;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
@@ -29,9 +28,9 @@ fn an_exact_address_wins_over_the_unspecified_one() {
     let everywhere = host.listen(at(ANY, 80));
     let exact = host.listen(at(HOST, 80));
     let mut to_exact = Peer::new(at(PEER, 4000), at(HOST, 80));
-    to_exact.shake(&mut host, usual());
+    to_exact.shake(&mut host, usual_options());
     let mut to_other = Peer::new(at(PEER, 4000), at(another(), 80));
-    to_other.shake(&mut host, usual());
+    to_other.shake(&mut host, usual_options());
     assert_eq!((host.stack.acceptable(exact), host.stack.acceptable(everywhere)), (1, 1));
     let id = host.accept(everywhere);
     assert_eq!(host.stack.local_address(id), Some(at(another(), 80)));
@@ -43,7 +42,7 @@ fn the_unspecified_address_means_those_of_its_version() {
     let mut host = Host::new();
     host.listen(at(ANY, 80));
     let v6 = Peer::new(at(PEER6, 4000), at(HOST6, 80));
-    assert_eq!(one(host.inject(&v6.syn(usual()))).flags(), Flags::RST | Flags::ACK);
+    assert_eq!(one(host.inject(&v6.syn(usual_options()))).flags(), Flags::RST | Flags::ACK);
     let listener = host.listen(at(Ipv6Addr::UNSPECIFIED, 80));
     let (mut v6, id) = Peer::connect(&mut host, listener, v6.from, v6.to);
     v6.assert_alive(&mut host, id);
@@ -94,9 +93,9 @@ fn connections_are_accepted_in_the_order_in_which_they_were_complete() {
     let listener = host.listen(service());
     // The first to ask is the last to finish.
     let mut peers = [1, 2, 3].map(|n| Peer::new(at(PEER, 4000 + n), service()));
-    let answers = peers.map(|peer| one(host.inject(&peer.syn(usual()))).tcp());
+    let answers = peers.map(|peer| one(host.inject(&peer.syn(usual_options()))).tcp());
     for n in [2, 0, 1] {
-        let ack = peers[n].answer(&answers[n], usual());
+        let ack = peers[n].answer(&answers[n], usual_options());
         host.inject(&ack);
     }
     let order: Vec<u16> = (0..3).map(|_| host.stack.accept(listener).unwrap().1.port()).collect();
@@ -114,12 +113,12 @@ fn a_full_accept_queue_is_silent_and_lets_the_handshake_be_repeated() {
     // Both have their SYN answered while there is room.
     let mut early = Peer::new(at(PEER, 4001), service());
     let mut late = Peer::new(at(PEER, 4002), service());
-    let answer = one(host.inject(&late.syn(usual()))).tcp();
-    early.shake(&mut host, usual());
+    let answer = one(host.inject(&late.syn(usual_options()))).tcp();
+    early.shake(&mut host, usual_options());
     // The queue is full: the acknowledgement is as good as lost, and a new SYN too.
-    let ack = late.answer(&answer, usual());
+    let ack = late.answer(&answer, usual_options());
     assert!(host.inject(&ack).is_empty());
-    assert!(host.inject(&Peer::new(at(PEER, 4003), service()).syn(usual())).is_empty());
+    assert!(host.inject(&Peer::new(at(PEER, 4003), service()).syn(usual_options())).is_empty());
     assert_eq!(host.counters().syns_dropped, 1);
     assert_eq!((host.stack.acceptable(listener), host.stack.half_open_count()), (1, 1));
     host.accept(listener);
@@ -137,9 +136,9 @@ fn a_listener_that_closes_resets_what_was_not_accepted_and_forgets_what_was_not_
     let listener = host.listen(service());
     let (mut kept, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     let mut waiting = Peer::new(at(PEER, 4001), service());
-    waiting.shake(&mut host, usual());
+    waiting.shake(&mut host, usual_options());
     let mut half = Peer::new(at(PEER, 4002), service());
-    let answer = one(host.inject(&half.syn(usual()))).tcp();
+    let answer = one(host.inject(&half.syn(usual_options()))).tcp();
     host.call(|stack, now| stack.close_listener(listener, now));
     let reset = host.sent_one();
     assert_eq!(reset.ends().1, waiting.from);
@@ -147,7 +146,7 @@ fn a_listener_that_closes_resets_what_was_not_accepted_and_forgets_what_was_not_
     assert_eq!(reset.tcp().seq, waiting.ack);
     assert_eq!((host.stack.half_open_count(), host.stack.connection_count()), (0, 1));
     // Late for the handshake: nobody is there any more.
-    let ack = half.answer(&answer, usual());
+    let ack = half.answer(&answer, usual_options());
     assert_eq!(one(host.inject(&ack)).flags(), Flags::RST);
     // What was accepted is not the listener's any more.
     kept.assert_alive(&mut host, id);
@@ -167,7 +166,7 @@ fn listening_leaves_connections_from_that_port_alone() {
     let crossing = host.connect_from(local, at(PEER, 82));
     host.sent();
     let mut crossed = Peer::new(at(PEER, 82), local);
-    let syn_ack = one(host.inject(&crossed.syn(usual()))).tcp();
+    let syn_ack = one(host.inject(&crossed.syn(usual_options()))).tcp();
     assert_eq!(host.state(crossing), State::SynReceived);
 
     let listener = host.listen(local);
@@ -176,7 +175,7 @@ fn listening_leaves_connections_from_that_port_alone() {
     open_peer.assert_alive(&mut host, open);
     let mut asked = Peer::welcome(&mut host, &syn);
     asked.assert_alive(&mut host, asking);
-    let ack = crossed.answer(&syn_ack, usual());
+    let ack = crossed.answer(&syn_ack, usual_options());
     host.inject(&ack);
     assert_eq!(host.state(crossing), State::Established);
     assert_eq!(host.stack.acceptable(listener), 0);
@@ -189,7 +188,7 @@ fn a_peer_that_resets_before_it_is_accepted_is_accepted_and_gone() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());
-    peer.shake(&mut host, usual());
+    peer.shake(&mut host, usual_options());
     host.inject(&packets::tcp(peer.from, peer.to, &peer.header(Flags::RST), &[]));
     let id = host.accept(listener);
     assert_eq!(host.state(id), State::Closed);
@@ -222,7 +221,7 @@ fn what_is_in_use_is_known() {
     assert!(used(&host, HOST.into(), 90) && used(&host, another(), 90));
     // A half-open connection too.
     let listener = host.listen(at(another(), 91));
-    host.inject(&Peer::new(at(PEER, 4000), at(another(), 91)).syn(usual()));
+    host.inject(&Peer::new(at(PEER, 4000), at(another(), 91)).syn(usual_options()));
     assert!(used(&host, another(), 91));
     host.call(|stack, now| stack.close_listener(listener, now));
     assert!(!used(&host, another(), 91));
@@ -233,7 +232,7 @@ fn how_a_listener_listens_can_be_changed_for_those_to_come() {
     let mut host = Host::new();
     let none = ListenConfig { backlog: 0, syn_backlog: 0, ..ListenConfig::default() };
     let least = host.listen_with(at(HOST, 81), none);
-    Peer::new(at(PEER, 4000), at(HOST, 81)).shake(&mut host, usual());
+    Peer::new(at(PEER, 4000), at(HOST, 81)).shake(&mut host, usual_options());
     assert_eq!((host.stack.acceptable(least), host.counters().cookies_sent), (1, 0));
     let listener = host.listen(service());
     let profile = |max_segment| Profile { max_segment, ..Profile::default() };
@@ -243,7 +242,7 @@ fn how_a_listener_listens_can_be_changed_for_those_to_come() {
         ..ListenConfig::default()
     };
     let mss = |host: &mut Host, port| {
-        let answer = one(host.inject(&Peer::new(at(PEER, port), service()).syn(usual())));
+        let answer = one(host.inject(&Peer::new(at(PEER, port), service()).syn(usual_options())));
         answer.tcp().options.mss
     };
     assert_eq!(mss(&mut host, 4000), Some(1460));
@@ -254,10 +253,10 @@ fn how_a_listener_listens_can_be_changed_for_those_to_come() {
     host.stack.reconfigure_listener(listener, config(1, Some(1_000))).unwrap();
     assert_eq!(mss(&mut host, 4002), Some(1_000));
     // The smaller backlog holds at once; a backlog of zero would let nobody in, and means one.
-    Peer::new(at(PEER, 4003), service()).shake(&mut host, usual());
-    assert!(host.inject(&Peer::new(at(PEER, 4004), service()).syn(usual())).is_empty());
+    Peer::new(at(PEER, 4003), service()).shake(&mut host, usual_options());
+    assert!(host.inject(&Peer::new(at(PEER, 4004), service()).syn(usual_options())).is_empty());
     host.stack.reconfigure_listener(listener, config(0, None)).unwrap();
     host.accept(listener);
-    Peer::new(at(PEER, 4005), service()).shake(&mut host, usual());
+    Peer::new(at(PEER, 4005), service()).shake(&mut host, usual_options());
     assert_eq!(host.stack.acceptable(listener), 1);
 }

@@ -1,13 +1,12 @@
 //! A host's behaviour as its network and its applications see it, in virtual time.
 //!
-//! Theory of operation: a [`harness::Host`] is a real stack. Packets built by hand ([`packets`]) arrive at it, and what it
-//! sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the sequence numbers
-//! of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop. Every module
-//! is one topic.
+//! Theory of operation: a [`harness::Host`] is a real stack. Packets built by hand ([`transom_testkit::packets`]) arrive at
+//! it, and what it sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the
+//! sequence numbers of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop.
+//! Every module is one topic.
 #![allow(unreachable_pub)] // one binary: what is public is so for its other modules
 
 mod harness;
-mod packets;
 mod transfer;
 
 mod carriers;

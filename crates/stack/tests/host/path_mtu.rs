@@ -1,10 +1,10 @@
 //! Path MTU discovery (RFC 1191, RFC 8201): what one connection learns serves the next.
 
 use crate::harness::*;
-use crate::packets::{icmp4, icmp6};
 use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::Duration;
+use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{Flags, IcmpMessage, Icmpv6Message, IpPacket};
 
@@ -28,7 +28,7 @@ fn connected(host: &mut Host, remote: SocketAddr) -> (ConnectionId, Peer) {
 
 /// The longest packet of what a connection sends when it has much to send.
 fn longest(host: &mut Host, id: ConnectionId) -> usize {
-    host.write(id, &stream(20_000));
+    host.write_all(id, &stream(20_000));
     host.sent().iter().map(|sent| sent.bytes.len()).max().unwrap()
 }
 
@@ -40,7 +40,7 @@ fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
     ] {
         let mut host = Host::new();
         let (id, _) = connected(&mut host, remote);
-        host.write(id, &stream(2_000));
+        host.write_all(id, &stream(2_000));
         let sent = host.sent();
         assert_eq!(sent[0].bytes.len(), 1500);
         let again = host.inject(&too_big(&sent[0], mtu));
@@ -72,7 +72,7 @@ fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
 fn what_was_learnt_is_forgotten_after_ten_minutes() {
     let mut host = Host::new();
     let (id, _) = connected(&mut host, at(PEER, 80));
-    host.write(id, &stream(2_000));
+    host.write_all(id, &stream(2_000));
     let sent = host.sent();
     host.inject(&too_big(&sent[0], 1_006));
     host.call(|stack, now| stack.abort(id, now));
@@ -90,7 +90,7 @@ fn what_was_learnt_is_forgotten_after_ten_minutes() {
 fn what_cannot_be_is_not_learnt() {
     let mut host = Host::new();
     let (id, mut peer) = connected(&mut host, at(PEER, 80));
-    host.write(id, &stream(2_000));
+    host.write_all(id, &stream(2_000));
     let sent = host.sent();
     // More than it was.
     host.inject(&too_big(&sent[0], 9_000));
@@ -106,7 +106,7 @@ fn what_cannot_be_is_not_learnt() {
     assert_eq!(host.connection(next).path_mtu(), 1_500);
 
     let (id, _) = connected(&mut host, at(PEER6, 80));
-    host.write(id, &stream(2_000));
+    host.write_all(id, &stream(2_000));
     let sent = host.sent();
     host.inject(&too_big(&sent[0], 600));
     assert_eq!(host.connection(id).path_mtu(), 1_280);

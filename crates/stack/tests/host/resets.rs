@@ -78,7 +78,7 @@ fn nonsense_is_counted_and_not_answered() {
         }
     }
     assert_eq!(answer(&mut host, 0, Flags::SYN, b""), None);
-    assert!(host.inject(&Peer::new(at(PEER, 0), service()).syn(usual())).is_empty());
+    assert!(host.inject(&Peer::new(at(PEER, 0), service()).syn(usual_options())).is_empty());
     assert_eq!(host.counters().bad_tcp, 8);
 }
 

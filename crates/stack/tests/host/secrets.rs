@@ -40,7 +40,7 @@ fn a_listeners_answer_counts_by_the_same_clock() {
         let mut host = Host::new();
         host.listen(service());
         host.now = Instant::from_secs(1_000) + Duration::from_micros(micros);
-        one(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual()))).tcp().seq
+        one(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual_options()))).tcp().seq
     });
     assert_eq!(numbers[1], numbers[0] + 1_000);
 }

@@ -36,7 +36,7 @@ fn what_leaves_says_how_it_is_to_be_cut() {
         for longest in [65_535, 20_000] {
             let (mut host, _, id) = connected(v6, longest);
             let data = stream(200_000);
-            host.write(id, &data);
+            host.write_all(id, &data);
             let sent = host.sent();
             assert!(sent.len() < 200_000 / size / 2, "{} packets", sent.len());
             let mut rebuilt = Vec::new();
@@ -72,7 +72,7 @@ fn without_a_device_that_cuts_no_packet_exceeds_the_mtu() {
     let listener = host.listen(service());
     let (peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.inject(&peer.segment(Flags::ACK, &[]));
-    host.write(id, &stream(100_000));
+    host.write_all(id, &stream(100_000));
     for packet in host.sent() {
         assert!(packet.bytes.len() <= 1500 && packet.offload.segmentation.is_none());
         assert_eq!(packet.offload.checksum, TxChecksum::Complete);
@@ -93,7 +93,7 @@ fn cut_as_the_device_would_the_pieces_are_valid_segments() {
         let mut headers = [0; 120];
         while let Some(piece) = pieces.next_segment(&mut headers).unwrap() {
             let bytes = [&headers[..piece.header_len], &piece.payload.concat()].concat();
-            let piece = Sent { bytes, offload: Default::default() };
+            let piece = Sent { at: now, bytes, offload: Default::default() };
             assert!(piece.bytes.len() <= 1500 && piece.ip().transport_checksum_ok());
             let header = piece.tcp();
             assert_eq!(header.seq, *next.get_or_insert(header.seq));

@@ -16,7 +16,7 @@ fn an_unanswered_syn_ack_is_repeated_with_doubled_waits_and_then_given_up() {
     let listener = host.listen(service());
     let peer = Peer::new(at(PEER, 4000), service());
     let start = host.now;
-    let first = one(host.inject(&peer.syn(usual())));
+    let first = one(host.inject(&peer.syn(usual_options())));
     assert_eq!(first.flags(), SYN_ACK);
     let repeated = host.advance(Duration::from_secs(600));
     let times: Vec<u64> = repeated.iter().map(|(when, _)| when.since(start).as_millis()).collect();
@@ -38,7 +38,7 @@ fn an_unanswered_syn_ack_is_repeated_with_doubled_waits_and_then_given_up() {
 fn giving_up_a_syn_ack_takes_three_minutes_by_default() {
     let mut host = Host::new();
     host.listen(service());
-    host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual()));
+    host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual_options()));
     host.advance(Duration::from_secs(180));
     assert_eq!(host.stack.half_open_count(), 1, "given up within three minutes");
     host.advance(Duration::from_secs(120));
@@ -46,7 +46,7 @@ fn giving_up_a_syn_ack_takes_three_minutes_by_default() {
 
     let mut hasty = Host::with(|_, profile: &mut Profile| profile.syn_r2 = 2);
     hasty.listen(service());
-    hasty.inject(&Peer::new(at(PEER, 4000), service()).syn(usual()));
+    hasty.inject(&Peer::new(at(PEER, 4000), service()).syn(usual_options()));
     assert_eq!(hasty.advance(Duration::from_secs(100)).len(), 2);
     assert_eq!(hasty.stack.half_open_count(), 0);
 }
@@ -56,10 +56,10 @@ fn a_repeated_syn_is_answered_the_same_but_not_twice_at_once() {
     let mut host = Host::new();
     host.listen(service());
     let peer = Peer::new(at(PEER, 4000), service());
-    let first = one(host.inject(&peer.syn(usual()))).tcp();
-    assert!(host.inject(&peer.syn(usual())).is_empty(), "an amplifier");
+    let first = one(host.inject(&peer.syn(usual_options()))).tcp();
+    assert!(host.inject(&peer.syn(usual_options())).is_empty(), "an amplifier");
     host.advance(Duration::from_millis(600));
-    let again = one(host.inject(&peer.syn(usual()))).tcp();
+    let again = one(host.inject(&peer.syn(usual_options()))).tcp();
     assert_eq!((again.seq, again.ack, again.flags), (first.seq, first.ack, SYN_ACK));
     assert_eq!(host.stack.half_open_count(), 1);
 }
@@ -71,8 +71,8 @@ fn what_completes_a_handshake_and_what_does_not() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(bare()))).tcp();
-    peer.answer(&answer, bare());
+    let answer = one(host.inject(&peer.syn(bare_options()))).tcp();
+    peer.answer(&answer, bare_options());
     let wrong = Peer { ack: peer.ack + 1, ..peer };
     let reset = one(host.inject(&wrong.segment(Flags::ACK, &[]))).tcp();
     assert_eq!((reset.flags, reset.seq), (Flags::RST, wrong.ack));
@@ -84,8 +84,8 @@ fn what_completes_a_handshake_and_what_does_not() {
     peer.assert_alive(&mut host, id);
 
     let mut gone = Peer::new(at(PEER, 4001), service());
-    let answer = one(host.inject(&gone.syn(bare()))).tcp();
-    gone.answer(&answer, bare());
+    let answer = one(host.inject(&gone.syn(bare_options()))).tcp();
+    gone.answer(&answer, bare_options());
     assert!(host.inject(&gone.segment(Flags::RST, &[])).is_empty());
     assert_eq!(host.stack.half_open_count(), 0);
     let (mut next, id) = Peer::connect(&mut host, listener, at(PEER, 4001), service());
@@ -102,11 +102,11 @@ fn the_answer_offers_what_the_syn_offered() {
         let header = transom_wire::TcpHeader { options, ..peer.header(Flags::SYN) };
         (peer, one(host.inject(&peer.packet(&header, b"data"))).tcp())
     };
-    let (peer, full) = answer(&mut host, 4000, usual());
+    let (peer, full) = answer(&mut host, 4000, usual_options());
     assert_eq!(full.ack, peer.seq + 1);
     assert!(full.options.window_scale.is_some() && full.options.sack_permitted);
     assert_eq!(full.options.timestamps.unwrap().echo, 5_000);
-    let (_, plain) = answer(&mut host, 4001, bare());
+    let (_, plain) = answer(&mut host, 4001, bare_options());
     let options = plain.options;
     assert_eq!(
         (options.window_scale, options.sack_permitted, options.timestamps),
@@ -122,11 +122,11 @@ fn a_listeners_own_limit_and_the_hosts_are_told_apart() {
     host.listen_with(service(), config);
     host.listen(at(HOST, 81));
     for port in 4000..4004 {
-        host.inject(&Peer::new(at(PEER, port), service()).syn(usual()));
+        host.inject(&Peer::new(at(PEER, port), service()).syn(usual_options()));
     }
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (2, 2));
     for port in 4000..4004 {
-        host.inject(&Peer::new(at(PEER, port), at(HOST, 81)).syn(usual()));
+        host.inject(&Peer::new(at(PEER, port), at(HOST, 81)).syn(usual_options()));
     }
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (3, 5));
 }
@@ -138,10 +138,10 @@ fn a_half_open_connection_is_as_careful_as_an_open_one() {
     let mut host = Host::new();
     let listener = host.listen(service());
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(bare()))).tcp();
-    let ack = peer.answer(&answer, bare());
+    let answer = one(host.inject(&peer.syn(bare_options()))).tcp();
+    let ack = peer.answer(&answer, bare_options());
     let beside = Peer { seq: peer.seq + 10, ..peer };
-    for forged in [beside.segment(Flags::RST, &[]), beside.syn(bare())] {
+    for forged in [beside.segment(Flags::RST, &[]), beside.syn(bare_options())] {
         host.advance(Duration::from_millis(500));
         let challenge = one(host.inject(&forged)).tcp();
         assert_eq!(

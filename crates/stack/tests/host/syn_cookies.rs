@@ -10,7 +10,7 @@ fn crowded() -> (Host, ListenerId) {
     let mut host = Host::new();
     let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
     let listener = host.listen_with(service(), config);
-    one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual())));
+    one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual_options())));
     assert_eq!(host.stack.half_open_count(), 1);
     (host, listener)
 }
@@ -18,7 +18,7 @@ fn crowded() -> (Host, ListenerId) {
 #[test]
 fn with_timestamps_a_cookie_keeps_scale_sack_and_a_close_segment_size() {
     let (mut host, listener) = crowded();
-    let options = Options { mss: Some(1400), window_scale: Some(9), ..usual() };
+    let options = Options { mss: Some(1400), window_scale: Some(9), ..usual_options() };
     let mut peer = Peer::new(at(PEER, 4000), service());
     peer.shake(&mut host, options);
     assert_eq!((host.stack.half_open_count(), host.counters().cookies_accepted), (1, 1));
@@ -30,7 +30,7 @@ fn with_timestamps_a_cookie_keeps_scale_sack_and_a_close_segment_size() {
     peer.assert_alive(&mut host, id);
     // 1360 is the largest that a cookie can say of what is at most 1400; timestamps take twelve bytes of it.
     host.sent();
-    host.write(id, &stream(4_000));
+    host.write_all(id, &stream(4_000));
     let sent = host.sent();
     assert_eq!(sent[0].payload().len(), 1360 - 12);
 }
@@ -38,7 +38,7 @@ fn with_timestamps_a_cookie_keeps_scale_sack_and_a_close_segment_size() {
 #[test]
 fn without_timestamps_a_cookie_keeps_neither_scale_nor_sack_and_does_not_claim_them() {
     let (mut host, listener) = crowded();
-    let options = Options { timestamps: None, ..usual() };
+    let options = Options { timestamps: None, ..usual_options() };
     let mut peer = Peer::new(at(PEER, 4000), service());
     let answer = one(host.inject(&peer.syn(options))).tcp();
     let Options { window_scale, sack_permitted, timestamps, .. } = answer.options;
@@ -56,8 +56,8 @@ fn without_timestamps_a_cookie_keeps_neither_scale_nor_sack_and_does_not_claim_t
 fn a_cookie_comes_back_with_data_and_only_where_it_belongs() {
     let (mut host, listener) = crowded();
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(usual()))).tcp();
-    peer.answer(&answer, usual());
+    let answer = one(host.inject(&peer.syn(usual_options()))).tcp();
+    peer.answer(&answer, usual_options());
     // From another port, for another acknowledgement, or after another sequence number it is not one.
     let data = Flags::ACK | Flags::PSH;
     for wrong in [
@@ -83,8 +83,8 @@ fn a_cookie_is_good_for_a_while_only() {
     for (wait, good) in [(60, true), (200, false)] {
         let (mut host, listener) = crowded();
         let mut peer = Peer::new(at(PEER, 4000), service());
-        let answer = one(host.inject(&peer.syn(usual()))).tcp();
-        let ack = peer.answer(&answer, usual());
+        let answer = one(host.inject(&peer.syn(usual_options()))).tcp();
+        let ack = peer.answer(&answer, usual_options());
         host.advance(Duration::from_secs(wait));
         let sent = host.inject(&ack);
         assert_eq!(host.stack.acceptable(listener), usize::from(good), "after {wait} s");
@@ -96,9 +96,9 @@ fn a_cookie_is_good_for_a_while_only() {
 fn no_cookie_is_accepted_by_a_listener_that_sent_none() {
     let (mut host, _) = crowded();
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(usual()))).tcp();
+    let answer = one(host.inject(&peer.syn(usual_options()))).tcp();
     // The same secret and the same time, but no pressure: a guess would have to be a guess of the secret.
-    let ack = peer.answer(&answer, usual());
+    let ack = peer.answer(&answer, usual_options());
     let mut calm = Host::new();
     calm.listen(service());
     assert_eq!(one(calm.inject(&ack)).flags(), Flags::RST);
@@ -110,12 +110,12 @@ fn a_cookie_for_a_full_accept_queue_is_as_good_as_lost() {
     let config = ListenConfig { syn_backlog: 1, backlog: 1, ..ListenConfig::default() };
     let listener = host.listen_with(service(), config);
     let mut half = Peer::new(at(PEER, 3999), service());
-    let half_answer = one(host.inject(&half.syn(usual()))).tcp();
+    let half_answer = one(host.inject(&half.syn(usual_options()))).tcp();
     let mut peer = Peer::new(at(PEER, 4000), service());
-    let answer = one(host.inject(&peer.syn(usual()))).tcp();
-    let ack = half.answer(&half_answer, usual());
+    let answer = one(host.inject(&peer.syn(usual_options()))).tcp();
+    let ack = half.answer(&half_answer, usual_options());
     host.inject(&ack);
-    let ack = peer.answer(&answer, usual());
+    let ack = peer.answer(&answer, usual_options());
     assert!(host.inject(&ack).is_empty());
     assert_eq!((host.stack.acceptable(listener), host.stack.connection_count()), (1, 1));
     host.accept(listener);
@@ -133,9 +133,9 @@ fn where_there_is_room_again_no_cookie_is_needed() {
         let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
         host.listen_with(service(), config);
         let mut first = Peer::new(at(PEER, 3999), service());
-        let answer = one(host.inject(&first.syn(usual()))).tcp();
-        let ack = first.answer(&answer, usual());
-        one(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual())));
+        let answer = one(host.inject(&first.syn(usual_options()))).tcp();
+        let ack = first.answer(&answer, usual_options());
+        one(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual_options())));
         assert_eq!(host.counters().cookies_sent, 1);
         match way {
             0 => _ = host.inject(&ack),
@@ -143,7 +143,7 @@ fn where_there_is_room_again_no_cookie_is_needed() {
             _ => _ = host.advance(Duration::from_secs(600)),
         }
         assert_eq!(host.stack.half_open_count(), 0);
-        one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual())));
+        one(host.inject(&Peer::new(at(PEER, 4001), service()).syn(usual_options())));
         assert_eq!((host.stack.half_open_count(), host.counters().cookies_sent), (1, 1));
     }
 }
@@ -155,7 +155,7 @@ fn a_cookies_timestamp_is_a_little_behind_the_clock_and_never_ahead() {
     let mut calm = Host::new();
     calm.listen(service());
     for n in 0..200 {
-        let syn = Peer::new(at(PEER, 4000 + n), service()).syn(usual());
+        let syn = Peer::new(at(PEER, 4000 + n), service()).syn(usual_options());
         let [cookie, clock] = [&mut crowded, &mut calm].map(|host| {
             let value = one(host.inject(&syn)).tcp().options.timestamps.unwrap().value;
             host.now += Duration::from_millis(1);

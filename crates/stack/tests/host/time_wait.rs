@@ -26,12 +26,12 @@ fn again(peer: &Peer, seq: i32, time: Option<i32>) -> (Peer, Options) {
         Timestamps { value: last.wrapping_add_signed(time), echo: 0 }
     });
     let next = Peer { seq: peer.seq + seq as u32, timestamps: None, ..*peer };
-    (next, Options { timestamps, ..usual() })
+    (next, Options { timestamps, ..usual_options() })
 }
 
 #[test]
 fn it_lasts_for_two_segment_lifetimes_and_leaves_no_timer() {
-    let (mut host, peer) = waiting(usual());
+    let (mut host, peer) = waiting(usual_options());
     host.advance(Duration::from_millis(59_999));
     assert_eq!(host.stack.time_wait_count(), 1);
     host.advance(Duration::from_millis(1));
@@ -42,7 +42,7 @@ fn it_lasts_for_two_segment_lifetimes_and_leaves_no_timer() {
 /// [MUST-13] RFC 9293 section 3.10.7.4: a FIN that comes again is acknowledged again, and the time starts over.
 #[test]
 fn a_repeated_fin_is_acknowledged_and_starts_the_time_over() {
-    let (mut host, peer) = waiting(usual());
+    let (mut host, peer) = waiting(usual_options());
     host.advance(Duration::from_secs(40));
     let fin = Peer { seq: peer.seq - 1, ..peer };
     let ack = one(host.inject(&fin.segment(Flags::FIN | Flags::ACK, &[]))).tcp();
@@ -56,7 +56,7 @@ fn a_repeated_fin_is_acknowledged_and_starts_the_time_over() {
 /// RFC 1337: a reset does not end it.
 #[test]
 fn a_reset_is_ignored() {
-    let (mut host, peer) = waiting(usual());
+    let (mut host, peer) = waiting(usual_options());
     assert!(host.inject(&peer.segment(Flags::RST, &[])).is_empty());
     assert_eq!(host.stack.time_wait_count(), 1);
 }
@@ -66,7 +66,7 @@ fn a_reset_is_ignored() {
 #[test]
 fn a_later_timestamp_opens_it_again() {
     for (seq, time) in [(1_000, 1), (-1_000_000, 1), (0, 50)] {
-        let (mut host, old) = waiting(usual());
+        let (mut host, old) = waiting(usual_options());
         let (mut peer, options) = again(&old, seq, Some(time));
         let answer = one(host.inject(&peer.syn(options))).tcp();
         assert_eq!(answer.flags, Flags::SYN | Flags::ACK);
@@ -82,11 +82,11 @@ fn a_later_timestamp_opens_it_again() {
 #[test]
 fn without_a_later_timestamp_the_sequence_number_decides() {
     let cases = [
-        (usual(), 1, Some(0), true),
-        (usual(), -1, Some(0), false),
-        (usual(), 1_000, Some(-1), false),
-        (Options { timestamps: None, ..usual() }, 1, None, true),
-        (Options { timestamps: None, ..usual() }, -1, None, false),
+        (usual_options(), 1, Some(0), true),
+        (usual_options(), -1, Some(0), false),
+        (usual_options(), 1_000, Some(-1), false),
+        (Options { timestamps: None, ..usual_options() }, 1, None, true),
+        (Options { timestamps: None, ..usual_options() }, -1, None, false),
     ];
     for (options, seq, time, opens) in cases {
         let (mut host, old) = waiting(options);
@@ -116,9 +116,9 @@ fn without_room_it_is_not_given_up() {
         old.close_after(&mut host, id);
         let mut other = Peer::new(at(PEER, 4001), service());
         if backlog == 1 {
-            other.shake(&mut host, usual());
+            other.shake(&mut host, usual_options());
         } else {
-            host.inject(&other.syn(usual()));
+            host.inject(&other.syn(usual_options()));
         }
         let (peer, options) = again(&old, 1_000, Some(1));
         let sent = host.inject(&peer.syn(options));
@@ -220,7 +220,7 @@ fn what_was_received_can_be_read_in_time_wait() {
 fn new_numbers_lie_beyond_those_of_a_fast_connection() {
     let send = |host: &mut Host, peer: &mut Peer, id| {
         for _ in 0..10 {
-            host.write(id, &stream(100_000));
+            host.write_all(id, &stream(100_000));
             let mut sent = host.sent();
             while !sent.is_empty() {
                 peer.receive(&sent);

@@ -1,7 +1,6 @@
 //! Connections from the host to itself: nothing of them leaves.
 
 use crate::harness::*;
-use crate::packets;
 use std::net::{IpAddr, SocketAddr};
 use transom_stack::config::Offload;
 use transom_stack::stack::ConnectionId;

@@ -1,8 +1,8 @@
 //! What this host answers to packets of protocols that nobody here speaks.
 
 use crate::harness::*;
-use crate::packets::{ip, udp};
 use transom_tcp::time::Duration;
+use transom_testkit::packets::{ip, udp};
 use transom_wire::icmp::UnreachableCode;
 use transom_wire::{IcmpMessage, Icmpv6Message, IpPacket, Protocol, icmpv6};
 
@@ -118,7 +118,7 @@ fn so_many_a_second_and_no_more() {
     assert_eq!(host.counters().icmp_errors_sent, 20);
     // Answers to connections are not held back by it.
     host.listen(service());
-    assert_eq!(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual())).len(), 1);
+    assert_eq!(host.inject(&Peer::new(at(PEER, 4000), service()).syn(usual_options())).len(), 1);
 
     let mut never = Host::with(|config, _| config.icmp_errors_per_second = 0);
     assert!(never.inject(&other).is_empty());

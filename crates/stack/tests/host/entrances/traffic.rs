@@ -1,9 +1,9 @@
 //! Random traffic for one connection: ordinary segments for the most part, and everything that is unusual about a packet.
 
 use crate::harness::{HOST, PEER, Peer, stream};
-use crate::packets::{fragment4, with_ip_options};
 use proptest::prelude::*;
-use transom_wire::{Flags, SackBlock, TcpHeader};
+use transom_testkit::packets::{fragment4, with_ip_options};
+use transom_wire::{Flags, Protocol, SackBlock, TcpHeader};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -154,8 +154,8 @@ pub fn packets(peer: &Peer, arrival: &Arrival) -> Vec<Vec<u8>> {
         Twist::Fragments if !v6 && packet.len() > 100 => {
             let transport = &packet[20..];
             return vec![
-                fragment4(PEER, HOST, 7, 64, false, &transport[64..]),
-                fragment4(PEER, HOST, 7, 0, true, &transport[..64]),
+                fragment4(PEER, HOST, Protocol::TCP, 7, 64, false, &transport[64..]),
+                fragment4(PEER, HOST, Protocol::TCP, 7, 0, true, &transport[..64]),
             ];
         }
         _ => {}

@@ -1,10 +1,14 @@
 //! Packets built by hand: what no honest host would send has to come from somewhere.
+//!
+//! Lengths and checksums are right unless a function says otherwise; every other field is what the test says. All of
+//! them panic on what cannot be a packet at all, such as addresses of two versions or too many options.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use transom_wire::icmp::{self, UnreachableCode};
 use transom_wire::ip::Fragment;
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::{FragmentHeader, Ipv6Header};
-use transom_wire::{IcmpMessage, Icmpv6Message, Protocol, TcpHeader, checksum, icmp, icmpv6};
+use transom_wire::{IcmpMessage, Icmpv6Message, Protocol, TcpHeader, checksum, icmpv6, tcp};
 
 /// An IP packet from `src` to `dst` around a transport packet.
 pub fn ip(src: IpAddr, dst: IpAddr, protocol: Protocol, transport: &[u8]) -> Vec<u8> {
@@ -27,16 +31,43 @@ pub fn segment(src: SocketAddr, dst: SocketAddr, header: &TcpHeader, payload: &[
     let mut out = [0; 60];
     let len = header.emit(&mut out).unwrap();
     let mut segment = [&out[..len], payload].concat();
-    checksum::fill(src.ip(), dst.ip(), Protocol::TCP, &mut segment, 16).unwrap();
+    let field = tcp::CHECKSUM_OFFSET;
+    checksum::fill(src.ip(), dst.ip(), Protocol::TCP, &mut segment, field).unwrap();
     segment
 }
 
-/// A packet with a TCP segment.
+/// A packet with a TCP segment. The ports are those of the addresses.
 pub fn tcp(src: SocketAddr, dst: SocketAddr, header: &TcpHeader, payload: &[u8]) -> Vec<u8> {
     ip(src.ip(), dst.ip(), Protocol::TCP, &segment(src, dst, header, payload))
 }
 
-/// The same, with IPv4 options (a multiple of four bytes).
+/// A TCP segment from raw bytes; only the checksum is put right, if there are enough bytes to have one.
+pub fn raw_tcp(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut segment = bytes.to_vec();
+    if segment.len() >= tcp::CHECKSUM_OFFSET + 2 {
+        checksum::fill(src, dst, Protocol::TCP, &mut segment, tcp::CHECKSUM_OFFSET).unwrap();
+    }
+    ip(src, dst, Protocol::TCP, &segment)
+}
+
+/// A TCP segment whose options are these bytes, padded with zeros to whole words.
+pub fn tcp_with_options(
+    src: SocketAddr,
+    dst: SocketAddr,
+    header: &TcpHeader,
+    options: &[u8],
+    payload: &[u8],
+) -> Vec<u8> {
+    let header = TcpHeader { src_port: src.port(), dst_port: dst.port(), ..*header };
+    let mut out = [0; 60];
+    header.emit(&mut out).unwrap();
+    let mut options = options.to_vec();
+    options.resize(options.len().next_multiple_of(4), 0);
+    out[12] = ((5 + options.len() / 4) as u8) << 4 | (out[12] & 15);
+    raw_tcp(src.ip(), dst.ip(), &[&out[..20], &options, payload].concat())
+}
+
+/// An IPv4 packet without options, given these (a multiple of four bytes).
 pub fn with_ip_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
     assert!(packet[0] == 0x45 && options.len().is_multiple_of(4));
     let mut out = [&packet[..20], options, &packet[20..]].concat();
@@ -49,10 +80,11 @@ pub fn with_ip_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An IPv4 fragment.
+/// An IPv4 fragment. `offset` is in bytes and counts from the end of the IP header.
 pub fn fragment4(
     src: Ipv4Addr,
     dst: Ipv4Addr,
+    protocol: Protocol,
     id: u16,
     offset: u16,
     more: bool,
@@ -63,24 +95,25 @@ pub fn fragment4(
         dont_fragment: false,
         more_fragments: more,
         fragment_offset: offset,
-        ..Ipv4Header::new(src, dst, Protocol::TCP)
+        ..Ipv4Header::new(src, dst, protocol)
     };
     let mut out = [0; 20];
     header.emit(payload.len(), &mut out).unwrap();
     [&out[..], payload].concat()
 }
 
-/// An IPv6 fragment.
+/// An IPv6 fragment. `next` is what the payload (of the first one) begins with; `offset` is in bytes.
 pub fn fragment6(
     src: Ipv6Addr,
     dst: Ipv6Addr,
+    next: Protocol,
     id: u32,
     offset: u16,
     more: bool,
     payload: &[u8],
 ) -> Vec<u8> {
     let mut header = [0; 8];
-    FragmentHeader::emit(Protocol::TCP, Fragment { id, offset, more }, &mut header).unwrap();
+    FragmentHeader::emit(next, Fragment { id, offset, more }, &mut header).unwrap();
     ip(src.into(), dst.into(), Protocol::FRAGMENT, &[&header, payload].concat())
 }
 
@@ -100,6 +133,13 @@ pub fn icmp6(src: Ipv6Addr, dst: Ipv6Addr, message: &Icmpv6Message<'_>) -> Vec<u
     let len = icmpv6::emit_packet(&header, message, &mut out).unwrap();
     out.truncate(len);
     out
+}
+
+/// "Fragmentation needed" (RFC 1191 section 4) from `router` about `offending`, an IPv4 packet, to who sent that.
+pub fn too_big(router: Ipv4Addr, offending: &[u8], next_hop_mtu: u16) -> Vec<u8> {
+    let code = UnreachableCode::FragmentationNeeded { next_hop_mtu };
+    let dst = Ipv4Addr::from(<[u8; 4]>::try_from(&offending[12..16]).unwrap());
+    icmp4(router, dst, &IcmpMessage::Unreachable { code, quoted: offending })
 }
 
 /// A UDP datagram.

@@ -1,0 +1,188 @@
+//! A host in virtual time.
+//!
+//! A [`Host`] is a real [`Stack`] and a clock that the test moves. Every call on the stack is followed by what the stack
+//! has to send and to report, and by a check of its invariants; so no test can forget to look. What a test wants to know
+//! about the calls themselves, such as what they allocate, a [`Watch`] sees.
+
+use crate::sent::{Sent, one};
+use std::net::SocketAddr;
+use transom_stack::config::{StackConfig, StackCounters};
+use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_stack::stack::{ConnectionId, SocketError, Stack, StackEvent};
+use transom_tcp::connection::{Connection, Event, Info, ReadError, State};
+use transom_tcp::time::{Duration, Instant};
+
+/// What sees every call on a host's stack.
+pub trait Watch {
+    /// Does one piece of the stack's work.
+    fn watch<T>(&mut self, work: impl FnOnce() -> T) -> T;
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn watch<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+}
+
+/// A host, its time, and what has left it.
+#[derive(Debug)]
+pub struct Host<W = Unwatched> {
+    /// The stack itself, to look at. What is called on it directly nobody watches, and what it has to send because of
+    /// that leaves at the next [`Host::call`].
+    pub stack: Stack,
+    /// The present.
+    pub now: Instant,
+    /// What was reported to the application, newest last.
+    pub events: Vec<StackEvent>,
+    /// Who watches.
+    pub watch: W,
+    out: Vec<Sent>,
+}
+
+impl<W: Watch> Host<W> {
+    /// A host with this configuration, which has to be a valid one.
+    pub fn start(config: StackConfig, mut watch: W) -> Self {
+        // Not at zero: nothing may depend on the clock's origin.
+        let now = Instant::from_secs(1_000);
+        let stack = watch.watch(|| Stack::new(config, now).unwrap());
+        Host { stack, now, events: Vec::new(), watch, out: Vec::new() }
+    }
+
+    /// Makes a call on the stack, and lets it send what it has.
+    pub fn call<T>(&mut self, work: impl FnOnce(&mut Stack, Instant) -> T) -> T {
+        let result = self.watch.watch(|| work(&mut self.stack, self.now));
+        self.flush();
+        result
+    }
+
+    fn flush(&mut self) {
+        while let Some(packet) = self.watch.watch(|| self.stack.poll_transmit(self.now)) {
+            self.out.push(Sent::new(self.now, packet.to_vec(), packet.offload));
+        }
+        while let Some(event) = self.stack.poll_event() {
+            self.events.push(event);
+        }
+        self.stack.check().unwrap();
+    }
+
+    /// Takes what has left since the last look.
+    pub fn sent(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// The one packet that has left since the last look.
+    #[track_caller]
+    pub fn sent_one(&mut self) -> Sent {
+        one(self.sent())
+    }
+
+    /// How many packets have left since the last look.
+    pub fn unseen(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Lets time pass: timers go off when they are due, and must not spin.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        let mut wakes = 0;
+        while let Some(due) = self.stack.next_timeout().filter(|&due| due <= end) {
+            self.now = self.now.max(due);
+            self.call(|stack, now| stack.on_timeout(now));
+            wakes += 1;
+            assert!(wakes < 100_000, "timers spin at {:?}", self.now);
+        }
+        self.now = end;
+    }
+
+    /// What the host has counted.
+    pub fn counters(&self) -> StackCounters {
+        self.stack.counters()
+    }
+
+    /// How often `event` of `id` was reported.
+    pub fn count(&self, id: ConnectionId, event: Event) -> usize {
+        let event = StackEvent::Connection(id, event);
+        self.events.iter().filter(|&&seen| seen == event).count()
+    }
+
+    /// A connection, to look at. There is one.
+    #[track_caller]
+    pub fn connection(&self, id: ConnectionId) -> &Connection {
+        self.stack.connection(id).expect("the connection exists")
+    }
+
+    /// A connection's state; `Closed` also when there is none any more.
+    pub fn state(&self, id: ConnectionId) -> State {
+        self.stack.connection(id).map_or(State::Closed, Connection::state)
+    }
+
+    /// A snapshot of a connection.
+    #[track_caller]
+    pub fn info(&self, id: ConnectionId) -> Info {
+        self.connection(id).info(self.now)
+    }
+
+    /// Listens at an address, with the default queues.
+    #[track_caller]
+    pub fn listen(&mut self, address: SocketAddr) -> ListenerId {
+        self.listen_with(address, ListenConfig::default())
+    }
+
+    /// The same with these queues.
+    #[track_caller]
+    pub fn listen_with(&mut self, address: SocketAddr, config: ListenConfig) -> ListenerId {
+        self.call(|stack, _| stack.listen(address, config)).unwrap()
+    }
+
+    /// Connects to `remote`; the SYN waits in [`Host::sent`].
+    #[track_caller]
+    pub fn connect(&mut self, remote: SocketAddr) -> ConnectionId {
+        self.call(|stack, now| stack.connect(now, None, remote, None)).unwrap()
+    }
+
+    /// The same from a local address.
+    #[track_caller]
+    pub fn connect_from(&mut self, local: SocketAddr, remote: SocketAddr) -> ConnectionId {
+        self.call(|stack, now| stack.connect(now, Some(local), remote, None)).unwrap()
+    }
+
+    /// Takes the connection that waits at a listener. There is one.
+    #[track_caller]
+    pub fn accept(&mut self, listener: ListenerId) -> ConnectionId {
+        self.call(|stack, _| stack.accept(listener)).expect("a connection to accept").0
+    }
+
+    /// Writes as much of `bytes` as goes; how much that was.
+    #[track_caller]
+    pub fn write(&mut self, id: ConnectionId, bytes: &[u8]) -> usize {
+        self.call(|stack, now| stack.write(id, now, bytes)).expect("can write")
+    }
+
+    /// Writes `bytes`, for which there is room.
+    #[track_caller]
+    pub fn write_all(&mut self, id: ConnectionId, bytes: &[u8]) {
+        assert_eq!(self.write(id, bytes), bytes.len());
+    }
+
+    /// Reads everything there is to read.
+    #[track_caller]
+    pub fn read(&mut self, id: ConnectionId) -> Vec<u8> {
+        let (mut all, mut buffer) = (Vec::new(), vec![0; 4_096]);
+        loop {
+            match self.call(|stack, now| stack.read(id, now, &mut buffer)) {
+                Ok(0) | Err(SocketError::Read(ReadError::WouldBlock)) => return all,
+                Ok(n) => all.extend_from_slice(&buffer[..n]),
+                Err(error) => panic!("cannot read: {error}"),
+            }
+        }
+    }
+
+    /// The application lets go.
+    pub fn close(&mut self, id: ConnectionId) {
+        self.call(|stack, now| stack.close(id, now));
+    }
+}
