@@ -6,6 +6,7 @@
 
 use anyhow::Context;
 use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -69,9 +70,9 @@ impl KernelEnd {
     /// # Errors
     /// The operating system's.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
-        let stream = self.namespace.run(|| TcpStream::connect_timeout(&remote, PATIENCE))??;
-        set_tcp_congestion(&stream, CONGESTION_CONTROL)?;
+        let stream = self.namespace.run(|| kernel_socket(SocketFlags::CLOEXEC))??;
         patient(&stream)?;
+        rustix::net::connect(&stream, &remote)?;
         Ok(stream)
     }
 
@@ -82,6 +83,17 @@ impl KernelEnd {
     pub fn enter(&self) -> io::Result<()> {
         Ok(self.namespace.enter()?)
     }
+}
+
+/// A socket of the calling thread's kernel that is still to be connected.
+///
+/// # Errors
+/// The operating system's.
+pub fn kernel_socket(flags: SocketFlags) -> io::Result<TcpStream> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    // Before the connection is made: what BBR has turned on for it, another one does not turn off.
+    set_tcp_congestion(&socket, CONGESTION_CONTROL)?;
+    Ok(socket.into())
 }
 
 /// Bounds every wait of a kernel's socket.

@@ -140,7 +140,14 @@ fn kernel_to_kernel(settings: Settings) -> anyhow::Result<Case> {
 }
 
 fn path(offload: TunOffload) -> anyhow::Result<TransomPath> {
-    TransomPath::new(offload, Profile::default(), Duration::ZERO)
+    TransomPath::new(
+        offload,
+        Profile {
+            max_send_buffer: std::env::var("MSB").map_or(4 << 20, |s| s.parse().unwrap()),
+            ..Profile::default()
+        },
+        Duration::ZERO,
+    )
 }
 
 fn transom_to_kernel(

@@ -10,12 +10,12 @@
 
 use super::Settings;
 use crate::harness::{Bound, Case, Group, Unit};
-use crate::network::{KernelEnd, PATIENCE, TransomPath, Veth};
+use crate::network::{KernelEnd, PATIENCE, TransomPath, Veth, kernel_socket, patient};
 use crate::smol::tun::{Help, SmolPath};
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::SocketFlags;
 use smoltcp::socket::tcp::State;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -67,8 +67,9 @@ fn read_end(mut stream: impl Read) -> io::Result<()> {
 fn kernel_one_by_one(remote: SocketAddr, span: Duration) -> anyhow::Result<f64> {
     let mut tally = Tally::start(span);
     while !tally.over() {
-        let stream = TcpStream::connect(remote).context("connecting")?;
-        crate::network::patient(&stream)?;
+        let stream = kernel_socket(SocketFlags::CLOEXEC)?;
+        patient(&stream)?;
+        rustix::net::connect(&stream, &remote).context("connecting")?;
         read_end(&stream).context("waiting for the server's close")?;
         tally.count += 1;
     }
@@ -77,14 +78,9 @@ fn kernel_one_by_one(remote: SocketAddr, span: Duration) -> anyhow::Result<f64> 
 
 /// Starts connecting; the socket becomes readable when the server has closed.
 fn connect_nonblocking(remote: SocketAddr) -> io::Result<TcpStream> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = kernel_socket(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
     match rustix::net::connect(&socket, &remote) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -8,15 +8,14 @@
 //! It is called to lead at once when somebody may be waiting on a descriptor, whom only it can serve, and when many threads
 //! wait at the same time: passing the lead from one to the next would then cost a wake-up for each of them.
 
-use crate::engine::{Leader, Patience};
+use crate::engine::Leader;
 use crate::lock::Held;
 use crate::runtime::{Runtime, kick};
-use crate::waiting::Lead;
+use crate::waiting::{Awake, Lead};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
-use transom_tcp::time::Instant;
 
 /// How often it looks whether it is needed.
 const DOZE: std::time::Duration = std::time::Duration::from_millis(1);
@@ -109,21 +108,18 @@ impl Runtime {
     fn lead_in_background(&self, mut inner: Held<'_>) -> u64 {
         inner.sleeps_soundly = false;
         let mut lead = Lead::take(self, inner, Leader::Background);
-        let mut spin_until = Instant::ZERO;
+        let mut awake = Awake::No;
         while !lead.is_replaced() && !self.background.is_stopping() {
             let inner = lead.inner();
-            let patience = if inner.is_crowded() {
-                self.patience(inner, spin_until, None)
-            } else {
-                Patience::default()
-            };
+            let patience = self.patience(inner, &awake, None);
             let arrived = inner.work(patience);
             let now = self.now();
             inner.send(now);
-            if arrived {
-                spin_until = now + self.busy_poll();
+            awake.learn(inner, arrived, now);
+            if arrived && inner.is_crowded() {
+                awake = Awake::polling(now, self.busy_poll());
             }
-            if arrived || (inner.is_crowded() && now < spin_until) {
+            if arrived || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
                 lead.rest(|inner| self.sleep(inner, None, self.wake_background()));

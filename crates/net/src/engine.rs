@@ -1,6 +1,7 @@
 //! What is done under the lock: packets in, packets out, and telling whoever waits.
 
 use crate::clock::Clock;
+use crate::eagerness::Eagerness;
 use crate::lock::Ring;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ use transom_tcp::time::Instant;
 const BATCH: usize = 16;
 /// So many threads beside the leader make a crowd.
 const CROWD: usize = 2;
+/// After writing so many bytes a sender looks for acknowledgements.
+const GLANCE: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const WORTH_SCATTERING: usize = 65_536;
 
@@ -81,6 +84,10 @@ pub(crate) struct Inner {
     pub(crate) sleeps_soundly: bool,
     /// Bells to be rung when the lock is free.
     pub(crate) bells: Vec<Ring>,
+    /// Whether to stay awake for the next packet.
+    pub(crate) eagerness: Eagerness,
+    /// Bytes written since a writer last looked for acknowledgements.
+    pub(crate) unglanced: usize,
     /// The device does not work, for this reason.
     failure: Option<io::ErrorKind>,
     dropped: u64,
@@ -103,6 +110,8 @@ impl Inner {
             leader_wakes_at: Instant::FAR_FUTURE,
             sleeps_soundly: false,
             bells: Vec::new(),
+            eagerness: Eagerness::default(),
+            unglanced: 0,
             failure: None,
             dropped: 0,
         }
@@ -134,6 +143,21 @@ impl Inner {
         }
         self.host.on_timeout(self.clock.now());
         arrived
+    }
+
+    /// Before a connection with much in flight sends more: looks whether acknowledgements have come, if nobody does so anyway.
+    ///
+    /// A writer that went on until its buffer is full would find them too, but late: the round-trip times it measures would be
+    /// of its own making, and all of a large buffer would pass through the caches instead of the same small part of it again
+    /// and again.
+    pub(crate) fn glance(&mut self, id: ConnectionId) {
+        if self.leader == Leader::Nobody
+            && self.unglanced >= GLANCE
+            && self.host.connection(id).is_some_and(|one| one.unacknowledged() >= GLANCE)
+        {
+            self.unglanced = 0;
+            self.work(Patience::default());
+        }
     }
 
     /// Asks the device for a packet until it has one or `patience` ends.

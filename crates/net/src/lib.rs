@@ -36,6 +36,7 @@
 
 mod background;
 pub mod clock;
+mod eagerness;
 mod engine;
 mod error;
 mod listener;

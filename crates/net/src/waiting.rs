@@ -4,6 +4,7 @@
 //! what arrives, and leaves when its own socket is ready. Other waiting threads *follow*: they sleep until their socket is
 //! ready, or until the leader leaves and one of them takes over.
 
+use crate::eagerness::MOMENT;
 use crate::engine::{Channel, Inner, Leader, Patience};
 use crate::lock::Held;
 use crate::runtime::{Runtime, kick};
@@ -123,6 +124,55 @@ impl Drop for Lead<'_> {
     }
 }
 
+/// How long a leader stays awake when nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awake {
+    /// It sleeps as soon as there is nothing to do, unless it has learned better.
+    No,
+    /// Until then, because the application wants it so.
+    Always(Instant),
+    /// Until then, to see whether it pays.
+    Attempt(Instant),
+}
+
+impl Awake {
+    /// For `busy_poll` from `now` on, if that is any time at all.
+    pub(crate) fn polling(now: Instant, busy_poll: Duration) -> Self {
+        if busy_poll.is_zero() { Awake::No } else { Awake::Always(now + busy_poll) }
+    }
+
+    /// Learns from what happened until `now`.
+    pub(crate) fn learn(&mut self, inner: &mut Inner, arrived: bool, now: Instant) {
+        if let Awake::Attempt(until) = *self
+            && (arrived || now >= until)
+        {
+            inner.eagerness.learn(arrived);
+            if arrived {
+                *self = Awake::No;
+            }
+        }
+    }
+
+    /// Whether to go on without sleeping, though nothing arrived until `now`.
+    pub(crate) fn goes_on(&mut self, inner: &mut Inner, now: Instant) -> bool {
+        match *self {
+            Awake::No if inner.eagerness.stays_awake() => {
+                *self = Awake::Attempt(now + MOMENT);
+                true
+            }
+            Awake::No => false,
+            Awake::Always(until) => now < until,
+            Awake::Attempt(until) => {
+                let goes_on = now < until;
+                if !goes_on {
+                    *self = Awake::No;
+                }
+                goes_on
+            }
+        }
+    }
+}
+
 impl Runtime {
     /// Waits until `attempt` gives a result, leading or following meanwhile. `None`: the deadline passed.
     pub(crate) fn wait<T>(
@@ -187,13 +237,14 @@ impl Runtime {
         }
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().leader_channel = Some(channel);
-        let spin_until = self.now() + self.busy_poll();
+        let mut awake = Awake::polling(self.now(), self.busy_poll());
         let result = loop {
             let inner = lead.inner();
             inner.leader_rung = false;
-            let patience = self.patience(inner, spin_until, deadline);
+            let patience = self.patience(inner, &awake, deadline);
             let (mut result, arrived) = task.work(inner, patience);
             let now = self.now();
+            awake.learn(inner, arrived, now);
             if result.is_none() {
                 result = task.attempt(inner, now);
             }
@@ -201,7 +252,7 @@ impl Runtime {
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
-            if arrived || now < spin_until {
+            if arrived || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
                 lead.rest(|inner| self.sleep(inner, deadline, self.wake_leader()));
@@ -214,13 +265,15 @@ impl Runtime {
     pub(crate) fn patience(
         &self,
         inner: &Inner,
-        spin_until: Instant,
+        awake: &Awake,
         deadline: Option<Instant>,
     ) -> Patience<'_> {
-        if self.busy_poll().is_zero() {
-            return Patience::default();
+        match *awake {
+            Awake::No => Patience::default(),
+            Awake::Always(until) | Awake::Attempt(until) => {
+                Patience::until(until.min(inner.next_wake(deadline)), self.contenders())
+            }
         }
-        Patience::until(spin_until.min(inner.next_wake(deadline)), self.contenders())
     }
 
     /// Sleeps until the device, a timer or another thread asks for attention.
