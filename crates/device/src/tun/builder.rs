@@ -47,10 +47,10 @@ pub enum TunOffload {
 #[non_exhaustive]
 pub enum TunError {
     /// `/dev/net/tun` could not be opened: the system has no TUN driver, or does not allow it.
-    #[error("cannot open /dev/net/tun: {0}")]
+    #[error("cannot open /dev/net/tun")]
     Open(#[source] io::Error),
     /// The kernel refused to make the interface, or to attach to it.
-    #[error("cannot create the TUN interface {name}: {source}")]
+    #[error("cannot create the TUN interface {name}")]
     Create {
         /// The name asked for; `(any)` if it was left to the kernel.
         name: String,
@@ -64,7 +64,7 @@ pub enum TunError {
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The kernel gave no netlink socket.
-    #[error("cannot open a netlink socket: {0}")]
+    #[error("cannot open a netlink socket")]
     Netlink(#[source] io::Error),
 }
 
