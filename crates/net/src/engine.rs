@@ -145,19 +145,10 @@ impl Inner {
         arrived
     }
 
-    /// Before a connection with much in flight sends more: looks whether acknowledgements have come, if nobody does so anyway.
-    ///
-    /// A writer that went on until its buffer is full would find them too, but late: the round-trip times it measures would be
-    /// of its own making, and all of a large buffer would pass through the caches instead of the same small part of it again
-    /// and again.
-    pub(crate) fn glance(&mut self, id: ConnectionId) {
-        if self.leader == Leader::Nobody
-            && self.unglanced >= GLANCE
+    /// Whether a writer should look for acknowledgements before it goes on.
+    pub(crate) fn wants_glance(&self, id: ConnectionId) -> bool {
+        self.unglanced >= GLANCE
             && self.host.connection(id).is_some_and(|one| one.unacknowledged() >= GLANCE)
-        {
-            self.unglanced = 0;
-            self.work(Patience::default());
-        }
     }
 
     /// Asks the device for a packet until it has one or `patience` ends.

@@ -142,6 +142,26 @@ impl Runtime {
         }
     }
 
+    /// Before a connection with much in flight sends more: looks whether acknowledgements have come, unless an application
+    /// thread does so anyway. It counts as leading for a moment: who writes all the time does not need the background thread,
+    /// and would only meet it at the lock.
+    ///
+    /// A writer that went on until its buffer is full would find the acknowledgements too, but late: the round-trip times it
+    /// measures would be of its own making, and all of a large buffer would pass through the caches instead of the same small
+    /// part of it again and again.
+    pub(crate) fn glance(&self, inner: &mut Inner, id: ConnectionId) {
+        if inner.leader == Leader::Application || !inner.wants_glance(id) {
+            return;
+        }
+        inner.unglanced = 0;
+        if inner.leader == Leader::Background {
+            inner.leader = Leader::Nobody;
+            kick(&self.wake_background); // it finds itself replaced
+        }
+        self.background.next_reign();
+        inner.work(Patience::default());
+    }
+
     /// Processes what has arrived, if nobody else is doing so.
     pub(crate) fn poll_once(&self, inner: &mut Inner) {
         if inner.leader != Leader::Application {
