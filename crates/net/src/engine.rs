@@ -19,7 +19,7 @@ const BATCH: usize = 16;
 /// So many threads beside the leader make a crowd.
 const CROWD: usize = 2;
 /// After writing so many bytes a sender looks for acknowledgements.
-const GLANCE: usize = 128 * 1024;
+pub(crate) const GLANCE: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const WORTH_SCATTERING: usize = 65_536;
 
@@ -143,12 +143,6 @@ impl Inner {
         }
         self.host.on_timeout(self.clock.now());
         arrived
-    }
-
-    /// Whether a writer should look for acknowledgements before it goes on.
-    pub(crate) fn wants_glance(&self, id: ConnectionId) -> bool {
-        self.unglanced >= GLANCE
-            && self.host.connection(id).is_some_and(|one| one.unacknowledged() >= GLANCE)
     }
 
     /// Asks the device for a packet until it has one or `patience` ends.

@@ -15,7 +15,7 @@
 
 use crate::background::Background;
 use crate::clock::Clock;
-use crate::engine::{Inner, Leader, Patience};
+use crate::engine::{GLANCE, Inner, Leader, Patience};
 use crate::lock::{Held, Lock, Ring};
 use crate::readiness::Readiness;
 use rustix::event::{EventfdFlags, eventfd};
@@ -142,15 +142,15 @@ impl Runtime {
         }
     }
 
-    /// Before a connection with much in flight sends more: looks whether acknowledgements have come, unless an application
+    /// Before a thread that has written much goes on: looks whether acknowledgements have come, unless an application
     /// thread does so anyway. It counts as leading for a moment: who writes all the time does not need the background thread,
     /// and would only meet it at the lock.
     ///
     /// A writer that went on until its buffer is full would find the acknowledgements too, but late: the round-trip times it
     /// measures would be of its own making, and all of a large buffer would pass through the caches instead of the same small
     /// part of it again and again.
-    pub(crate) fn glance(&self, inner: &mut Inner, id: ConnectionId) {
-        if inner.leader == Leader::Application || !inner.wants_glance(id) {
+    pub(crate) fn glance(&self, inner: &mut Inner) {
+        if inner.leader == Leader::Application || inner.unglanced < GLANCE {
             return;
         }
         inner.unglanced = 0;
