@@ -31,6 +31,8 @@ pub(crate) struct Background {
     reign: AtomicU64,
     called: AtomicBool,
     stop: AtomicBool,
+    /// A device that panicked has taken the thread along.
+    dead: AtomicBool,
 }
 
 impl Background {
@@ -63,6 +65,16 @@ impl Background {
     /// The number of the present reign.
     pub(crate) fn reign(&self) -> u64 {
         self.reign.load(Ordering::Acquire)
+    }
+
+    /// Whether it can lead.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.dead.load(Ordering::Acquire)
+    }
+
+    /// The thread is ending by a panic.
+    pub(crate) fn died(&self) {
+        self.dead.store(true, Ordering::Release);
     }
 
     fn is_stopping(&self) -> bool {
@@ -116,7 +128,7 @@ impl Runtime {
             let now = self.now();
             inner.send(now);
             awake.learn(inner, arrived, now);
-            if arrived && inner.is_crowded() {
+            if arrived && self.is_crowded(inner) {
                 awake = Awake::polling(now, self.busy_poll());
             }
             if arrived || awake.goes_on(inner, now) {

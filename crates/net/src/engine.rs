@@ -16,8 +16,6 @@ use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
-/// So many threads beside the leader make a crowd.
-const CROWD: usize = 2;
 /// After writing so many bytes a sender looks for acknowledgements.
 pub(crate) const GLANCE: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
@@ -336,11 +334,6 @@ impl Inner {
     pub(crate) fn next_wake(&self, deadline: Option<Instant>) -> Instant {
         let timeout = self.host.next_timeout().unwrap_or(Instant::FAR_FUTURE);
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
-    }
-
-    /// Whether so many threads wait that passing the lead among them costs more than a thread that does nothing else.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.followers.len() >= CROWD
     }
 
     /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.

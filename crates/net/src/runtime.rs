@@ -29,6 +29,9 @@ use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
+/// So many threads beside the leader make a crowd.
+const CROWD: usize = 2;
+
 /// A running host.
 pub(crate) struct Runtime {
     inner: Lock,
@@ -111,15 +114,20 @@ impl Runtime {
         result
     }
 
+    /// Whether so many threads wait that passing the lead among them costs more than a thread that does nothing else.
+    pub(crate) fn is_crowded(&self, inner: &Inner) -> bool {
+        inner.followers.len() >= CROWD && self.background.is_alive()
+    }
+
     /// What every thread does that has changed something, or stops waiting.
     pub(crate) fn leave(&self, inner: &mut Inner) {
         match inner.leader {
             Leader::Nobody => {
-                let follower = inner.followers.first().filter(|_| !inner.is_crowded());
+                let crowded = self.is_crowded(inner);
+                let follower = inner.followers.first().filter(|_| !crowded);
                 if let Some(bell) = follower {
                     inner.bells.push(Ring::One(bell.clone()));
-                } else if inner.sleeps_soundly || inner.is_crowded() || inner.exports_descriptors()
-                {
+                } else if inner.sleeps_soundly || crowded || inner.exports_descriptors() {
                     inner.sleeps_soundly = false;
                     self.background.call();
                 }

@@ -72,6 +72,7 @@ where
 pub(crate) struct Lead<'a> {
     runtime: &'a Runtime,
     inner: Option<Held<'a>>,
+    leader: Leader,
     reign: u64,
 }
 
@@ -80,7 +81,7 @@ impl<'a> Lead<'a> {
     pub(crate) fn take(runtime: &'a Runtime, mut inner: Held<'a>, leader: Leader) -> Self {
         inner.leader = leader;
         let reign = runtime.background.next_reign();
-        Lead { runtime, inner: Some(inner), reign }
+        Lead { runtime, inner: Some(inner), leader, reign }
     }
 
     pub(crate) fn inner(&mut self) -> &mut Inner {
@@ -118,6 +119,9 @@ impl<'a> Lead<'a> {
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            if self.leader == Leader::Background {
+                self.runtime.background.died();
+            }
             let mut inner = self.give_back();
             self.runtime.leave(&mut inner);
         }
@@ -210,7 +214,7 @@ impl Runtime {
                 break result;
             }
             if inner.leader == Leader::Application
-                || (inner.leader == Leader::Background && inner.is_crowded())
+                || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
                 // What was just sent may be news for whoever leads.
                 self.leave(&mut inner);
