@@ -6,8 +6,7 @@
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::tun::Tun;
+use transom_examples::private_network;
 use transom_net::{Stack, TcpListener};
 
 fn serve(listener: TcpListener) {
@@ -23,22 +22,8 @@ fn serve(listener: TcpListener) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // An ordinary user gets a user namespace first, which has to happen before there are threads.
-    let network = enter_user_namespace().map_err(|error| error.to_string()).and_then(|_| {
-        let namespace = Namespace::new().map_err(|error| error.to_string())?;
-        let tun = namespace
-            .run(|| Tun::builder().address("10.9.0.1/24".parse().unwrap()).open())
-            .map_err(|error| error.to_string())?
-            .map_err(|error| error.to_string())?;
-        Ok((namespace, tun))
-    });
-    let (namespace, tun) = match network {
-        Ok(network) => network,
-        Err(reason) => {
-            println!("SKIPPED: no network of our own: {reason}");
-            return Ok(());
-        }
-    };
+    // A network of our own, in which the kernel is 10.9.0.1. It takes no privileges, but must be made before there are threads.
+    let Some((namespace, tun)) = private_network() else { return Ok(()) };
 
     let stack = Stack::builder().address("10.9.0.2".parse()?, 24).start(tun)?;
     let listener = stack.listen("10.9.0.2:7")?;

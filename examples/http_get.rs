@@ -3,8 +3,7 @@
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::tun::Tun;
+use transom_examples::private_network;
 use transom_net::Stack;
 
 /// A web server of one page.
@@ -20,21 +19,8 @@ fn serve(listener: TcpListener) -> std::io::Result<()> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let network = enter_user_namespace().map_err(|error| error.to_string()).and_then(|_| {
-        let namespace = Namespace::new().map_err(|error| error.to_string())?;
-        let tun = namespace
-            .run(|| Tun::builder().address("10.9.0.1/24".parse().unwrap()).open())
-            .map_err(|error| error.to_string())?
-            .map_err(|error| error.to_string())?;
-        Ok((namespace, tun))
-    });
-    let (namespace, tun) = match network {
-        Ok(network) => network,
-        Err(reason) => {
-            println!("SKIPPED: no network of our own: {reason}");
-            return Ok(());
-        }
-    };
+    // A network of our own, in which the kernel is 10.9.0.1 and Transom will be 10.9.0.2.
+    let Some((namespace, tun)) = private_network() else { return Ok(()) };
     let listener = namespace.run(|| TcpListener::bind("10.9.0.1:80"))??;
     std::thread::spawn(move || serve(listener));
 

@@ -4,5 +4,25 @@
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.
 //!
-//! The last two make a network namespace of their own and need no preparation; where the system allows no namespaces they say
-//! so and end.
+//! The last two make a network namespace of their own ([`private_network`]) and need no preparation; where the system allows no
+//! namespaces they say so and end.
+
+use transom_device::namespace::{Namespace, enter_user_namespace};
+use transom_device::tun::Tun;
+
+/// A network that nothing outside this process can see: a namespace in which the kernel is 10.9.0.1, and a TUN device that gets
+/// whatever the kernel sends to the rest of 10.9.0.0/24.
+///
+/// Call it before there are threads. `None`, with the reason printed, where the system does not allow it.
+pub fn private_network() -> Option<(Namespace, Tun)> {
+    open().inspect_err(|error| println!("SKIPPED: no network of our own: {error:#}")).ok()
+}
+
+fn open() -> anyhow::Result<(Namespace, Tun)> {
+    // An ordinary user may make a network in a user namespace, which can be entered only while there is one thread.
+    enter_user_namespace()?;
+    let namespace = Namespace::new()?;
+    let builder = Tun::builder().address("10.9.0.1/24".parse()?);
+    let tun = namespace.run(|| builder.open())??;
+    Ok((namespace, tun))
+}

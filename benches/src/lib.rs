@@ -6,6 +6,7 @@
 // Counting allocations takes an allocator, and that is unsafe code; nothing else is.
 #![deny(unsafe_code)]
 
+pub mod bare;
 pub mod clock;
 pub mod counting;
 pub mod crowd;

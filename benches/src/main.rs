@@ -12,6 +12,7 @@ use transom_benches::harness;
 use transom_benches::placement::{Cpus, Placement};
 use transom_benches::report::{GroupReport, Report};
 use transom_benches::watchdog::Watchdog;
+use transom_device::namespace::enter_user_namespace;
 
 /// Measures Transom beside the kernel's TCP and smoltcp.
 ///
@@ -89,8 +90,8 @@ fn main() -> anyhow::Result<()> {
     }
     let chosen = choose(&arguments.groups)?;
     // Before any thread exists: afterwards the kernel does not allow it. Groups that need it say so if it failed.
-    if let Err(error) = transom_device::namespace::enter_user_namespace() {
-        eprintln!("no network namespaces here: {error}");
+    if let Err(error) = enter_user_namespace().context("no network namespaces here") {
+        eprintln!("{error:#}");
     }
     let cpus = Cpus::detect().context("reading the CPU affinity")?;
     let environment = Environment::detect();

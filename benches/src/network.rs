@@ -1,10 +1,12 @@
 //! The two kinds of path: a veth pair between two kernels, and a TUN between Transom and a kernel.
 //!
 //! Each path has namespaces of its own, so nothing outside is touched and nothing is left behind: when the process ends,
-//! however it ends, the kernel removes them. All namespaces get the same TCP settings, Linux' own defaults, written down
+//! however it ends, the kernel removes them. All of them get the same TCP settings, Linux' own defaults, written down
 //! here so that a tuned system does not shift the comparison.
 
 use anyhow::Context;
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -25,6 +27,10 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
     ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
 ];
+
+/// The kernel's congestion control, at its default too. A system may have been told to use another; where that is BBR, its
+/// pacing is what would be measured. It is set for each socket: only the first namespace may change the default freely.
+const CONGESTION_CONTROL: &str = "cubic";
 
 /// A namespace with the settings above.
 fn namespace() -> anyhow::Result<Namespace> {
@@ -53,7 +59,10 @@ impl KernelEnd {
     /// # Errors
     /// The operating system's.
     pub fn listen(&self, port: u16) -> io::Result<TcpListener> {
-        self.namespace.run(|| TcpListener::bind(self.at(port)))?
+        let listener = self.namespace.run(|| TcpListener::bind(self.at(port)))??;
+        // Those that are accepted take it over.
+        set_tcp_congestion(&listener, CONGESTION_CONTROL)?;
+        Ok(listener)
     }
 
     /// Connects from this end.
@@ -61,8 +70,9 @@ impl KernelEnd {
     /// # Errors
     /// The operating system's.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
-        let stream = self.namespace.run(|| TcpStream::connect_timeout(&remote, PATIENCE))??;
+        let stream = self.namespace.run(|| kernel_socket(SocketFlags::CLOEXEC))??;
         patient(&stream)?;
+        rustix::net::connect(&stream, &remote)?;
         Ok(stream)
     }
 
@@ -73,6 +83,17 @@ impl KernelEnd {
     pub fn enter(&self) -> io::Result<()> {
         Ok(self.namespace.enter()?)
     }
+}
+
+/// A socket of the calling thread's kernel that is still to be connected.
+///
+/// # Errors
+/// The operating system's.
+pub fn kernel_socket(flags: SocketFlags) -> io::Result<TcpStream> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    // Before the connection is made: what BBR has turned on for it, another one does not turn off.
+    set_tcp_congestion(&socket, CONGESTION_CONTROL)?;
+    Ok(socket.into())
 }
 
 /// Bounds every wait of a kernel's socket.

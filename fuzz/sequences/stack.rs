@@ -5,27 +5,21 @@
 //! arrived, beyond what the application wrote; and in the end, when the application has let go and the network is silent,
 //! nothing left.
 
+#[path = "stack_arrivals.rs"]
+mod arrivals;
 #[path = "stack_packets.rs"]
 mod packets;
 
 use crate::bytes::Script;
-use packets::{MTU, address, check_packet, ip, options, ours, remote, tcp};
-use std::net::{IpAddr, SocketAddr};
+use packets::{MTU, address, check_packet, ours, remote, tcp};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet, Stack};
-use transom_tcp::packet::PacketBuf;
 use transom_tcp::profile::{Profile, RecoveryChoice};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::icmp::UnreachableCode;
-use transom_wire::ipv4::Ipv4Header;
-use transom_wire::ipv6::Ipv6Header;
-use transom_wire::offload::{RxChecksum, RxOffload, recompute_checksum};
-use transom_wire::{
-    Flags, IcmpMessage, Icmpv6Message, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
-    TcpPacket, Timestamps, icmp, icmpv6,
-};
+use transom_wire::{Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
 
 /// What one arrival may cause beyond sending data: a reply, and what waited for room or a timer.
 const REPLIES: usize = 8;
@@ -146,226 +140,6 @@ impl Run {
     fn arrive(&mut self, packet: &[u8]) {
         self.stack.on_packet(self.now, Packet::borrowed(packet));
         self.send(REPLIES);
-    }
-
-    /// A segment out of nothing.
-    fn stranger(&mut self, script: &mut Script<'_>) {
-        let remote = remote(script);
-        let local = SocketAddr::new(ours(remote.ip()), script.pick(&[80, 80, 80, 81, 5_000, 0]));
-        let seq = Seq::new(script.long());
-        let flags = match script.below(4) {
-            0 | 1 => Flags::SYN,
-            2 => Flags::ACK,
-            _ => Flags::from_bits_truncate(script.word()),
-        };
-        let options = options(script, seq);
-        let ack = Seq::new(script.long());
-        let header =
-            TcpHeader { seq, ack, flags, window: script.word(), options, ..TcpHeader::default() };
-        let payload = vec![7; script.pick(&[0, 0, 1, 100])];
-        let packet = tcp(remote, local, &header, &payload);
-        self.arrive(&packet);
-    }
-
-    /// An answer to something the host sent, honest or nearly so.
-    fn answer(&mut self, script: &mut Script<'_>) {
-        let Some(sent) = self.pick_sent(script) else { return };
-        let Ok(packet) = IpPacket::parse(&sent) else { return };
-        let Ok(segment) = TcpPacket::parse(packet.payload()) else { return };
-        let theirs = segment.header();
-        let local = SocketAddr::new(packet.src(), theirs.src_port);
-        let remote = SocketAddr::new(packet.dst(), theirs.dst_port);
-        let ack = theirs.seq + theirs.segment_len(segment.payload().len() as u32);
-        let is_syn = theirs.flags.contains(Flags::SYN);
-        let seq =
-            if theirs.flags.contains(Flags::ACK) { theirs.ack } else { Seq::new(script.long()) };
-        let timestamps = theirs.options.timestamps.map(|stamps| Timestamps {
-            value: (self.now.as_millis() as u32).wrapping_add(script.offset()),
-            echo: stamps.value,
-        });
-        let (flags, options) = if is_syn && !theirs.flags.contains(Flags::ACK) {
-            let offer = options(script, seq);
-            (script.pick(&[Flags::SYN | Flags::ACK, Flags::SYN]), Options { timestamps, ..offer })
-        } else {
-            let extra = script.pick(&[
-                Flags::empty(),
-                Flags::empty(),
-                Flags::PSH,
-                Flags::FIN,
-                Flags::URG,
-                Flags::RST,
-                Flags::SYN,
-            ]);
-            let mut options = Options { timestamps, ..Options::default() };
-            if script.below(4) == 3 {
-                let left = ack + script.offset();
-                options.sack.push(SackBlock { left, right: left + u32::from(script.word()) });
-            }
-            (Flags::ACK | extra, options)
-        };
-        let header = TcpHeader {
-            seq: seq + script.offset(),
-            ack: ack + script.offset(),
-            flags,
-            window: script.pick(&[65_535, 1_000, 1, 0]),
-            urgent: 3,
-            options,
-            ..TcpHeader::default()
-        };
-        let payload = vec![9; script.pick(&[0, 0, 0, 1, 100, 1_400])];
-        let packet = tcp(remote, local, &header, &payload);
-        self.mutate(script, packet);
-    }
-
-    fn pick_sent(&self, script: &mut Script<'_>) -> Option<Vec<u8>> {
-        // Mostly the newest.
-        let back = script.pick(&[1, 1, 1, 2, 3, 5, 10, 30]);
-        self.sent.get(self.sent.len().checked_sub(back)?).cloned()
-    }
-
-    /// A packet arrives in a buffer that may be kept.
-    fn arrive_owned(&mut self, packet: &[u8], room: usize) {
-        let buffer = PacketBuf::copy_of(&[&[0; 10], packet, &vec![0; room][..]].concat());
-        let range = 10..10 + packet.len();
-        self.stack.on_owned_packet(self.now, buffer, range, RxOffload::default());
-        self.send(REPLIES);
-    }
-
-    /// A packet is taken for the next data of a connection whose reader waits, and treated like any other if it is not.
-    fn arrive_expected(&mut self, script: &mut Script<'_>, packet: &[u8]) {
-        let guess = self.connections.get(script.below(4)).copied();
-        let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
-        let taken = guess.and_then(|id| {
-            let head = self.stack.expected_headers(id)?;
-            let (head, body) = packet.split_at_checked(head)?;
-            let kept = self.stack.on_expected(self.now, id, head, body, offload)?;
-            assert!(kept <= body.len());
-            Some(())
-        });
-        if taken.is_none() {
-            self.arrive(packet);
-        }
-        self.send(REPLIES);
-    }
-
-    /// Delivers a packet: as it is, damaged, cut, or in fragments.
-    fn mutate(&mut self, script: &mut Script<'_>, mut packet: Vec<u8>) {
-        match script.below(16) {
-            0..6 => self.arrive(&packet),
-            6..8 => self.arrive_owned(&packet, 0),
-            8 => self.arrive_owned(&packet, 2_000),
-            9..11 => self.arrive_expected(script, &packet),
-            11 => {
-                for _ in 0..1 + script.below(3) {
-                    let at = usize::from(script.word()) % packet.len().max(1);
-                    if let Some(byte) = packet.get_mut(at) {
-                        *byte ^= script.byte();
-                    }
-                }
-                // With the checksum put right the damage is not found out.
-                if script.flag() {
-                    _ = recompute_checksum(&mut packet);
-                }
-                self.arrive(&packet);
-            }
-            12 => {
-                packet.truncate(usize::from(script.word()) % packet.len().max(1));
-                self.arrive(&packet);
-            }
-            13 => {
-                packet.extend_from_slice(script.take(20));
-                self.arrive(&packet);
-            }
-            _ => self.fragments(script, &packet),
-        }
-    }
-
-    fn fragments(&mut self, script: &mut Script<'_>, packet: &[u8]) {
-        let Ok(IpPacket::V4(whole)) = IpPacket::parse(packet) else { return };
-        let payload = whole.payload();
-        let step = script.pick(&[8, 16, 64, 512, 24]);
-        let id = script.byte().into();
-        let mut from = 0;
-        while from < payload.len() {
-            let to = (from + step).min(payload.len());
-            let header = Ipv4Header {
-                id,
-                dont_fragment: false,
-                more_fragments: to < payload.len(),
-                fragment_offset: from as u16,
-                ..whole.header()
-            };
-            let mut out = [0; 60];
-            if let Ok(len) = header.emit(to - from, &mut out) {
-                let piece = [&out[..len], &payload[from..to]].concat();
-                match script.below(16) {
-                    0 => {}
-                    1 => {
-                        self.arrive(&piece);
-                        self.arrive(&piece);
-                    }
-                    _ => self.arrive(&piece),
-                }
-            }
-            // Overlaps now and then.
-            from = if script.below(16) == 15 && step > 8 { to - 8 } else { to };
-        }
-    }
-
-    fn icmp_error(&mut self, script: &mut Script<'_>) {
-        let Some(sent) = self.pick_sent(script) else { return };
-        let mtu = script.word();
-        let packet = match IpPacket::parse(&sent) {
-            Ok(IpPacket::V4(offending)) => {
-                let quoted = &sent[..sent.len().min(script.pick(&[28, 48, 600]))];
-                let code = UnreachableCode::FragmentationNeeded { next_hop_mtu: mtu };
-                let message = match script.below(5) {
-                    0 | 1 => IcmpMessage::Unreachable { code, quoted },
-                    2 => IcmpMessage::Unreachable { code: UnreachableCode::Port, quoted },
-                    3 => IcmpMessage::TimeExceeded { code: 0, quoted },
-                    _ => IcmpMessage::ParameterProblem { code: 0, pointer: 1, quoted },
-                };
-                let header = Ipv4Header::new(offending.dst(), offending.src(), Protocol::ICMP);
-                let mut out = vec![0; 600];
-                let Ok(len) = icmp::emit_packet(&header, &message, &mut out) else { return };
-                out.truncate(len);
-                out
-            }
-            Ok(IpPacket::V6(offending)) => {
-                let message = Icmpv6Message::PacketTooBig { mtu: u32::from(mtu), quoted: &sent };
-                let header = Ipv6Header::new(offending.dst(), offending.src(), Protocol::ICMPV6);
-                let mut out = vec![0; 1_280];
-                let Ok(len) = icmpv6::emit_packet(&header, &message, &mut out) else { return };
-                out.truncate(len);
-                out
-            }
-            Err(_) => return,
-        };
-        self.mutate(script, packet);
-    }
-
-    fn datagram(&mut self, script: &mut Script<'_>) {
-        let remote = remote(script);
-        let len = script.pick(&[0usize, 8, 100, 1_472]);
-        let packet = match (remote.ip(), ours(remote.ip()), script.flag()) {
-            (IpAddr::V4(src), IpAddr::V4(dst), true) => {
-                let message = IcmpMessage::EchoRequest { ident: 1, seq: 2, data: &vec![1; len] };
-                let mut out = vec![0; 28 + len];
-                _ = icmp::emit_packet(
-                    &Ipv4Header::new(src, dst, Protocol::ICMP),
-                    &message,
-                    &mut out,
-                );
-                out
-            }
-            (src, dst, _) => ip(
-                src,
-                dst,
-                script.pick(&[Protocol::UDP, Protocol(99), Protocol::ICMP, Protocol::ICMPV6]),
-                &vec![2; len],
-            ),
-        };
-        self.mutate(script, packet);
     }
 
     fn with_some(

@@ -4,6 +4,7 @@
 //! windows and buffers have grown. Only whole reads count, between the first and the last one after that moment.
 
 use super::Settings;
+use crate::bare::BarePath;
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::network::{TransomPath, Veth, patient};
 use crate::smol::tun::{Help, SmolPath};
@@ -21,6 +22,8 @@ const TRANSOM: &str = "Transom over TUN";
 const PLAIN: &str = "Transom over TUN, no offload";
 const SMOLTCP: &str = "smoltcp, given the device";
 const SMOLTCP_PLAIN: &str = "smoltcp, as it comes";
+
+const BARE: &str = "bare headers over TUN";
 
 /// Bytes of each of smoltcp's socket buffers.
 const SMOLTCP_BUFFER: usize = 1 << 20;
@@ -173,6 +176,36 @@ fn kernel_to_transom(
     }))
 }
 
+/// What no TCP on this device can exceed: headers before memory that stays as it is.
+fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
+    let mut path = BarePath::new()?;
+    let kernel = path.kernel.clone();
+    let listener = kernel.listen(PORT)?;
+    let bytes = vec![7; settings.chunk];
+    Ok(Case::new(name, move |span| {
+        let mut connection = path.connect(PORT)?;
+        let (receiver, _) = listener.accept()?;
+        patient(&receiver)?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                settings.place_peer()?;
+                receive(receiver, span, settings.chunk, &stop)
+            });
+            let mut sent = 0;
+            let mut sending = Ok(());
+            while sending.is_ok() && !stop.load(Ordering::Relaxed) {
+                sending = path.send_all(&mut connection, &bytes);
+                sent += bytes.len() as u64;
+            }
+            let closing = path.close(connection);
+            let meter = joined(receiving)?;
+            sending.and(closing)?;
+            meter.finish(sent)
+        })
+    }))
+}
+
 fn smoltcp_to_kernel(name: &'static str, help: Help, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(help, 1500, SMOLTCP_BUFFER)?;
     let listener = path.kernel.listen(PORT)?;
@@ -250,6 +283,7 @@ pub fn build_send(settings: Settings) -> anyhow::Result<Group> {
             .against(SMOLTCP_PLAIN),
         smoltcp_to_kernel(SMOLTCP, Help::GivenTheDevice, settings)?.against(KERNEL),
         smoltcp_to_kernel(SMOLTCP_PLAIN, Help::AsItComes, settings)?.against(KERNEL),
+        bare_to_kernel(BARE, settings)?.against(KERNEL),
     ];
     Ok(Group::new(Unit::GigabitsPerSecond, cases))
 }

@@ -10,12 +10,13 @@
 
 use super::Settings;
 use crate::harness::{Bound, Case, Group, Unit};
-use crate::network::{KernelEnd, PATIENCE, TransomPath, Veth};
+use crate::network::{KernelEnd, PATIENCE, TransomPath, Veth, kernel_socket, patient};
+use crate::placement::Placement;
 use crate::smol::tun::{Help, SmolPath};
 use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::SocketFlags;
 use smoltcp::socket::tcp::State;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -67,8 +68,9 @@ fn read_end(mut stream: impl Read) -> io::Result<()> {
 fn kernel_one_by_one(remote: SocketAddr, span: Duration) -> anyhow::Result<f64> {
     let mut tally = Tally::start(span);
     while !tally.over() {
-        let stream = TcpStream::connect(remote).context("connecting")?;
-        crate::network::patient(&stream)?;
+        let stream = kernel_socket(SocketFlags::CLOEXEC)?;
+        patient(&stream)?;
+        rustix::net::connect(&stream, &remote).context("connecting")?;
         read_end(&stream).context("waiting for the server's close")?;
         tally.count += 1;
     }
@@ -77,14 +79,9 @@ fn kernel_one_by_one(remote: SocketAddr, span: Duration) -> anyhow::Result<f64> 
 
 /// Starts connecting; the socket becomes readable when the server has closed.
 fn connect_nonblocking(remote: SocketAddr) -> io::Result<TcpStream> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::NONBLOCK | SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = kernel_socket(SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
     match rustix::net::connect(&socket, &remote) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -321,32 +318,36 @@ fn smoltcp_client(name: &'static str, settings: Settings) -> anyhow::Result<Case
 /// # Errors
 /// When one of the paths cannot be made.
 pub fn build(settings: Settings) -> anyhow::Result<Group> {
-    let blocking = Bound::AtLeast(0.65);
-    let spinning = Bound::AtLeast(0.9);
-    let cases = vec![
+    let (blocking, spinning) = (Bound::AtLeast(0.65), Bound::AtLeast(0.9));
+    let server = |name, busy_poll, client: KernelClient, against| {
+        transom_server(name, busy_poll, client, settings)
+            .map(|case| case.figure(against, if busy_poll.is_zero() { blocking } else { spinning }))
+    };
+    let mut cases = vec![
         kernel(KERNEL_1, kernel_one_by_one, settings)?,
         kernel(KERNEL_16, kernel_in_flight, settings)?,
-        transom_server("Transom server, 1 in flight", Duration::ZERO, kernel_one_by_one, settings)?
-            .figure(KERNEL_1, blocking),
-        transom_server("Transom server, 16 in flight", Duration::ZERO, kernel_in_flight, settings)?
-            .figure(KERNEL_16, blocking),
-        transom_server(
-            "Transom server, busy poll, 1 in flight",
-            BUSY_POLL,
-            kernel_one_by_one,
-            settings,
-        )?
-        .figure(KERNEL_1, spinning),
-        transom_server(
-            "Transom server, busy poll, 16 in flight",
-            BUSY_POLL,
-            kernel_in_flight,
-            settings,
-        )?
-        .figure(KERNEL_16, spinning),
+        server("Transom server, 1 in flight", Duration::ZERO, kernel_one_by_one, KERNEL_1)?,
+        server("Transom server, 16 in flight", Duration::ZERO, kernel_in_flight, KERNEL_16)?,
         transom_client("Transom client, 16 in flight", settings)?.figure(KERNEL_16, spinning),
         smoltcp_client("smoltcp client, 16 in flight", settings)?.against(KERNEL_16),
     ];
+    // A server that spins would have the CPU that its client needs.
+    if settings.placement != Placement::One {
+        cases.extend([
+            server(
+                "Transom server, busy poll, 1 in flight",
+                BUSY_POLL,
+                kernel_one_by_one,
+                KERNEL_1,
+            )?,
+            server(
+                "Transom server, busy poll, 16 in flight",
+                BUSY_POLL,
+                kernel_in_flight,
+                KERNEL_16,
+            )?,
+        ]);
+    }
     Ok(Group::new(Unit::PerSecond, cases).note(
         "smoltcp is no server here: it has no accept queue, each of its sockets stays in TIME-WAIT for ten seconds, and \
          every packet looks at all of them.",

@@ -4,6 +4,7 @@
 //! Spinning with both ends on one CPU would measure the scheduler's time slice, so it is left out there.
 
 use super::Settings;
+use crate::bare::BarePath;
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::network::{KernelEnd, TransomPath, Veth, patient};
 use crate::placement::Placement;
@@ -186,6 +187,28 @@ fn smoltcp(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::
     }))
 }
 
+/// What no TCP on this device can undercut.
+fn bare(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
+    let mut path = BarePath::new()?;
+    let kernel = path.kernel.clone();
+    let listener = listen(&kernel)?;
+    Ok(Case::new(name, move |span| {
+        beside_echo(&listener, settings, Waiting::Spinning, || {
+            let mut connection = path.connect(PORT)?;
+            let mean = round_trips(
+                |byte| {
+                    let back = path.trip(&mut connection, byte)?;
+                    ensure!(back == byte, "sent {byte}, got {back}");
+                    Ok(())
+                },
+                span,
+            );
+            path.close(connection)?;
+            mean
+        })
+    }))
+}
+
 /// Builds the group.
 ///
 /// # Errors
@@ -209,5 +232,6 @@ pub fn build(settings: Settings) -> anyhow::Result<Group> {
     cases.push(
         smoltcp("smoltcp over TUN, spinning", Waiting::Spinning, settings)?.against(SPINNING),
     );
+    cases.push(bare("bare headers over TUN, spinning", settings)?.against(SPINNING));
     Ok(Group::new(Unit::Microseconds, cases))
 }

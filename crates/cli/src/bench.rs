@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::network::{NetworkArgs, ProfileArgs};
+use crate::network::NetworkArgs;
 use crate::units::{parse_bytes, parse_duration};
 use protocol::Purpose;
 
@@ -93,9 +93,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     network: NetworkArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 fn message_size(text: &str) -> Result<u32, String> {

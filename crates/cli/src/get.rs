@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 
 use crate::hash::Hasher;
-use crate::network::{Network, NetworkArgs, ProfileArgs, Program};
+use crate::network::{Network, NetworkArgs, Program};
 use crate::output::{self, Failure, note};
 use crate::progress::Progress;
 use crate::sink::SinkArgs;
@@ -52,9 +52,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     network: NetworkArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 /// What was fetched.
@@ -71,7 +68,7 @@ struct Summary {
 /// Fetches the resource.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.sink.check()?;
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
     let mut client = Client { network: &network, program: None };
     let (url, head, socket, early) = client.follow(args.url)?;

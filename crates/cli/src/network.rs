@@ -42,7 +42,7 @@ pub(crate) enum Side {
     Kernel,
 }
 
-/// The options that say where packets go.
+/// The options that say where packets go, and with what TCP.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
@@ -96,6 +96,9 @@ pub(crate) struct NetworkArgs {
     /// Write all packets to a pcapng file, as they would look on a wire.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+
+    #[command(flatten)]
+    profile: ProfileArgs,
 }
 
 /// A network that is up, and the host on it.
@@ -114,11 +117,11 @@ pub(crate) struct Network {
 
 impl NetworkArgs {
     /// Brings the network up. Must be called while the process has one thread.
-    pub(crate) fn open(&self, profile: &ProfileArgs) -> anyhow::Result<Network> {
-        let tcp = profile.profile()?;
+    pub(crate) fn open(&self) -> anyhow::Result<Network> {
+        let tcp = self.profile.profile()?;
         if self.side == Side::Kernel {
             return Ok(Network {
-                host: Host::kernel(profile),
+                host: Host::kernel(&self.profile),
                 addresses: Vec::new(),
                 description: "the kernel's TCP".into(),
                 cleanup: Cleanup::new(None),

@@ -75,28 +75,13 @@ pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Reports the error that ended the command, and gives the exit status.
+/// Reports the error that ended the command, with its causes, and gives the exit status.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<OutputClosed>().is_some() {
         return ExitCode::from(BROKEN_PIPE);
     }
-    note(format_args!("transom: {}", causes(error)));
+    note(format_args!("transom: {error:#}"));
     error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, |f| ExitCode::from(f.status))
-}
-
-/// The error and its causes in one line, each said once: many errors repeat their cause in their own words.
-fn causes(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if !line.ends_with(&cause) {
-            if !line.is_empty() {
-                line.push_str(": ");
-            }
-            line.push_str(&cause);
-        }
-    }
-    line
 }
 
 #[cfg(test)]
@@ -109,12 +94,6 @@ mod tests {
         assert_eq!(report(&broken), ExitCode::from(141));
         let full = stdout_error(io::ErrorKind::StorageFull.into());
         assert_eq!(report(&full), ExitCode::from(1));
-    }
-
-    #[test]
-    fn causes_are_not_repeated() {
-        let error = anyhow::anyhow!("no such file").context("cannot open x: no such file");
-        assert_eq!(causes(&error.context("hint")), "hint: cannot open x: no such file");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::hash::{Hasher, read_some};
-use crate::network::{NetworkArgs, ProfileArgs, Program};
+use crate::network::{NetworkArgs, Program};
 use crate::output::note;
 use crate::progress::Progress;
 use crate::send::Summary;
@@ -45,9 +45,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     network: NetworkArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 /// Where to listen: a port of all addresses, or of one.
@@ -70,7 +67,7 @@ impl FromStr for ListenAt {
 /// Receives one connection's bytes.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.sink.check()?;
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
     let listener = network
         .host

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::hash::{Hasher, read_some};
-use crate::network::{NetworkArgs, ProfileArgs};
+use crate::network::NetworkArgs;
 use crate::output;
 use crate::progress::Progress;
 use crate::socket::{Socket, connect};
@@ -50,9 +50,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     network: NetworkArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 /// What was transferred; printed by both ends.
@@ -104,7 +101,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (mut source, total) = open(&args.file)?;
     let addresses: Vec<_> =
         args.to.to_socket_addrs().with_context(|| format!("`{}`", args.to))?.collect();
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
     let (socket, _program) =
         connect(&network, &addresses).with_context(|| format!("cannot connect to {}", args.to))?;

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::network::{Cleanup, Network, NetworkArgs, ProfileArgs};
+use crate::network::{Cleanup, Network, NetworkArgs};
 use crate::output::{self, note};
 use crate::socket::{Listener, Socket};
 use crate::stop::Stop;
@@ -69,9 +69,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     network: NetworkArgs,
-
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 /// What the threads of a server share.
@@ -106,7 +103,7 @@ enum Log {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let root = Root::open(&args.directory)
         .with_context(|| format!("cannot serve {}", args.directory.display()))?;
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     let stop = Stop::on_interrupt()?;
     let listeners = listen(&network, args.port)?;
     let log = match (args.verbose, args.json) {

@@ -39,26 +39,35 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     if duration.is_zero() { Err("it must be above zero".into()) } else { Ok(duration) }
 }
 
+/// Writes `value`, which is in the first of `units`, in the one that suits it; each is `step` times the one before.
+fn scaled(
+    f: &mut fmt::Formatter<'_>,
+    mut value: f64,
+    step: f64,
+    units: &[&'static str],
+) -> fmt::Result {
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for &larger in units {
+        // What would be printed as 1024.00, if that is the step, is the next unit's 1.00.
+        if value < step - 0.005 {
+            break;
+        }
+        value /= step;
+        unit = larger;
+    }
+    write!(f, "{value:.2} {unit}")
+}
+
 /// A number of bytes with a binary prefix.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
         if self.0 < 1024 {
             return write!(f, "{} B", self.0);
         }
-        let mut value = self.0 as f64;
-        let mut unit = "B";
-        for name in UNITS {
-            // What would be printed as 1024.00 is the next unit's 1.00.
-            if value < 1023.995 {
-                break;
-            }
-            value /= 1024.0;
-            unit = name;
-        }
-        write!(f, "{value:.2} {unit}")
+        scaled(f, self.0 as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
     }
 }
 
@@ -75,17 +84,7 @@ impl BitRate {
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 4] = ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
-        let mut value = self.0;
-        let mut unit = "bit/s";
-        for name in UNITS {
-            if value < 999.995 {
-                break;
-            }
-            value /= 1000.0;
-            unit = name;
-        }
-        write!(f, "{value:.2} {unit}")
+        scaled(f, self.0, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
     }
 }
 

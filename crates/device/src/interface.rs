@@ -61,8 +61,8 @@ pub enum ParsePrefixError {
     /// What stands before the `/` is not an IP address.
     #[error(transparent)]
     Address(#[from] AddrParseError),
-    /// What stands behind the `/` is not a number.
-    #[error("the prefix length is not a number: {0}")]
+    /// What stands behind the `/` is not a number that any address could have as its length.
+    #[error("the prefix length is not a number from 0 to 128")]
     Length(#[from] ParseIntError),
     /// The prefix is longer than the address.
     #[error("the prefix length {0} is more than the address has bits")]
@@ -81,7 +81,7 @@ impl FromStr for IpPrefix {
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} {interface}: {source}")]
+#[error("cannot {action} {interface}")]
 pub struct InterfaceError {
     action: &'static str,
     interface: String,

@@ -15,6 +15,9 @@
 //! A device says in its [`Capabilities`] which of them it takes; it refuses the others with a typed
 //! [`SendError`] instead of sending something else than what was asked.
 //!
+//! An error says what could not be done; why, mostly the kernel's answer, is its
+//! [`source`](std::error::Error::source).
+//!
 //! ```
 //! use transom_device::memory::{MemoryConfig, pair};
 //! use transom_device::{Device, TxPacket};

@@ -34,19 +34,19 @@ pub use user::{UserNamespace, UserNamespaceError, enter_user_namespace};
 #[non_exhaustive]
 pub enum NamespaceError {
     /// The kernel refused a new network namespace.
-    #[error("the kernel refused a network namespace (it takes CAP_SYS_ADMIN): {0}")]
+    #[error("the kernel refused a network namespace (it takes CAP_SYS_ADMIN)")]
     Create(#[source] io::Error),
     /// The descriptor that stands for the namespace could not be opened.
-    #[error("cannot open /proc/thread-self/ns/net: {0}")]
+    #[error("cannot open /proc/thread-self/ns/net")]
     Open(#[source] io::Error),
     /// The kernel did not let a thread into the namespace.
-    #[error("cannot enter the network namespace: {0}")]
+    #[error("cannot enter the network namespace")]
     Enter(#[source] io::Error),
     /// No thread could be started.
-    #[error("cannot start a thread: {0}")]
+    #[error("cannot start a thread")]
     Thread(#[source] io::Error),
     /// The kernel gave no netlink socket.
-    #[error("cannot open a netlink socket: {0}")]
+    #[error("cannot open a netlink socket")]
     Netlink(#[source] io::Error),
     /// The loopback interface could not be brought up.
     #[error(transparent)]

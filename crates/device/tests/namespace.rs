@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::error::Error;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -63,10 +64,10 @@ fn joined() -> Option<(Namespace, Namespace)> {
     let (left, right) = (namespace()?, namespace()?);
     if let Err(error) = left.add_veth("left0", &right, "right0") {
         if error.kind() == io::ErrorKind::Unsupported {
-            eprintln!("SKIPPED: this kernel has no veth: {error}");
+            eprintln!("SKIPPED: this kernel has no veth: {error:?}");
             return None;
         }
-        panic!("{error}");
+        panic!("{error:?}");
     }
     for (side, name, v4, v6) in [
         (&left, "left0", "192.0.2.1/24", "2001:db8::1/64"),
@@ -142,7 +143,9 @@ fn interfaces_are_set_as_asked() {
         interfaces.set_up("left0", true).unwrap();
         let error = interfaces.add_address("left0", prefix("192.0.2.1/24")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert!(error.to_string().starts_with("cannot add an address to left0: "), "{error}");
+        assert_eq!(error.to_string(), "cannot add an address to left0");
+        let reason = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(reason.map(io::Error::kind), Some(io::ErrorKind::AlreadyExists));
     }
     let state = right.interfaces().state("right0").unwrap();
     assert_eq!(state.mtu, 1500, "the other end has settings of its own");

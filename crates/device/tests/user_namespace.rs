@@ -66,10 +66,10 @@ fn ordinary_user() {
             | UserNamespaceError::TooMany(_)
             | UserNamespaceError::Powerless { .. }),
         ) => {
-            eprintln!("SKIPPED: {error}");
+            eprintln!("SKIPPED: {error:?}");
             return;
         }
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     }
     assert!(rustix::process::geteuid().is_root(), "root within");
     assert_eq!(enter_user_namespace().unwrap(), UserNamespace::Entered, "again is harmless");
@@ -109,7 +109,7 @@ fn use_network() {
             eprintln!("SKIPPED: no access to TUN for this user: {error}");
             return;
         }
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     };
     let socket = namespace.run(|| UdpSocket::bind("192.0.2.1:0")).unwrap().unwrap();
     socket.send_to(b"out", "192.0.2.2:9").unwrap();

@@ -1,9 +1,12 @@
 //! What is done under the lock: packets in, packets out, and telling whoever waits.
 
 use crate::clock::Clock;
+use crate::eagerness::Eagerness;
+use crate::lock::Ring;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
@@ -13,6 +16,8 @@ use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
+/// After writing so many bytes a sender looks for acknowledgements.
+pub(crate) const GLANCE: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const WORTH_SCATTERING: usize = 65_536;
 
@@ -32,15 +37,21 @@ pub(crate) enum Leader {
     Background,
 }
 
-/// How the background thread sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    /// It is awake, or about to be.
-    Awake,
-    /// It looks again within a moment.
-    Dozing,
-    /// Until it is woken.
-    Sound,
+/// How long to ask the device again and again instead of sleeping. The default is not to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
+
+impl<'a> Patience<'a> {
+    /// Until `until`, or until one of `contenders` wants the lock.
+    pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
+        Patience(Some((until, contenders)))
+    }
+
+    fn lasts(self, clock: Clock) -> bool {
+        self.0.is_some_and(|(until, contenders)| {
+            contenders.load(Ordering::Relaxed) == 0 && clock.now() < until
+        })
+    }
 }
 
 /// Threads waiting on a channel.
@@ -54,6 +65,7 @@ pub(crate) struct Waiters {
 pub(crate) struct Inner {
     pub(crate) host: Host,
     device: Box<dyn Device>,
+    mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
     /// The bells of those who follow, for passing the lead on.
@@ -61,15 +73,19 @@ pub(crate) struct Inner {
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
     pub(crate) leader: Leader,
-    /// Changes with each change of leader, so that one that was replaced notices.
-    pub(crate) reign: u64,
     /// What the leading application thread waits for, and whether that has happened since it last looked.
     pub(crate) leader_channel: Option<Channel>,
     pub(crate) leader_rung: bool,
     /// When the leader will look at the timers again by itself.
     pub(crate) leader_wakes_at: Instant,
-    pub(crate) rest: Rest,
-    pub(crate) stop: bool,
+    /// The background thread has to be called if it is wanted.
+    pub(crate) sleeps_soundly: bool,
+    /// Bells to be rung when the lock is free.
+    pub(crate) bells: Vec<Ring>,
+    /// Whether to stay awake for the next packet.
+    pub(crate) eagerness: Eagerness,
+    /// Bytes written since a writer last looked for acknowledgements.
+    pub(crate) unglanced: usize,
     /// The device does not work, for this reason.
     failure: Option<io::ErrorKind>,
     dropped: u64,
@@ -79,6 +95,7 @@ impl Inner {
     pub(crate) fn new(host: Host, device: Box<dyn Device>, clock: Clock) -> Self {
         Inner {
             host,
+            mtu: device.capabilities().mtu,
             device,
             clock,
             waiters: HashMap::new(),
@@ -86,26 +103,32 @@ impl Inner {
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
             leader: Leader::Nobody,
-            reign: 0,
             leader_channel: None,
             leader_rung: false,
             leader_wakes_at: Instant::FAR_FUTURE,
-            rest: Rest::Awake,
-            stop: false,
+            sleeps_soundly: false,
+            bells: Vec::new(),
+            eagerness: Eagerness::default(),
+            unglanced: 0,
             failure: None,
             dropped: 0,
         }
     }
 
-    /// Takes what the device has, up to a batch, acts on it and on the clock, and sends the answers. Returns whether anything
-    /// arrived.
-    pub(crate) fn work(&mut self) -> bool {
+    /// Takes what the device has, up to a batch, and acts on it and on the clock. With `patience` it waits for the first
+    /// packet without sleeping. Returns whether anything arrived. Answers are left to [`Inner::send`].
+    pub(crate) fn work(&mut self, mut patience: Patience<'_>) -> bool {
         let mut arrived = false;
         for _ in 0..BATCH {
-            match self.device.recv() {
+            match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
                 Ok(packet) => {
                     arrived = true;
+                    let ends_burst = packet.range.len() < self.mtu;
                     self.take_in(packet);
+                    // To look for one more costs a system call; a response seldom has anything behind it.
+                    if ends_burst && self.leader_is_served() {
+                        break;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // There may be more behind it.
@@ -116,14 +139,32 @@ impl Inner {
                 }
             }
         }
-        self.finish_work();
+        self.host.on_timeout(self.clock.now());
         arrived
     }
 
-    fn finish_work(&mut self) {
-        let now = self.clock.now();
-        self.host.on_timeout(now);
-        self.send(now);
+    /// Asks the device for a packet until it has one or `patience` ends.
+    fn receive<T>(
+        &mut self,
+        patience: Patience<'_>,
+        mut ask: impl FnMut(&mut dyn Device) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            match ask(&mut *self.device) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock && patience.lasts(self.clock) =>
+                {
+                    std::hint::spin_loop();
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Whether what the leading application thread waits for has happened.
+    fn leader_is_served(&mut self) -> bool {
+        self.tell_events();
+        self.leader_rung
     }
 
     fn take_in(&mut self, packet: RxPacket) {
@@ -137,14 +178,20 @@ impl Inner {
 
     /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
     /// Returns how many bytes of it, and whether anything arrived.
-    pub(crate) fn work_for_reader(&mut self, id: ConnectionId, out: &mut [u8]) -> (usize, bool) {
+    pub(crate) fn work_for_reader(
+        &mut self,
+        id: ConnectionId,
+        out: &mut [u8],
+        patience: &mut Patience<'_>,
+    ) -> (usize, bool) {
         let mut filled = 0;
         let mut arrived = false;
         for _ in 0..BATCH {
             let body = out.get_mut(filled..).unwrap_or_default();
             let expected = self.host.expected_headers(id);
             let Some(head_len) = expected.filter(|_| body.len() >= WORTH_SCATTERING) else { break };
-            match self.device.recv_scattered(head_len, body) {
+            let patience = std::mem::take(patience);
+            match self.receive(patience, |device| device.recv_scattered(head_len, body)) {
                 Ok(Received::Whole(packet)) => {
                     arrived = true;
                     self.take_in(packet);
@@ -168,7 +215,7 @@ impl Inner {
             }
         }
         if arrived {
-            self.finish_work();
+            self.host.on_timeout(self.clock.now());
         }
         (filled, arrived)
     }
@@ -178,9 +225,7 @@ impl Inner {
             return;
         }
         self.leader_rung = true;
-        for waiters in self.waiters.values() {
-            waiters.bell.notify_all();
-        }
+        self.bells.extend(self.waiters.values().map(|waiters| Ring::All(waiters.bell.clone())));
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.show(id));
         let ids: Vec<_> = self.listener_readiness.keys().copied().collect();
@@ -203,6 +248,10 @@ impl Inner {
         while let Some(buffer) = self.host.reclaim() {
             self.device.recycle(buffer);
         }
+        self.tell_events();
+    }
+
+    fn tell_events(&mut self) {
         while let Some(event) = self.host.poll_event() {
             self.tell(event);
         }
@@ -232,7 +281,7 @@ impl Inner {
     fn ring(&mut self, channel: Channel) {
         self.leader_rung |= self.leader_channel == Some(channel);
         if let Some(waiters) = self.waiters.get(&channel) {
-            waiters.bell.notify_all();
+            self.bells.push(Ring::All(waiters.bell.clone()));
         }
     }
 

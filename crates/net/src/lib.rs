@@ -34,14 +34,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod background;
 pub mod clock;
+mod eagerness;
 mod engine;
 mod error;
 mod listener;
+mod lock;
 mod readiness;
 mod runtime;
 mod stack;
 mod stream;
+mod waiting;
 
 pub use listener::{Incoming, TcpListener};
 pub use stack::{Limits, Stack, StackBuilder};

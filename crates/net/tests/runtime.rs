@@ -216,6 +216,26 @@ fn a_panic_in_the_device_takes_only_one_thread_along() {
 }
 
 #[test]
+fn a_crowd_is_served_also_without_the_background_thread() {
+    let (x, y) = pair(&MemoryConfig::with_offload()).unwrap();
+    let moody = Moody::new(x);
+    let panics = Arc::clone(&moody.panics);
+    let (a, b) = (start(1, moody), start(2, y));
+    let (streams, mut peers): (Vec<_>, Vec<_>) = (0..5).map(|_| connect(&a, &b)).unzip();
+    sleep(ms(40)); // by now the background thread leads
+    panics.store(true, Ordering::SeqCst);
+    peers[0].write_all(b"x").unwrap();
+    sleep(ms(40)); // and now it is gone
+    let reads: Vec<_> =
+        streams.into_iter().map(|mut one| aside(move || one.read(&mut [0]))).collect();
+    sleep(ms(100));
+    for (peer, read) in peers.iter_mut().zip(reads).skip(1) {
+        peer.write_all(b"y").unwrap();
+        assert_eq!(read.recv_timeout(SOON).expect("nobody leads").unwrap(), 1);
+    }
+}
+
+#[test]
 fn dropping_the_last_handle_ends_the_device() {
     struct Ends(MemoryDevice, Arc<AtomicBool>);
     impl Drop for Ends {

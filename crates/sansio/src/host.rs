@@ -12,7 +12,7 @@
 //! zero at first: time is moved by the tool alone, and a blocking call that has to wait says so at once. The socket's own
 //! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
 
-use crate::errno::{EINVAL, EMSGSIZE, Errno, Result};
+use crate::errno::{EAGAIN, EINTR, EINVAL, EMSGSIZE, Errno, Result};
 use crate::socket::Table;
 use std::collections::{BTreeMap, VecDeque};
 use transom_stack::config::{StackConfig, StackConfigError};
@@ -46,10 +46,21 @@ pub struct Host {
 pub(crate) enum Waited<T> {
     /// What was waited for is there.
     Done(T),
-    /// The call's own timeout passed.
+    /// The call's own timeout passed, or it was not to wait at all.
     TimedOut,
     /// Patience ended before.
     Interrupted,
+}
+
+impl<T> Waited<T> {
+    /// What was waited for, or the error of a call that waited in vain: `EAGAIN` or `EINTR`.
+    pub(crate) fn into_result(self) -> Result<T> {
+        match self {
+            Waited::Done(value) => Ok(value),
+            Waited::TimedOut => Err(Errno(EAGAIN)),
+            Waited::Interrupted => Err(Errno(EINTR)),
+        }
+    }
 }
 
 impl Host {
@@ -208,6 +219,20 @@ impl Host {
             }
         }
         if timeout.is_some() { Waited::TimedOut } else { Waited::Interrupted }
+    }
+
+    /// As [`Host::wait`], but with one attempt alone if the call is `nonblocking`.
+    pub(crate) fn wait_unless<T>(
+        &mut self,
+        nonblocking: bool,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut(&mut Host) -> Option<T>,
+    ) -> Waited<T> {
+        match attempt(self) {
+            Some(value) => Waited::Done(value),
+            None if nonblocking => Waited::TimedOut,
+            None => self.wait(timeout, attempt),
+        }
     }
 
     /// Checks the stack's invariants, for tests.

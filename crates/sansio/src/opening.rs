@@ -2,8 +2,8 @@
 
 use crate::address::Family;
 use crate::errno::{
-    EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, ECONNABORTED, EINPROGRESS, EINTR,
-    EINVAL, EISCONN, ENOTCONN, Errno, Result,
+    EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, ECONNABORTED, EINPROGRESS, EINTR, EINVAL,
+    EISCONN, ENOTCONN, Errno, Result,
 };
 use crate::host::{Host, Waited};
 use crate::socket::{Role, SOCK_CLOEXEC, SOCK_NONBLOCK, Socket, Stream};
@@ -138,16 +138,8 @@ impl Host {
             return Err(Errno(EINVAL));
         }
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.receive_timeout);
-        let attempt = |host: &mut Host| host.stack.accept(id);
-        let (connection, remote) = match attempt(self) {
-            Some(accepted) => accepted,
-            None if nonblocking => return Err(Errno(EAGAIN)),
-            None => match self.wait(timeout, attempt) {
-                Waited::Done(accepted) => accepted,
-                Waited::TimedOut => return Err(Errno(EAGAIN)),
-                Waited::Interrupted => return Err(Errno(EINTR)),
-            },
-        };
+        let waited = self.wait_unless(nonblocking, timeout, |host| host.stack.accept(id));
+        let (connection, remote) = waited.into_result()?;
         let socket = self.sockets.get(fd)?;
         let (family, options) = (socket.family, socket.options);
         let accepted = self.sockets.insert(Socket {
@@ -174,7 +166,7 @@ impl Host {
     /// failed: `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, …
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<()> {
         let socket = self.sockets.get(fd)?;
-        let nonblocking = socket.nonblocking;
+        let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);
         if socket.family != Family::of(remote.ip()) {
             return Err(Errno(EAFNOSUPPORT));
         }
@@ -191,14 +183,7 @@ impl Host {
                 EINPROGRESS
             }
         };
-        if let Some(outcome) = self.connected(fd) {
-            return outcome;
-        }
-        if nonblocking {
-            return Err(Errno(begun));
-        }
-        let timeout = self.sockets.get(fd)?.options.send_timeout;
-        match self.wait(timeout, |host| host.connected(fd)) {
+        match self.wait_unless(nonblocking, timeout, |host| host.connected(fd)) {
             Waited::Done(outcome) => outcome,
             Waited::TimedOut => Err(Errno(begun)),
             Waited::Interrupted => Err(Errno(EINTR)),

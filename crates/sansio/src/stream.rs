@@ -3,8 +3,8 @@
 //! Each call tries once; if there is nothing to be done and the socket is blocking, it waits (see [`crate::host`]). What was
 //! moved before waiting ended is returned as a count, and the reason is left for the next call.
 
-use crate::errno::{EAGAIN, EINTR, ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
-use crate::host::{Host, Waited};
+use crate::errno::{ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
+use crate::host::Host;
 use crate::socket::{Role, Stream};
 use transom_tcp::connection::State;
 
@@ -52,6 +52,11 @@ enum Received {
     Nothing,
 }
 
+/// How a call ends that moved so many bytes before `error` ended it: with their count, if there are any.
+fn count_or(error: Errno, moved: usize) -> Result<usize> {
+    if moved > 0 { Ok(moved) } else { Err(error) }
+}
+
 impl Host {
     /// `read(2)`.
     ///
@@ -97,28 +102,17 @@ impl Host {
         let timeout = socket.options.receive_timeout;
         let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
         let mut done = 0;
-        let mut attempt = |host: &mut Host| match host.take_now(fd, &mut sink.rest(done), done > 0)
-        {
+        let attempt = |host: &mut Host| match host.take_now(fd, &mut sink.rest(done), done > 0) {
             Ok(Received::Bytes(0)) => Some(Ok(done)),
             Ok(Received::Bytes(taken)) => {
                 done += taken;
                 (done >= wanted).then_some(Ok(done))
             }
             Ok(Received::Nothing) => None,
-            Err(_) if done > 0 => Some(Ok(done)),
             Err(error) => Some(Err(error)),
         };
-        let outcome = match attempt(self) {
-            Some(outcome) => Waited::Done(outcome),
-            None if nonblocking => Waited::TimedOut,
-            None => self.wait(timeout, attempt),
-        };
-        match outcome {
-            Waited::Done(outcome) => outcome,
-            _ if done > 0 => Ok(done),
-            Waited::TimedOut => Err(Errno(EAGAIN)),
-            Waited::Interrupted => Err(Errno(EINTR)),
-        }
+        let outcome = self.wait_unless(nonblocking, timeout, attempt).into_result().flatten();
+        outcome.or_else(|error| count_or(error, done))
     }
 
     /// Takes what is there, up to the urgent byte. `more`: bytes were taken by the same call before, so that what ends it
@@ -171,18 +165,12 @@ impl Host {
             Ok(Received::Nothing) => None,
             Err(error) => Some(Err(error)),
         };
-        let outcome = match attempt(self, wanted) {
-            Some(outcome) => return outcome,
-            None if nonblocking => Waited::TimedOut,
-            None => self.wait(timeout, |host| attempt(host, wanted)),
-        };
-        let why = match outcome {
-            Waited::Done(outcome) => return outcome,
-            Waited::TimedOut => EAGAIN,
-            Waited::Interrupted => EINTR,
-        };
-        // Less than the whole is better than nothing.
-        attempt(self, 1).unwrap_or(Err(Errno(why)))
+        let waited = self.wait_unless(nonblocking, timeout, |host| attempt(host, wanted));
+        match waited.into_result() {
+            Ok(outcome) => outcome,
+            // Less than the whole is better than nothing.
+            Err(in_vain) => attempt(self, 1).unwrap_or(Err(in_vain)),
+        }
     }
 
     fn peek_now(&mut self, fd: i32, sink: &mut Sink<'_>) -> Result<Received> {
@@ -268,26 +256,16 @@ impl Host {
         let timeout = socket.options.send_timeout;
         let urgent = flags & MSG_OOB != 0;
         let mut done = 0;
-        let mut attempt = |host: &mut Host| {
+        let attempt = |host: &mut Host| {
             match host.write_now(fd, bytes.get(done..).unwrap_or_default(), urgent) {
                 Ok(Some(written)) => done += written,
                 Ok(None) => {}
-                Err(_) if done > 0 => return Some(Ok(done)),
                 Err(error) => return Some(Err(error)),
             }
             (done >= bytes.len() && host.is_past_handshake(fd)).then_some(Ok(done))
         };
-        let outcome = match attempt(self) {
-            Some(outcome) => return outcome,
-            None if nonblocking => Waited::TimedOut,
-            None => self.wait(timeout, attempt),
-        };
-        match outcome {
-            Waited::Done(outcome) => outcome,
-            _ if done > 0 => Ok(done),
-            Waited::TimedOut => Err(Errno(EAGAIN)),
-            Waited::Interrupted => Err(Errno(EINTR)),
-        }
+        let outcome = self.wait_unless(nonblocking, timeout, attempt).into_result().flatten();
+        outcome.or_else(|error| count_or(error, done))
     }
 
     fn is_past_handshake(&self, fd: i32) -> bool {

@@ -10,15 +10,14 @@
 mod tests;
 
 use crate::checksum::{self, Sum};
+use crate::icmp_parts::{self, Parts, join_halves, split_halves};
 use crate::ip::Protocol;
 use crate::ipv4::Ipv4Header;
 use crate::{Error, Ipv4Packet};
 use core::net::Ipv4Addr;
 
-/// The length of the header of every message with a type known here, in bytes.
-pub const HEADER_LEN: usize = 8;
-/// Where the checksum field begins, in bytes from the start of the message.
-pub const CHECKSUM_OFFSET: usize = 2;
+pub use crate::icmp_parts::{CHECKSUM_OFFSET, HEADER_LEN};
+
 /// The longest error packet, IP header included (RFC 1812 4.3.2.3).
 pub const MAX_ERROR_LEN: usize = 576;
 
@@ -171,8 +170,8 @@ impl<'a> IcmpMessage<'a> {
         ) {
             return Ok(IcmpMessage::Unknown { kind, code, body });
         }
-        let (&[a, b, c, d], rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
-        let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let (&word, rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        let (high, low) = split_halves(word);
         Ok(match kind {
             ECHO_REQUEST if code == 0 => {
                 IcmpMessage::EchoRequest { ident: high, seq: low, data: rest }
@@ -183,30 +182,27 @@ impl<'a> IcmpMessage<'a> {
                 quoted: rest,
             },
             REDIRECT => {
-                IcmpMessage::Redirect { code, gateway: Ipv4Addr::new(a, b, c, d), quoted: rest }
+                IcmpMessage::Redirect { code, gateway: Ipv4Addr::from_octets(word), quoted: rest }
             }
             TIME_EXCEEDED => IcmpMessage::TimeExceeded { code, quoted: rest },
-            PARAMETER_PROBLEM => IcmpMessage::ParameterProblem { code, pointer: a, quoted: rest },
+            PARAMETER_PROBLEM => {
+                IcmpMessage::ParameterProblem { code, pointer: word[0], quoted: rest }
+            }
             _ => IcmpMessage::Unknown { kind, code, body },
         })
     }
 
-    /// Type, code, the four bytes behind the checksum if the type has them, and the rest.
-    fn to_wire(self) -> (u8, u8, Option<[u8; 4]>, &'a [u8]) {
-        let halves = |high: u16, low: u16| {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            Some([a, b, c, d])
-        };
-        match self {
+    fn parts(&self) -> Parts<'a> {
+        let (kind, code, word, rest) = match *self {
             IcmpMessage::EchoRequest { ident, seq, data } => {
-                (ECHO_REQUEST, 0, halves(ident, seq), data)
+                (ECHO_REQUEST, 0, Some(join_halves(ident, seq)), data)
             }
             IcmpMessage::EchoReply { ident, seq, data } => {
-                (ECHO_REPLY, 0, halves(ident, seq), data)
+                (ECHO_REPLY, 0, Some(join_halves(ident, seq)), data)
             }
             IcmpMessage::Unreachable { code, quoted } => {
                 let (code, mtu) = code.to_wire();
-                (UNREACHABLE, code, halves(0, mtu), quoted)
+                (UNREACHABLE, code, Some(join_halves(0, mtu)), quoted)
             }
             IcmpMessage::Redirect { code, gateway, quoted } => {
                 (REDIRECT, code, Some(gateway.octets()), quoted)
@@ -218,38 +214,41 @@ impl<'a> IcmpMessage<'a> {
                 (PARAMETER_PROBLEM, code, Some([pointer, 0, 0, 0]), quoted)
             }
             IcmpMessage::Unknown { kind, code, body } => (kind, code, None, body),
-        }
+        };
+        Parts { kind, code, word, rest }
     }
 
     /// Whether the message is an error (RFC 1122 3.2.2): one that must never be answered with
     /// another.
     pub fn is_error(&self) -> bool {
         const SOURCE_QUENCH: u8 = 4;
-        match self {
-            IcmpMessage::Unreachable { .. }
-            | IcmpMessage::Redirect { .. }
-            | IcmpMessage::TimeExceeded { .. }
-            | IcmpMessage::ParameterProblem { .. } => true,
-            IcmpMessage::Unknown { kind, .. } => *kind == SOURCE_QUENCH,
-            IcmpMessage::EchoRequest { .. } | IcmpMessage::EchoReply { .. } => false,
+        match *self {
+            IcmpMessage::Unknown { kind, .. } => kind == SOURCE_QUENCH,
+            _ => self.quoted().is_some(),
         }
     }
 
     /// The packet an error is about, as quoted.
     pub fn quoted(&self) -> Option<&'a [u8]> {
-        match *self {
+        let mut message = *self;
+        message.quoted_mut().copied()
+    }
+
+    fn quoted_mut(&mut self) -> Option<&mut &'a [u8]> {
+        match self {
             IcmpMessage::Unreachable { quoted, .. }
             | IcmpMessage::Redirect { quoted, .. }
             | IcmpMessage::TimeExceeded { quoted, .. }
             | IcmpMessage::ParameterProblem { quoted, .. } => Some(quoted),
-            _ => None,
+            IcmpMessage::EchoRequest { .. }
+            | IcmpMessage::EchoReply { .. }
+            | IcmpMessage::Unknown { .. } => None,
         }
     }
 
     /// The length of the message that [`emit`](Self::emit) writes, in bytes.
     pub fn encoded_len(&self) -> usize {
-        let (_, _, word, rest) = self.to_wire();
-        4 + word.map_or(0, |word| word.len()) + rest.len()
+        self.parts().len()
     }
 
     /// Writes the message, checksum included, and returns its length.
@@ -257,42 +256,19 @@ impl<'a> IcmpMessage<'a> {
     /// # Errors
     /// [`Error::BufferTooSmall`].
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Error> {
-        let len = self.encoded_len();
-        let (kind, code, word, rest) = self.to_wire();
-        let out = out.get_mut(..len).ok_or(Error::BufferTooSmall)?;
-        write_message(out, kind, code, word, rest)?;
-        let checksum = Sum::of(out).checksum();
-        checksum::store(out, CHECKSUM_OFFSET, checksum)?;
-        Ok(len)
+        let message = self.parts().write(out)?;
+        let checksum = Sum::of(message).checksum();
+        checksum::store(message, CHECKSUM_OFFSET, checksum)?;
+        Ok(message.len())
     }
-}
-
-/// Writes an ICMP or ICMPv6 message with a checksum of zero into exactly as many bytes as it takes.
-pub(crate) fn write_message(
-    out: &mut [u8],
-    kind: u8,
-    code: u8,
-    word: Option<[u8; 4]>,
-    rest: &[u8],
-) -> Result<(), Error> {
-    let (head, mut tail) = out.split_first_chunk_mut::<4>().ok_or(Error::BufferTooSmall)?;
-    *head = [kind, code, 0, 0];
-    if let Some(word) = word {
-        let (place, behind) = tail.split_first_chunk_mut::<4>().ok_or(Error::BufferTooSmall)?;
-        *place = word;
-        tail = behind;
-    }
-    tail.get_mut(..rest.len()).ok_or(Error::BufferTooSmall)?.copy_from_slice(rest);
-    Ok(())
 }
 
 /// As much of `offending` as an error sent with an IP header of `ip_header_len` bytes may quote
 /// ([`MAX_ERROR_LEN`]), without anything behind the packet's end.
 pub fn quote(offending: &[u8], ip_header_len: usize) -> &[u8] {
-    let packet_len = Ipv4Packet::parse(offending)
-        .map_or(offending.len(), |packet| packet.header_len() + packet.payload().len());
-    let room = MAX_ERROR_LEN.saturating_sub(ip_header_len + HEADER_LEN);
-    offending.get(..packet_len.min(room)).unwrap_or(offending)
+    let packet = Ipv4Packet::parse(offending).ok();
+    let packet_len = packet.map(|packet| packet.header_len() + packet.payload().len());
+    icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ip_header_len)
 }
 
 /// Writes an IPv4 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
@@ -309,16 +285,8 @@ pub fn emit_packet(
     out: &mut [u8],
 ) -> Result<usize, Error> {
     let mut message = *message;
-    match &mut message {
-        IcmpMessage::Unreachable { quoted, .. }
-        | IcmpMessage::Redirect { quoted, .. }
-        | IcmpMessage::TimeExceeded { quoted, .. }
-        | IcmpMessage::ParameterProblem { quoted, .. } => {
-            *quoted = quote(quoted, header.header_len());
-        }
-        IcmpMessage::EchoRequest { .. }
-        | IcmpMessage::EchoReply { .. }
-        | IcmpMessage::Unknown { .. } => {}
+    if let Some(quoted) = message.quoted_mut() {
+        *quoted = quote(quoted, header.header_len());
     }
     let header = Ipv4Header { protocol: Protocol::ICMP, ..*header };
     let header_len = header.emit(message.encoded_len(), out)?;

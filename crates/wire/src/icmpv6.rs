@@ -8,16 +8,14 @@
 mod tests;
 
 use crate::checksum;
-use crate::icmp::write_message;
+use crate::icmp_parts::{self, Parts, join_halves, split_halves};
 use crate::ip::Protocol;
 use crate::ipv6::{self, Ipv6Header};
 use crate::{Error, Ipv6Packet};
 use core::net::Ipv6Addr;
 
-/// The length of the header of every message with a type known here, in bytes.
-pub const HEADER_LEN: usize = 8;
-/// Where the checksum field begins, in bytes from the start of the message.
-pub const CHECKSUM_OFFSET: usize = 2;
+pub use crate::icmp_parts::{CHECKSUM_OFFSET, HEADER_LEN};
+
 /// The longest error packet, IPv6 header included: the minimum MTU (RFC 4443 2.4 (c)).
 pub const MAX_ERROR_LEN: usize = 1280;
 
@@ -145,9 +143,9 @@ impl<'a> Icmpv6Message<'a> {
         if !matches!(kind, UNREACHABLE..=PARAMETER_PROBLEM | ECHO_REQUEST | ECHO_REPLY) {
             return Ok(Icmpv6Message::Unknown { kind, code, body });
         }
-        let (&[a, b, c, d], rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
-        let (ident, seq) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        let word = u32::from_be_bytes([a, b, c, d]);
+        let (&word, rest) = body.split_first_chunk::<4>().ok_or(Error::Truncated)?;
+        let (ident, seq) = split_halves(word);
+        let word = u32::from_be_bytes(word);
         Ok(match kind {
             UNREACHABLE => {
                 Icmpv6Message::Unreachable { code: UnreachableCode::from_wire(code), quoted: rest }
@@ -164,13 +162,8 @@ impl<'a> Icmpv6Message<'a> {
         })
     }
 
-    /// Type, code, the four bytes behind the checksum if the type has them, and the rest.
-    fn to_wire(self) -> (u8, u8, Option<[u8; 4]>, &'a [u8]) {
-        let halves = |high: u16, low: u16| {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            Some([a, b, c, d])
-        };
-        match self {
+    fn parts(&self) -> Parts<'a> {
+        let (kind, code, word, rest) = match *self {
             Icmpv6Message::Unreachable { code, quoted } => {
                 (UNREACHABLE, code.to_wire(), Some([0; 4]), quoted)
             }
@@ -184,43 +177,46 @@ impl<'a> Icmpv6Message<'a> {
                 (PARAMETER_PROBLEM, code, Some(pointer.to_be_bytes()), quoted)
             }
             Icmpv6Message::EchoRequest { ident, seq, data } => {
-                (ECHO_REQUEST, 0, halves(ident, seq), data)
+                (ECHO_REQUEST, 0, Some(join_halves(ident, seq)), data)
             }
             Icmpv6Message::EchoReply { ident, seq, data } => {
-                (ECHO_REPLY, 0, halves(ident, seq), data)
+                (ECHO_REPLY, 0, Some(join_halves(ident, seq)), data)
             }
             Icmpv6Message::Unknown { kind, code, body } => (kind, code, None, body),
-        }
+        };
+        Parts { kind, code, word, rest }
     }
 
     /// Whether the message is an error (RFC 4443 2.1): one that must never be answered with
     /// another.
     pub fn is_error(&self) -> bool {
-        match self {
-            Icmpv6Message::Unreachable { .. }
-            | Icmpv6Message::PacketTooBig { .. }
-            | Icmpv6Message::TimeExceeded { .. }
-            | Icmpv6Message::ParameterProblem { .. } => true,
-            Icmpv6Message::Unknown { kind, .. } => *kind < 128,
-            Icmpv6Message::EchoRequest { .. } | Icmpv6Message::EchoReply { .. } => false,
+        match *self {
+            Icmpv6Message::Unknown { kind, .. } => kind < 128,
+            _ => self.quoted().is_some(),
         }
     }
 
     /// The packet an error is about, as quoted.
     pub fn quoted(&self) -> Option<&'a [u8]> {
-        match *self {
+        let mut message = *self;
+        message.quoted_mut().copied()
+    }
+
+    fn quoted_mut(&mut self) -> Option<&mut &'a [u8]> {
+        match self {
             Icmpv6Message::Unreachable { quoted, .. }
             | Icmpv6Message::PacketTooBig { quoted, .. }
             | Icmpv6Message::TimeExceeded { quoted, .. }
             | Icmpv6Message::ParameterProblem { quoted, .. } => Some(quoted),
-            _ => None,
+            Icmpv6Message::EchoRequest { .. }
+            | Icmpv6Message::EchoReply { .. }
+            | Icmpv6Message::Unknown { .. } => None,
         }
     }
 
     /// The length of the message that [`emit`](Self::emit) writes, in bytes.
     pub fn encoded_len(&self) -> usize {
-        let (_, _, word, rest) = self.to_wire();
-        4 + word.map_or(0, |word| word.len()) + rest.len()
+        self.parts().len()
     }
 
     /// Writes the message, with the checksum for a packet from `src` to `dst`, and returns its
@@ -229,22 +225,18 @@ impl<'a> Icmpv6Message<'a> {
     /// # Errors
     /// [`Error::BufferTooSmall`].
     pub fn emit(&self, src: Ipv6Addr, dst: Ipv6Addr, out: &mut [u8]) -> Result<usize, Error> {
-        let len = self.encoded_len();
-        let (kind, code, word, rest) = self.to_wire();
-        let out = out.get_mut(..len).ok_or(Error::BufferTooSmall)?;
-        write_message(out, kind, code, word, rest)?;
-        checksum::fill(src.into(), dst.into(), Protocol::ICMPV6, out, CHECKSUM_OFFSET)?;
-        Ok(len)
+        let message = self.parts().write(out)?;
+        checksum::fill(src.into(), dst.into(), Protocol::ICMPV6, message, CHECKSUM_OFFSET)?;
+        Ok(message.len())
     }
 }
 
 /// As much of `offending` as an error may quote ([`MAX_ERROR_LEN`]), without anything behind the
 /// packet's end.
 pub fn quote(offending: &[u8]) -> &[u8] {
-    let packet_len = Ipv6Packet::parse(offending)
-        .map_or(offending.len(), |packet| packet.header_len() + packet.payload().len());
-    let room = MAX_ERROR_LEN - ipv6::HEADER_LEN - HEADER_LEN;
-    offending.get(..packet_len.min(room)).unwrap_or(offending)
+    let packet = Ipv6Packet::parse(offending).ok();
+    let packet_len = packet.map(|packet| packet.header_len() + packet.payload().len());
+    icmp_parts::quote(offending, packet_len, MAX_ERROR_LEN, ipv6::HEADER_LEN)
 }
 
 /// Writes an IPv6 packet with `message`, whose quote is cut to what fits ([`quote`]), and returns
@@ -261,14 +253,8 @@ pub fn emit_packet(
     out: &mut [u8],
 ) -> Result<usize, Error> {
     let mut message = *message;
-    match &mut message {
-        Icmpv6Message::Unreachable { quoted, .. }
-        | Icmpv6Message::PacketTooBig { quoted, .. }
-        | Icmpv6Message::TimeExceeded { quoted, .. }
-        | Icmpv6Message::ParameterProblem { quoted, .. } => *quoted = quote(quoted),
-        Icmpv6Message::EchoRequest { .. }
-        | Icmpv6Message::EchoReply { .. }
-        | Icmpv6Message::Unknown { .. } => {}
+    if let Some(quoted) = message.quoted_mut() {
+        *quoted = quote(quoted);
     }
     let header = Ipv6Header { next_header: Protocol::ICMPV6, ..*header };
     let header_len = header.emit(message.encoded_len(), out)?;

@@ -58,6 +58,7 @@ extern crate std;
 pub mod checksum;
 mod error;
 pub mod icmp;
+mod icmp_parts;
 pub mod icmpv6;
 pub mod ip;
 pub mod ipv4;

@@ -51,7 +51,7 @@ pub(super) fn run(
     addresses: &[SocketAddr],
     purpose: Purpose,
 ) -> anyhow::Result<ExitCode> {
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
     // The first connection shows that the server is there, and is used like the others.
     let (first, _program) =

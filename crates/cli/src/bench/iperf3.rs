@@ -56,7 +56,7 @@ struct Stream {
 
 /// Measures with an iperf3 server.
 pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::Result<ExitCode> {
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
     let (socket, _program) =
         connect(&network, addresses).with_context(|| format!("cannot connect to {host}"))?;

@@ -24,7 +24,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until interrupted or until the program of `--run` has ended.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let network = args.network.open(&args.profile)?;
+    let network = args.network.open()?;
     let stop = Stop::on_interrupt()?;
     let mut addresses = network.addresses.clone();
     if addresses.is_empty() {

@@ -30,7 +30,7 @@ pub(crate) fn prepare(memory: bool) -> Privileges {
     if memory {
         return Err("as asked for by --memory".into());
     }
-    enter_user_namespace().map(drop).map_err(|error| error.to_string())
+    enter_user_namespace().map(drop).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
 }
 
 /// Queue lengths and drops at one end of the path: seconds and bytes.

@@ -32,7 +32,7 @@ pub enum UserNamespaceError {
     #[error("a user namespace can be entered only while the process has one thread")]
     MultiThreaded,
     /// The system does not let ordinary users have one.
-    #[error("the system refuses user namespaces to ordinary users{hint}: {source}")]
+    #[error("the system refuses user namespaces to ordinary users{hint}")]
     Forbidden {
         /// Which setting is the likely cause, if one is known; begins with a blank.
         hint: &'static str,
@@ -40,11 +40,11 @@ pub enum UserNamespaceError {
         source: io::Error,
     },
     /// The system's limit on user namespaces is reached, or nesting goes too deep.
-    #[error("the limit on user namespaces (user.max_user_namespaces) is reached: {0}")]
+    #[error("the limit on user namespaces (user.max_user_namespaces) is reached")]
     TooMany(#[source] io::Error),
     /// The namespace was entered, but its users could not be mapped; the process is left without a
     /// user.
-    #[error("cannot write {file}: {source}")]
+    #[error("cannot write {file}")]
     Map {
         /// The file that was not accepted.
         file: &'static str,
@@ -52,7 +52,7 @@ pub enum UserNamespaceError {
         source: io::Error,
     },
     /// The namespace was entered, but it gives no right to a network namespace.
-    #[error("a user namespace was entered but is powerless{hint}: {source}")]
+    #[error("a user namespace was entered but is powerless{hint}")]
     Powerless {
         /// Which setting is the likely cause, if one is known; begins with a blank.
         hint: &'static str,

@@ -26,7 +26,7 @@ pub fn namespace() -> Option<Namespace> {
     match Namespace::new() {
         Ok(namespace) => Some(namespace),
         Err(error) => {
-            eprintln!("SKIPPED: no network namespace here: {error}");
+            eprintln!("SKIPPED: no network namespace here: {error:?}");
             None
         }
     }
@@ -41,7 +41,7 @@ pub fn tun(namespace: &Namespace, builder: TunBuilder) -> Option<Tun> {
             eprintln!("SKIPPED: no access to TUN here: {error}");
             None
         }
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     }
 }
 

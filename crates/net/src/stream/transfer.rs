@@ -41,6 +41,7 @@ impl Write for &TcpStream {
     fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         let id = self.socket.id;
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
+            self.socket.shared.runtime.glance(inner);
             let written = inner.host.with_connection(id, now, |connection| {
                 let mut total = 0;
                 for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
@@ -57,6 +58,7 @@ impl Write for &TcpStream {
                 }
                 Ok(total)
             })?;
+            inner.unglanced += *written.as_ref().unwrap_or(&0);
             Ok(written?)
         })
     }

@@ -32,6 +32,15 @@ unsafe fn address(from: *const c_void, len: u32) -> Result<SocketAddr> {
     address::decode(unsafe { memory::bytes(from, len) }?)
 }
 
+/// Writes a socket address to `to`, as much of it as the `*len` bytes there can take, and its length to `len`.
+///
+/// # Safety
+/// `to` is null or valid for writing `*len` bytes; `len` is null or valid for reading and writing.
+unsafe fn give_address(address: SocketAddr, to: *mut c_void, len: *mut u32) -> Result<()> {
+    // SAFETY: what the caller promises.
+    unsafe { memory::copy_out_sized(&address::encode(address), to, len, false) }
+}
+
 /// Makes a TCP socket: `TS_AF_INET` or `TS_AF_INET6`, `TS_SOCK_STREAM` (with `TS_SOCK_NONBLOCK`), and 0 or `TS_IPPROTO_TCP`.
 ///
 /// Returns the lowest free descriptor from 3 on, or `-TS_EAFNOSUPPORT`, `-TS_ESOCKTNOSUPPORT`, `-TS_EPROTONOSUPPORT`,
@@ -124,7 +133,7 @@ pub unsafe extern "C" fn ts_accept4(
         let (accepted, remote) = host.accept(fd, flags)?;
         if !addr.is_null() {
             // SAFETY: what the caller promises.
-            unsafe { memory::copy_out_sized(&address::encode(remote), addr, len, false) }?;
+            unsafe { give_address(remote, addr, len) }?;
         }
         Ok(accepted)
     }))
@@ -143,11 +152,8 @@ pub unsafe extern "C" fn ts_getsockname(
     addr: *mut c_void,
     len: *mut u32,
 ) -> i32 {
-    status(with(host, |host| {
-        let local = host.local_address(fd)?;
-        // SAFETY: what the caller promises.
-        unsafe { memory::copy_out_sized(&address::encode(local), addr, len, false) }
-    }))
+    // SAFETY: what the caller promises.
+    status(with(host, |host| unsafe { give_address(host.local_address(fd)?, addr, len) }))
 }
 
 /// The peer's address; `*len` is the room at `addr` and then the address' length.
@@ -163,11 +169,8 @@ pub unsafe extern "C" fn ts_getpeername(
     addr: *mut c_void,
     len: *mut u32,
 ) -> i32 {
-    status(with(host, |host| {
-        let remote = host.peer_address(fd)?;
-        // SAFETY: what the caller promises.
-        unsafe { memory::copy_out_sized(&address::encode(remote), addr, len, false) }
-    }))
+    // SAFETY: what the caller promises.
+    status(with(host, |host| unsafe { give_address(host.peer_address(fd)?, addr, len) }))
 }
 
 /// Reads up to `len` bytes (never more than 64 MiB); 0 is the end of the stream.

@@ -5,6 +5,8 @@
 //! a retransmission with other content cannot change what was already accepted. Memory is bounded twice: by what
 //! is held (each early piece is charged at least `PIECE_CHARGE`; ready ones are gathered) and by the number of gaps.
 
+mod piece;
+
 use super::{Accepted, Ordering};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
@@ -12,6 +14,7 @@ use crate::ranges::RangeSet;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
+use piece::Piece;
 use transom_wire::{SackBlock, SackBlocks, Seq};
 
 /// The least a piece is charged against the buffer, so that one-byte segments cannot buy memory cheaply.
@@ -22,56 +25,6 @@ const MAX_GAPS: usize = 1024;
 const BLOCK: usize = 4096;
 /// A payload shorter than this is copied into a block that has room for it, even if its buffer could be kept.
 const CRUMB: usize = BLOCK / 2;
-
-#[derive(Debug)]
-enum Piece {
-    /// A packet's buffer. Until it is supplied, an empty one stands for it and the range starts at zero.
-    Kept {
-        buffer: PacketBuf,
-        range: Range<usize>,
-    },
-    Gathered {
-        block: Vec<u8>,
-        start: usize,
-    },
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Piece::Kept { buffer, range } => buffer.bytes().get(range.clone()).unwrap_or(&[]),
-            Piece::Gathered { block, start } => block.get(*start..).unwrap_or(&[]),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Piece::Kept { range, .. } => range.len(),
-            Piece::Gathered { block, start } => block.len() - start,
-        }
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        match self {
-            Piece::Kept { range, .. } => range.start = (range.start + bytes).min(range.end),
-            Piece::Gathered { block, start } => *start = (*start + bytes).min(block.len()),
-        }
-    }
-
-    fn room(&self) -> usize {
-        match self {
-            Piece::Kept { .. } => 0,
-            Piece::Gathered { block, .. } => block.capacity() - block.len(),
-        }
-    }
-
-    fn memory(&self) -> usize {
-        match self {
-            Piece::Kept { buffer, .. } => buffer.capacity(),
-            Piece::Gathered { block, .. } => block.capacity(),
-        }
-    }
-}
 
 /// Where a piece stands whose buffer has not been supplied yet.
 #[derive(Clone, Copy, Debug)]
@@ -176,15 +129,7 @@ impl InOrder {
 
     /// Copies `bytes` behind what is ready, if the last block has room for them.
     fn gather(&mut self, bytes: &[u8]) -> bool {
-        match self.ready.back_mut() {
-            Some(Piece::Gathered { block, .. })
-                if block.capacity() - block.len() >= bytes.len() =>
-            {
-                block.extend_from_slice(bytes);
-                true
-            }
-            _ => false,
-        }
+        self.ready.back_mut().is_some_and(|piece| piece.extend(bytes))
     }
 
     /// A block that begins with `bytes`.
@@ -240,10 +185,8 @@ impl InOrder {
         self.early_bytes += payload.len();
         if let Some((pos, piece)) = index.checked_sub(1).and_then(|i| self.early.get_mut(i))
             && *pos + piece.len() as u64 == at
-            && piece.room() >= payload.len()
-            && let Piece::Gathered { block, .. } = piece
+            && piece.extend(payload.bytes())
         {
-            block.extend_from_slice(payload.bytes());
             return;
         }
         let piece = match self.awaited(payload, offset, Awaiting::Early(at)) {

@@ -1,0 +1,288 @@
+//! From settings to an open TUN interface.
+//!
+//! Opening goes from the character device to an interface (`TUNSETIFF`), settles the header before
+//! each packet and what the kernel may leave undone (`TUNSETOFFLOAD`), and then gives the interface
+//! its MTU, queue and addresses by netlink. Older kernels and systems that imitate TUN refuse parts
+//! of the second step; the interface then does with less.
+
+use std::ffi::{c_int, c_uint};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use transom_tcp::packet::BufferPool;
+use transom_wire::offload::VirtioNetHdr;
+
+use super::{Tun, ioctl};
+use crate::Capabilities;
+use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
+
+/// The longest packet that either IP version's length field can express by itself (RFC 791, section
+/// 3.1).
+const LONGEST_PACKET: usize = 65_535;
+
+/// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out
+/// (RFC 8200, section 3).
+const IPV6_HEADER_LEN: usize = 40;
+
+/// How long the kernel may take to put a new address in its routing table. Milliseconds are usual;
+/// when it takes longer than this, the worst is that the first packets to the address are lost.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How much work is shared between the kernel and us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum TunOffload {
+    /// Every packet is at most one MTU long and has its checksum, both ways.
+    None,
+    /// Checksums may be left open, both ways.
+    Checksum,
+    /// Super-segments as well, both ways.
+    #[default]
+    Segmentation,
+}
+
+/// Why there is no TUN device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TunError {
+    /// `/dev/net/tun` could not be opened: the system has no TUN driver, or does not allow it.
+    #[error("cannot open /dev/net/tun")]
+    Open(#[source] io::Error),
+    /// The kernel refused to make the interface, or to attach to it.
+    #[error("cannot create the TUN interface {name}")]
+    Create {
+        /// The name asked for; `(any)` if it was left to the kernel.
+        name: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A setting is impossible.
+    #[error("{0}")]
+    Config(&'static str),
+    /// The interface could not be set up.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The kernel gave no netlink socket.
+    #[error("cannot open a netlink socket")]
+    Netlink(#[source] io::Error),
+}
+
+impl TunError {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            TunError::Open(source) | TunError::Netlink(source) => source.kind(),
+            TunError::Create { source, .. } => source.kind(),
+            TunError::Config(_) => io::ErrorKind::InvalidInput,
+            TunError::Interface(error) => error.kind(),
+        }
+    }
+}
+
+impl From<TunError> for io::Error {
+    fn from(error: TunError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+/// The settings of a TUN interface to be opened; see [`Tun::builder`].
+#[derive(Clone, Debug)]
+pub struct TunBuilder {
+    name: String,
+    mtu: u16,
+    addresses: Vec<IpPrefix>,
+    queue_len: u32,
+    offload: TunOffload,
+    keep_buffers: usize,
+    configure: bool,
+}
+
+impl TunBuilder {
+    /// The defaults.
+    pub(super) fn new() -> Self {
+        TunBuilder {
+            name: "tun%d".into(),
+            mtu: 1500,
+            addresses: Vec::new(),
+            queue_len: 10_000,
+            offload: TunOffload::default(),
+            keep_buffers: 256,
+            configure: true,
+        }
+    }
+
+    /// The interface's name, 1 to 15 bytes. `%d` in it stands for a number of the kernel's choice.
+    /// Default: `tun%d`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The longest IP packet in bytes. Default: 1500. IPv6 needs 1280, IPv4 68.
+    pub fn mtu(mut self, mtu: u16) -> Self {
+        self.mtu = mtu;
+        self
+    }
+
+    /// Adds an address of the *kernel's* end; the rest of its network is routed to us.
+    pub fn address(mut self, address: IpPrefix) -> Self {
+        self.addresses.push(address);
+        self
+    }
+
+    /// How many packets the kernel keeps for us before it drops. Default: 10,000.
+    ///
+    /// The kernel's own default of 500 is too little. Its TCP sends whatever the receive window
+    /// allows, and nothing holds it back here, for a packet counts as sent once it is in this
+    /// queue: without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300
+    /// packets of 1,460 bytes at once. 10,000 covers two such connections, or one of 14 MB, and
+    /// costs 80 KB while it is empty. Whoever allows more in flight than that without offload
+    /// should ask for more.
+    pub fn queue_len(mut self, packets: u32) -> Self {
+        self.queue_len = packets;
+        self
+    }
+
+    /// How much work to share with the kernel; less if it refuses. Default:
+    /// [`TunOffload::Segmentation`].
+    pub fn offload(mut self, offload: TunOffload) -> Self {
+        self.offload = offload;
+        self
+    }
+
+    /// How many idle receive buffers to keep, of 64 KB each with segmentation offload. Default:
+    /// 256.
+    pub fn keep_buffers(mut self, buffers: usize) -> Self {
+        self.keep_buffers = buffers;
+        self
+    }
+
+    /// Attaches to an interface that somebody has set up already, such as a persistent one that
+    /// belongs to an ordinary user, and changes nothing about it: its MTU is read, and other
+    /// settings are not made.
+    pub fn existing(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self.configure = false;
+        self
+    }
+
+    /// Opens the device in the calling thread's network namespace and brings the interface up.
+    ///
+    /// The interface disappears when the [`Tun`] is dropped, unless it is a persistent one.
+    ///
+    /// # Errors
+    /// [`TunError`]: no TUN driver, no right to it, an impossible setting.
+    pub fn open(self) -> Result<Tun, TunError> {
+        if !self.name.is_empty() && checked_name(&self.name).is_err() {
+            return Err(TunError::Config(
+                "the interface name must have 1 to 15 bytes, no blank, no slash",
+            ));
+        }
+        let create_error = |source| TunError::Create {
+            name: if self.name.is_empty() { "(any)".into() } else { self.name.clone() },
+            source,
+        };
+        let mut interfaces = Interfaces::open().map_err(TunError::Netlink)?;
+        if !self.configure {
+            // Without this the kernel would make a new interface, down and useless.
+            interfaces.state(&self.name)?;
+        }
+        let (descriptor, name, vnet_header) = self.create(create_error)?;
+        let rx_coalesce = vnet_header && {
+            prepare_header(&descriptor).map_err(create_error)?;
+            negotiate(&descriptor, self.offload)
+        };
+
+        if self.configure {
+            interfaces.set_mtu(&name, self.mtu.into())?;
+            interfaces.set_queue_len(&name, self.queue_len)?;
+            interfaces.set_up(&name, true)?;
+            for address in &self.addresses {
+                interfaces.add_address(&name, *address)?;
+            }
+            for address in &self.addresses {
+                interfaces.wait_until_local(address.address(), ADDRESS_PATIENCE)?;
+            }
+        }
+        let state = interfaces.state(&name)?;
+        let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
+
+        let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
+        let capabilities = Capabilities {
+            mtu,
+            tx_checksum: vnet_header,
+            segmentation: segmentation.then_some(LONGEST_PACKET),
+            rx_coalesce,
+        };
+        let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
+        let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
+        // One byte more than any packet: a read that fills the buffer has cut one off.
+        let pool = BufferPool::new(header_len + longest + 1, self.keep_buffers);
+        Ok(Tun {
+            descriptor,
+            name,
+            index: state.index,
+            capabilities,
+            header_len,
+            pool,
+            spare: None,
+            last_header: VirtioNetHdr::default(),
+            discarded: 0,
+        })
+    }
+
+    /// Opens the character device and makes it an interface, with a virtio-net header if that is
+    /// wanted and known.
+    fn create(
+        &self,
+        error: impl Fn(io::Error) -> TunError,
+    ) -> Result<(OwnedFd, String, bool), TunError> {
+        let plain = libc::IFF_TUN | libc::IFF_NO_PI;
+        let descriptor = open_tun().map_err(TunError::Open)?;
+        let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
+        if self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0 {
+            match ioctl::set_interface(&descriptor, &self.name, plain | libc::IFF_VNET_HDR) {
+                Ok(name) => return Ok((descriptor, name, true)),
+                // Some systems that imitate TUN list the flag and do not take it.
+                Err(refusal) if refusal.kind() == io::ErrorKind::InvalidInput => {}
+                Err(refusal) => return Err(error(refusal)),
+            }
+        }
+        let name = ioctl::set_interface(&descriptor, &self.name, plain).map_err(&error)?;
+        Ok((descriptor, name, false))
+    }
+}
+
+fn open_tun() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?)
+}
+
+/// Settles the virtio-net header's length and byte order.
+fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
+    ioctl::set_header_len(tun, VirtioNetHdr::LEN as c_int)?;
+    match ioctl::set_little_endian(tun) {
+        // A kernel that does not know the request uses the machine's own order.
+        Err(_) if cfg!(target_endian = "little") => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Asks for as many of the wanted offloads from the kernel to us as it grants, and says whether
+/// super-segments may come. When it grants nothing it finishes every packet before handing it over,
+/// which is always right.
+fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
+    const CHECKSUM: c_uint = libc::TUN_F_CSUM;
+    const SEGMENTATION: c_uint = CHECKSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
+    // With ECN, a super-segment's CWR flag belongs to its first segment only (RFC 3168, section
+    // 6.1.2); without this flag the kernel cuts such super-segments itself.
+    const ECN: c_uint = SEGMENTATION | libc::TUN_F_TSO_ECN;
+    let attempts: &[c_uint] = match wanted {
+        TunOffload::None => &[0],
+        TunOffload::Checksum => &[CHECKSUM, 0],
+        TunOffload::Segmentation => &[ECN, SEGMENTATION, CHECKSUM, 0],
+    };
+    let granted = attempts.iter().find(|flags| ioctl::set_offload(tun, **flags).is_ok());
+    granted.is_some_and(|flags| flags & SEGMENTATION == SEGMENTATION)
+}

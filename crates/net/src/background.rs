@@ -1,0 +1,158 @@
+//! The background thread: it leads while no application thread does.
+//!
+//! It must not be woken each time a leader leaves, since a program that goes back and forth between its own work and its
+//! sockets leaves thousands of times per second, nor may it disturb those who lead. So it dozes: once a millisecond it looks,
+//! without taking the lock, whether anybody has come or gone since, and takes over when nobody has and nobody leads. When
+//! somebody else leads for long it sleeps soundly until it is called.
+//!
+//! It is called to lead at once when somebody may be waiting on a descriptor, whom only it can serve, and when many threads
+//! wait at the same time: passing the lead from one to the next would then cost a wake-up for each of them.
+
+use crate::engine::Leader;
+use crate::lock::Held;
+use crate::runtime::{Runtime, kick};
+use crate::waiting::{Awake, Lead};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+
+/// How often it looks whether it is needed.
+const DOZE: std::time::Duration = std::time::Duration::from_millis(1);
+/// After so many dozes during which somebody else led without a break it sleeps soundly.
+const DOZES_UNTIL_SOUND: u32 = 20;
+
+/// How the background thread is called, and when it is not needed.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    thread: OnceLock<Thread>,
+    handle: Mutex<Option<JoinHandle<()>>>,
+    /// Changes with each change of leader, so that one that was replaced notices. Written with the lock held.
+    reign: AtomicU64,
+    called: AtomicBool,
+    stop: AtomicBool,
+    /// A device that panicked has taken the thread along.
+    dead: AtomicBool,
+}
+
+impl Background {
+    /// Starts the thread.
+    pub(crate) fn start(runtime: &Arc<Runtime>) -> io::Result<()> {
+        let handle = Arc::clone(runtime);
+        let thread = std::thread::Builder::new()
+            .name("transom".into())
+            .spawn(move || handle.run_background())?;
+        let background = &runtime.background;
+        // Nobody else starts it, so it is not there already.
+        let _ = background.thread.set(thread.thread().clone());
+        *background.handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Wakes the thread, to lead if nobody does.
+    pub(crate) fn call(&self) {
+        self.called.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Says that somebody else leads from now on, or nobody. Returns the number of the new reign.
+    pub(crate) fn next_reign(&self) -> u64 {
+        self.reign.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The number of the present reign.
+    pub(crate) fn reign(&self) -> u64 {
+        self.reign.load(Ordering::Acquire)
+    }
+
+    /// Whether it can lead.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.dead.load(Ordering::Acquire)
+    }
+
+    /// The thread is ending by a panic.
+    pub(crate) fn died(&self) {
+        self.dead.store(true, Ordering::Release);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Runtime {
+    fn run_background(&self) {
+        let background = &self.background;
+        // How long, in dozes, somebody else has led without a break.
+        let mut quiet = 0u32;
+        let mut last_reign = background.reign();
+        while !background.is_stopping() {
+            let called = background.called.swap(false, Ordering::AcqRel);
+            let reign = background.reign();
+            let changed = std::mem::replace(&mut last_reign, reign) != reign;
+            if changed && !called {
+                quiet = 0;
+                std::thread::park_timeout(DOZE);
+                continue;
+            }
+            let mut inner = self.lock();
+            if inner.leader == Leader::Nobody {
+                last_reign = self.lead_in_background(inner);
+                quiet = 0;
+                continue;
+            }
+            quiet += 1;
+            inner.sleeps_soundly = quiet > DOZES_UNTIL_SOUND;
+            if inner.sleeps_soundly {
+                drop(inner);
+                quiet = 0;
+                std::thread::park();
+            } else {
+                drop(inner);
+                std::thread::park_timeout(DOZE);
+            }
+        }
+    }
+
+    /// Leads until replaced. Returns the reign it was, so that the change is seen as one.
+    fn lead_in_background(&self, mut inner: Held<'_>) -> u64 {
+        inner.sleeps_soundly = false;
+        let mut lead = Lead::take(self, inner, Leader::Background);
+        let mut awake = Awake::No;
+        while !lead.is_replaced() && !self.background.is_stopping() {
+            let inner = lead.inner();
+            let patience = self.patience(inner, &awake, None);
+            let arrived = inner.work(patience);
+            let now = self.now();
+            inner.send(now);
+            awake.learn(inner, arrived, now);
+            if arrived && self.is_crowded(inner) {
+                awake = Awake::polling(now, self.busy_poll());
+            }
+            if arrived || awake.goes_on(inner, now) {
+                lead.rest(Held::let_in);
+            } else {
+                lead.rest(|inner| self.sleep(inner, None, self.wake_background()));
+            }
+        }
+        let reign = lead.reign();
+        drop(lead.give_back());
+        reign
+    }
+
+    /// Ends the background thread, and with it the device.
+    pub(crate) fn stop(&self) {
+        self.background.stop.store(true, Ordering::Release);
+        self.background.call();
+        kick(self.wake_background());
+        let handle = self.background.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handle) = handle
+            && handle.thread().id() != std::thread::current().id()
+        {
+            // It ends at once; if it panicked, that has been said already.
+            let _ = handle.join();
+        }
+    }
+}

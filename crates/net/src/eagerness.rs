@@ -1,0 +1,74 @@
+//! Whether to ask the device for a moment longer before going to sleep.
+//!
+//! To be woken costs both the sleeper and, on another CPU, the one who wakes it, who in bulk transfer is the sender. Where the
+//! next packet is a few microseconds away it is better to stay awake, as hypervisors do with idle CPUs. Where it is not, or
+//! where the sender needs this very CPU, staying awake is waste. Which it is shows only in the attempt: after one that was in
+//! vain, twice as many sleeps as before pass until the next.
+
+use transom_tcp::time::Duration;
+
+/// The longest a thread stays awake for the next packet: about what it takes to be woken on another CPU.
+pub(crate) const MOMENT: Duration = Duration::from_micros(50);
+/// At most two to this power sleeps between two attempts.
+const MAX_BACKOFF: u32 = 10;
+
+/// What the attempts so far have taught.
+#[derive(Debug, Default)]
+pub(crate) struct Eagerness {
+    backoff: u32,
+    /// Sleeps until the next attempt.
+    skip: u32,
+}
+
+impl Eagerness {
+    /// Whether to stay awake this time. To be asked once before each sleep.
+    pub(crate) fn stays_awake(&mut self) -> bool {
+        let skipped = self.skip > 0;
+        self.skip = self.skip.saturating_sub(1);
+        !skipped
+    }
+
+    /// Says whether a packet came while staying awake.
+    pub(crate) fn learn(&mut self, came: bool) {
+        if came {
+            *self = Eagerness::default();
+        } else {
+            self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+            self.skip = 1 << self.backoff;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_vain_is_tried_ever_more_seldom() {
+        let mut eagerness = Eagerness::default();
+        let mut gaps = Vec::new();
+        let mut slept = 0;
+        while gaps.len() < 12 {
+            if eagerness.stays_awake() {
+                eagerness.learn(false);
+                gaps.push(slept);
+                slept = 0;
+            } else {
+                slept += 1;
+            }
+        }
+        assert_eq!(gaps, [0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024]);
+    }
+
+    #[test]
+    fn one_success_brings_it_back() {
+        let mut eagerness = Eagerness::default();
+        for _ in 0..5 {
+            eagerness.learn(false);
+        }
+        while !eagerness.stays_awake() {}
+        eagerness.learn(true);
+        assert!(eagerness.stays_awake());
+        assert!(eagerness.stays_awake());
+    }
+}

@@ -1,0 +1,120 @@
+//! The host's lock, and the bells that ring when it is free.
+//!
+//! Whoever is woken wants the lock at once. A bell rung while the lock is held would only wake its thread to make it sleep
+//! again, so bells are kept until the guard is dropped.
+
+use crate::engine::Inner;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use transom_tcp::time::Duration;
+
+/// A bell that is to ring, and for how many.
+#[derive(Debug)]
+pub(crate) enum Ring {
+    One(Arc<Condvar>),
+    All(Arc<Condvar>),
+}
+
+/// A host behind its lock.
+pub(crate) struct Lock {
+    inner: Mutex<Inner>,
+    /// Threads that wait for it.
+    contenders: AtomicUsize,
+}
+
+/// The lock, held.
+pub(crate) struct Held<'a> {
+    /// There until the lock is given up.
+    guard: Option<MutexGuard<'a, Inner>>,
+    lock: &'a Lock,
+}
+
+impl Lock {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Lock { inner: Mutex::new(inner), contenders: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn take(&self) -> Held<'_> {
+        // A thread that panicked inside left the host as consistent as any call does.
+        let guard = match self.inner.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.contenders.fetch_add(1, Ordering::Relaxed);
+                let guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+                self.contenders.fetch_sub(1, Ordering::Relaxed);
+                guard
+            }
+        };
+        Held { guard: Some(guard), lock: self }
+    }
+
+    /// How many threads wait for the lock.
+    pub(crate) fn contenders(&self) -> &AtomicUsize {
+        &self.contenders
+    }
+}
+
+impl<'a> Held<'a> {
+    /// Lets a thread that waits for the lock have it, and those run who were rung for.
+    pub(crate) fn let_in(self) -> Held<'a> {
+        if self.lock.contenders.load(Ordering::Relaxed) == 0 && self.bells.is_empty() {
+            return self;
+        }
+        let lock = self.lock;
+        drop(self);
+        // The mutex is not fair: who lets go and asks again at once is usually served first.
+        std::thread::yield_now();
+        lock.take()
+    }
+
+    /// Sleeps until `bell` rings, or until `limit` has passed, without the lock.
+    pub(crate) fn sleep(mut self, bell: &Condvar, limit: Option<Duration>) -> Held<'a> {
+        let bells = std::mem::take(&mut self.bells);
+        let Some(guard) = self.guard.take() else { return self.lock.take() };
+        // The lock is free only once this thread sleeps, and after that it cannot ring; better early than never.
+        bells.into_iter().for_each(Ring::ring);
+        let guard = match limit {
+            None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            Some(limit) => {
+                let result = bell.wait_timeout(guard, limit.into());
+                result.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        self.guard = Some(guard);
+        self
+    }
+}
+
+impl Ring {
+    fn ring(self) {
+        match self {
+            Ring::One(bell) => bell.notify_one(),
+            Ring::All(bell) => bell.notify_all(),
+        }
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        self.guard.as_ref().expect("only sleeping and dropping take the guard away")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        self.guard.as_mut().expect("only sleeping and dropping take the guard away")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(mut guard) = self.guard.take() else { return };
+        let bells = std::mem::take(&mut guard.bells);
+        drop(guard);
+        bells.into_iter().for_each(Ring::ring);
+    }
+}

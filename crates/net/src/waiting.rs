@@ -1,0 +1,347 @@
+//! How a thread waits: it leads, or it follows.
+//!
+//! A thread that has to wait for its socket *leads* if no other application thread does: it waits for the device, processes
+//! what arrives, and leaves when its own socket is ready. Other waiting threads *follow*: they sleep until their socket is
+//! ready, or until the leader leaves and one of them takes over.
+
+use crate::eagerness::MOMENT;
+use crate::engine::{Channel, Inner, Leader, Patience};
+use crate::lock::Held;
+use crate::runtime::{Runtime, kick};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use std::io;
+use std::sync::Arc;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::time::{Duration, Instant};
+
+/// A device that failed is tried again so often; one without a descriptor to wait on is looked at so often.
+const RETRY_FAILED: Duration = Duration::from_secs(1);
+const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
+
+/// What a thread waits for, and how it works while it leads.
+trait Task<T> {
+    /// The result, if it is there.
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T>;
+
+    /// Handles what arrives. Returns the result, if that was it, and whether anything arrived.
+    fn work(&mut self, inner: &mut Inner, patience: Patience<'_>) -> (Option<T>, bool) {
+        (None, inner.work(patience))
+    }
+}
+
+/// A task without a way of working of its own.
+struct Ordinary<F>(F);
+
+impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
+        (self.0)(inner, now)
+    }
+}
+
+/// Reading into memory that is there while the thread waits.
+struct Reading<'a, F> {
+    id: ConnectionId,
+    out: &'a mut [u8],
+    attempt: F,
+}
+
+impl<F> Task<io::Result<usize>> for Reading<'_, F>
+where
+    F: FnMut(&mut Inner, Instant, &mut [u8]) -> Option<io::Result<usize>>,
+{
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<io::Result<usize>> {
+        (self.attempt)(inner, now, self.out)
+    }
+
+    fn work(
+        &mut self,
+        inner: &mut Inner,
+        mut patience: Patience<'_>,
+    ) -> (Option<io::Result<usize>>, bool) {
+        let (filled, arrived) = inner.work_for_reader(self.id, self.out, &mut patience);
+        if filled > 0 {
+            return (Some(Ok(filled)), true);
+        }
+        (None, inner.work(patience) || arrived)
+    }
+}
+
+/// The lead, and with it the lock. It is given back whatever happens: a device or a unit that panics takes only its own
+/// thread along.
+pub(crate) struct Lead<'a> {
+    runtime: &'a Runtime,
+    inner: Option<Held<'a>>,
+    leader: Leader,
+    reign: u64,
+}
+
+impl<'a> Lead<'a> {
+    /// Takes the lead.
+    pub(crate) fn take(runtime: &'a Runtime, mut inner: Held<'a>, leader: Leader) -> Self {
+        inner.leader = leader;
+        let reign = runtime.background.next_reign();
+        Lead { runtime, inner: Some(inner), leader, reign }
+    }
+
+    pub(crate) fn inner(&mut self) -> &mut Inner {
+        self.inner.get_or_insert_with(|| self.runtime.lock())
+    }
+
+    /// Lets go of the lock for a while, in the way `rest` says.
+    pub(crate) fn rest(&mut self, rest: impl FnOnce(Held<'a>) -> Held<'a>) {
+        if let Some(inner) = self.inner.take() {
+            self.inner = Some(rest(inner));
+        }
+    }
+
+    /// The reign that this is.
+    pub(crate) fn reign(&self) -> u64 {
+        self.reign
+    }
+
+    /// Whether somebody else has taken the lead.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.runtime.background.reign() != self.reign
+    }
+
+    pub(crate) fn give_back(&mut self) -> Held<'a> {
+        let mut inner = self.inner.take().unwrap_or_else(|| self.runtime.lock());
+        if !self.is_replaced() {
+            inner.leader = Leader::Nobody;
+            inner.leader_channel = None;
+            self.runtime.background.next_reign();
+        }
+        inner
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            if self.leader == Leader::Background {
+                self.runtime.background.died();
+            }
+            let mut inner = self.give_back();
+            self.runtime.leave(&mut inner);
+        }
+    }
+}
+
+/// How long a leader stays awake when nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awake {
+    /// It sleeps as soon as there is nothing to do, unless it has learned better.
+    No,
+    /// Until then, because the application wants it so.
+    Always(Instant),
+    /// Until then, to see whether it pays.
+    Attempt(Instant),
+}
+
+impl Awake {
+    /// For `busy_poll` from `now` on, if that is any time at all.
+    pub(crate) fn polling(now: Instant, busy_poll: Duration) -> Self {
+        if busy_poll.is_zero() { Awake::No } else { Awake::Always(now + busy_poll) }
+    }
+
+    /// Learns from what happened until `now`.
+    pub(crate) fn learn(&mut self, inner: &mut Inner, arrived: bool, now: Instant) {
+        if let Awake::Attempt(until) = *self
+            && (arrived || now >= until)
+        {
+            inner.eagerness.learn(arrived);
+            if arrived {
+                *self = Awake::No;
+            }
+        }
+    }
+
+    /// Whether to go on without sleeping, though nothing arrived until `now`.
+    pub(crate) fn goes_on(&mut self, inner: &mut Inner, now: Instant) -> bool {
+        match *self {
+            Awake::No if inner.eagerness.stays_awake() => {
+                *self = Awake::Attempt(now + MOMENT);
+                true
+            }
+            Awake::No => false,
+            Awake::Always(until) => now < until,
+            Awake::Attempt(until) => {
+                let goes_on = now < until;
+                if !goes_on {
+                    *self = Awake::No;
+                }
+                goes_on
+            }
+        }
+    }
+}
+
+impl Runtime {
+    /// Waits until `attempt` gives a result, leading or following meanwhile. `None`: the deadline passed.
+    pub(crate) fn wait<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+    ) -> Option<T> {
+        self.wait_with(channel, deadline, &mut Ordinary(attempt))
+    }
+
+    /// Waits for data of `id` with the memory it is to go to. `attempt` reads what is there already.
+    pub(crate) fn wait_to_read(
+        &self,
+        id: ConnectionId,
+        deadline: Option<Instant>,
+        out: &mut [u8],
+        attempt: impl FnMut(&mut Inner, Instant, &mut [u8]) -> Option<io::Result<usize>>,
+    ) -> Option<io::Result<usize>> {
+        self.wait_with(Channel::Readable(id), deadline, &mut Reading { id, out, attempt })
+    }
+
+    fn wait_with<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        task: &mut impl Task<T>,
+    ) -> Option<T> {
+        let mut inner = self.lock();
+        let result = loop {
+            let now = self.now();
+            let result = task.attempt(&mut inner, now);
+            inner.send(now);
+            if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
+                break result;
+            }
+            if inner.leader == Leader::Application
+                || (inner.leader == Leader::Background && self.is_crowded(&inner))
+            {
+                // What was just sent may be news for whoever leads.
+                self.leave(&mut inner);
+                inner = self.follow(inner, channel, deadline);
+                continue;
+            }
+            let (result, rest) = self.lead(inner, channel, deadline, task);
+            inner = rest;
+            break result;
+        };
+        self.leave(&mut inner);
+        result
+    }
+
+    fn lead<'a, T>(
+        &'a self,
+        inner: Held<'a>,
+        channel: Channel,
+        deadline: Option<Instant>,
+        task: &mut impl Task<T>,
+    ) -> (Option<T>, Held<'a>) {
+        if inner.leader == Leader::Background {
+            kick(self.wake_background()); // it finds itself replaced
+        }
+        let mut lead = Lead::take(self, inner, Leader::Application);
+        lead.inner().leader_channel = Some(channel);
+        let mut awake = Awake::polling(self.now(), self.busy_poll());
+        let result = loop {
+            let inner = lead.inner();
+            inner.leader_rung = false;
+            let patience = self.patience(inner, &awake, deadline);
+            let (mut result, arrived) = task.work(inner, patience);
+            let now = self.now();
+            awake.learn(inner, arrived, now);
+            if result.is_none() {
+                result = task.attempt(inner, now);
+            }
+            inner.send(now);
+            if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
+                break result;
+            }
+            if arrived || awake.goes_on(inner, now) {
+                lead.rest(Held::let_in);
+            } else {
+                lead.rest(|inner| self.sleep(inner, deadline, self.wake_leader()));
+            }
+        };
+        (result, lead.give_back())
+    }
+
+    /// How long to ask the device before anything else has to be done.
+    pub(crate) fn patience(
+        &self,
+        inner: &Inner,
+        awake: &Awake,
+        deadline: Option<Instant>,
+    ) -> Patience<'_> {
+        match *awake {
+            Awake::No => Patience::default(),
+            Awake::Always(until) | Awake::Attempt(until) => {
+                Patience::until(until.min(inner.next_wake(deadline)), self.contenders())
+            }
+        }
+    }
+
+    /// Sleeps until the device, a timer or another thread asks for attention.
+    pub(crate) fn sleep<'a>(
+        &'a self,
+        mut inner: Held<'a>,
+        deadline: Option<Instant>,
+        wake: &OwnedFd,
+    ) -> Held<'a> {
+        let now = self.now();
+        let mut until = inner.next_wake(deadline);
+        inner.leader_wakes_at = until;
+        let device = self.device_fd().filter(|_| inner.failure().is_none());
+        if device.is_none() {
+            let look =
+                if self.device_fd().is_some() { RETRY_FAILED } else { LOOK_WITHOUT_DESCRIPTOR };
+            until = until.min(now + look);
+        }
+        drop(inner);
+        let span = until.since(now);
+        let timeout = (until != Instant::FAR_FUTURE).then(|| Timespec {
+            tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
+        });
+        let wake_fd = PollFd::new(wake, PollFlags::IN);
+        let woken = match device {
+            Some(device) => {
+                let mut fds = [wake_fd, PollFd::new(device, PollFlags::IN)];
+                let _ = poll(&mut fds, timeout.as_ref());
+                fds[0].revents().contains(PollFlags::IN)
+            }
+            None => {
+                let mut fds = [wake_fd];
+                let _ = poll(&mut fds, timeout.as_ref());
+                fds[0].revents().contains(PollFlags::IN)
+            }
+        };
+        if woken {
+            let _ = rustix::io::read(wake, &mut [0u8; 8]);
+        }
+        self.lock()
+    }
+
+    fn follow<'a>(
+        &'a self,
+        mut inner: Held<'a>,
+        channel: Channel,
+        deadline: Option<Instant>,
+    ) -> Held<'a> {
+        let waiters = inner.waiters.entry(channel).or_default();
+        waiters.count += 1;
+        let bell = Arc::clone(&waiters.bell);
+        inner.followers.push(Arc::clone(&bell));
+        let limit = deadline.map(|deadline| deadline.since(self.now()));
+        inner = inner.sleep(&bell, limit);
+        if let Some(index) = inner.followers.iter().position(|other| Arc::ptr_eq(other, &bell)) {
+            inner.followers.remove(index);
+        }
+        if let Some(waiters) = inner.waiters.get_mut(&channel) {
+            waiters.count -= 1;
+            if waiters.count == 0 {
+                inner.waiters.remove(&channel);
+            }
+        }
+        inner
+    }
+}

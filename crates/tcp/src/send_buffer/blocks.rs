@@ -1,0 +1,162 @@
+//! A queue of bytes in blocks of one size.
+//!
+//! Bytes are appended at the end and forgotten at the front. A block that has been used up is the first to be used again, so
+//! that as much memory passes through the processor's caches as there are bytes queued, not as the queue might hold. (A ring
+//! goes round its whole capacity however little is in it, and copying into memory that was last touched megabytes ago costs
+//! several times as much.)
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// The least a block is given memory for.
+const LEAST: usize = 512;
+
+/// Bytes in blocks of `BLOCK`. Any `BLOCK` consecutive ones lie in at most two pieces.
+#[derive(Debug, Default)]
+pub(super) struct Blocks<const BLOCK: usize> {
+    /// All but the last one are full.
+    used: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+    /// How much of the first block is forgotten already.
+    head: usize,
+    len: usize,
+    memory: usize,
+}
+
+impl<const BLOCK: usize> Blocks<BLOCK> {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory owned.
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Appends `bytes`.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        self.len += bytes.len();
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(self.room_at_end()));
+            if now.is_empty() {
+                let block = self.spare.pop().unwrap_or_default();
+                self.used.push_back(block);
+                continue;
+            }
+            let is_first = self.used.len() == 1;
+            if let Some(block) = self.used.back_mut() {
+                let before = block.capacity();
+                let needed = block.len() + now.len();
+                if needed > before {
+                    // What is queued behind a full block will be followed by more; before that, a little may be all.
+                    let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
+                    block.reserve_exact(wanted.min(BLOCK) - block.len());
+                    self.memory += block.capacity() - before;
+                }
+                block.extend_from_slice(now);
+            }
+            bytes = later;
+        }
+    }
+
+    fn room_at_end(&self) -> usize {
+        self.used.back().map_or(0, |block| BLOCK - block.len())
+    }
+
+    /// Forgets the first `count` bytes.
+    pub(super) fn drop_front(&mut self, count: usize) {
+        let count = count.min(self.len);
+        self.len -= count;
+        self.head += count;
+        // An empty queue starts over, so that what comes next lies in one piece.
+        while self.head >= BLOCK || (self.len == 0 && !self.used.is_empty()) {
+            self.head = self.head.saturating_sub(BLOCK);
+            let Some(mut block) = self.used.pop_front() else { break };
+            block.clear();
+            self.spare.push(block);
+        }
+        if self.len == 0 {
+            self.head = 0;
+        }
+    }
+
+    /// The bytes from offset `from` up to `upto`, at most `BLOCK` of them and not beyond what there is.
+    pub(super) fn slices(&self, from: usize, upto: usize) -> [&[u8]; 2] {
+        let upto = upto.min(self.len).min(from.saturating_add(BLOCK));
+        if from >= upto {
+            return [&[]; 2];
+        }
+        let (from, len) = (self.head + from, upto - from);
+        let (block, at) = (from / BLOCK, from % BLOCK);
+        let first =
+            self.used.get(block).map_or(&[][..], |block| &block[at..block.len().min(at + len)]);
+        let rest = len - first.len();
+        let second = match rest {
+            0 => &[][..],
+            _ => self.used.get(block + 1).map_or(&[][..], |block| &block[..rest]),
+        };
+        [first, second]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn little_takes_little_and_more_takes_whole_blocks() {
+        let mut blocks = Blocks::<4096>::default();
+        blocks.push(&[1; 10]);
+        assert_eq!(blocks.memory(), 512);
+        blocks.push(&[1; 503]);
+        assert_eq!(blocks.memory(), 1024);
+        blocks.push(&[1; 4000]);
+        assert_eq!(blocks.memory(), 2 * 4096);
+    }
+
+    #[test]
+    fn the_block_used_last_is_used_next() {
+        let mut blocks = Blocks::<16>::default();
+        for _ in 0..100 {
+            blocks.push(&[1; 24]);
+            blocks.drop_front(24);
+        }
+        // Never more than what 24 bytes need from any place in a block.
+        assert!(blocks.memory() <= 2 * 16, "{} bytes", blocks.memory());
+        assert_eq!(blocks.used.len(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_was_pushed_is_there_until_it_is_dropped(
+            steps in prop::collection::vec((0usize..60, 0usize..60), 1..60),
+            cut in (0usize..80, 0usize..30),
+        ) {
+            let mut blocks = Blocks::<16>::default();
+            let mut model: VecDeque<u8> = VecDeque::new();
+            let mut next = 0u8;
+            for (push, drop) in steps {
+                let bytes: Vec<u8> = (0..push).map(|i| next.wrapping_add(i as u8)).collect();
+                next = next.wrapping_add(push as u8);
+                blocks.push(&bytes);
+                model.extend(&bytes);
+                prop_assert_eq!(blocks.len(), model.len());
+                let (from, upto) = (cut.0, cut.0 + cut.1);
+                let got: Vec<u8> = blocks.slices(from, upto).concat();
+                let wanted: Vec<u8> = model.iter().copied().skip(from).take(cut.1.min(16)).collect();
+                prop_assert_eq!(got, wanted);
+                blocks.drop_front(drop);
+                model.drain(..drop.min(model.len()));
+                let held: usize = blocks.used.iter().chain(&blocks.spare).map(Vec::capacity).sum();
+                prop_assert_eq!(blocks.memory(), held);
+            }
+        }
+    }
+}
