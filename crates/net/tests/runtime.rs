@@ -226,10 +226,17 @@ fn a_crowd_is_served_also_without_the_background_thread() {
     panics.store(true, Ordering::SeqCst);
     peers[0].write_all(b"x").unwrap();
     sleep(ms(40)); // and now it is gone
-    let reads: Vec<_> =
-        streams.into_iter().map(|mut one| aside(move || one.read(&mut [0]))).collect();
-    sleep(ms(100));
-    for (peer, read) in peers.iter_mut().zip(reads).skip(1) {
+    let reads: Vec<_> = streams
+        .into_iter()
+        .skip(1)
+        .map(|mut one| {
+            let read = aside(move || one.read(&mut [0]));
+            sleep(ms(30)); // the first one leads
+            read
+        })
+        .collect();
+    // With each one that is served the lead is left to the others.
+    for (peer, read) in peers.iter_mut().skip(1).zip(reads) {
         peer.write_all(b"y").unwrap();
         assert_eq!(read.recv_timeout(SOON).expect("nobody leads").unwrap(), 1);
     }
