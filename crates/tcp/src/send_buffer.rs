@@ -1,7 +1,8 @@
 //! The application's bytes on their way out: not yet sent, or sent and not yet acknowledged.
 //!
 //! They lie in blocks of 64 KB, so that any super-segment is at most two slices and leaves without being copied inside the
-//! stack. The buffer owns no memory until the first write, and returns it when idle.
+//! stack. The buffer owns no memory until the first write, and returns it when idle. Zeros need no memory at all, so that a
+//! simulation of thousands of large windows holds none of their contents.
 
 mod blocks;
 
@@ -11,11 +12,16 @@ use core::ops::Range;
 
 /// As much as the longest packet can carry.
 const BLOCK: usize = 65_536;
+/// What all zeros look like.
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.
 #[derive(Debug)]
 pub struct SendBuffer {
+    /// Empty while there are `zeros`.
     bytes: Blocks<BLOCK>,
+    /// So many zeros are all there is.
+    zeros: usize,
     start: Pos,
     limit: usize,
     fixed: bool,
@@ -24,7 +30,7 @@ pub struct SendBuffer {
 impl SendBuffer {
     /// An empty buffer whose first byte will stand at `start`, holding at most `limit` bytes.
     pub fn new(start: Pos, limit: usize) -> Self {
-        SendBuffer { bytes: Blocks::default(), start, limit, fixed: false }
+        SendBuffer { bytes: Blocks::default(), zeros: 0, start, limit, fixed: false }
     }
 
     /// The oldest byte still held (everything before is acknowledged).
@@ -34,17 +40,17 @@ impl SendBuffer {
 
     /// One past the last byte written.
     pub fn end(&self) -> Pos {
-        self.start + self.bytes.len() as u64
+        self.start + self.len() as u64
     }
 
     /// Bytes held.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.zeros
     }
 
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len() == 0
     }
 
     /// The most bytes it may hold.
@@ -67,33 +73,55 @@ impl SendBuffer {
 
     /// How many bytes a write would take now.
     pub fn space(&self) -> usize {
-        self.limit.saturating_sub(self.bytes.len())
+        self.limit.saturating_sub(self.len())
     }
 
     /// Appends as much of `bytes` as there is space for and says how much that was.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.space());
+        if taken > 0 {
+            // From now on they are bytes like all others.
+            push_zeros(&mut self.bytes, core::mem::take(&mut self.zeros));
+        }
         self.bytes.push(&bytes[..taken]);
+        taken
+    }
+
+    /// Appends as many of `count` zeros as there is space for and says how many that were.
+    pub fn write_zeros(&mut self, count: usize) -> usize {
+        let taken = count.min(self.space());
+        if self.bytes.is_empty() {
+            self.zeros += taken;
+        } else {
+            push_zeros(&mut self.bytes, taken);
+        }
         taken
     }
 
     /// Forgets everything before `pos`.
     pub fn acknowledge(&mut self, pos: Pos) {
-        let gone = (pos.since(self.start)).min(self.bytes.len() as u64) as usize;
-        self.bytes.drop_front(gone);
+        let gone = (pos.since(self.start)).min(self.len() as u64) as usize;
+        if self.zeros > 0 {
+            self.zeros -= gone;
+        } else {
+            self.bytes.drop_front(gone);
+        }
         self.start += gone as u64;
     }
 
     /// The bytes of `range` (clamped to what is held, and to the 64 KB that a packet can carry) as at most two slices.
     pub fn slices(&self, range: Range<Pos>) -> [&[u8]; 2] {
-        let from = (range.start.since(self.start) as usize).min(self.bytes.len());
-        let upto = (range.end.since(self.start) as usize).clamp(from, self.bytes.len());
+        let from = (range.start.since(self.start) as usize).min(self.len());
+        let upto = (range.end.since(self.start) as usize).clamp(from, self.len());
+        if self.zeros > 0 {
+            return [&ZEROS[..(upto - from).min(BLOCK)], &[]];
+        }
         self.bytes.slices(from, upto)
     }
 
     /// Gives the memory back when nothing is held.
     pub fn release_if_empty(&mut self) {
-        if self.bytes.is_empty() {
+        if self.is_empty() {
             self.bytes = Blocks::default();
         }
     }
@@ -101,6 +129,14 @@ impl SendBuffer {
     /// Bytes of memory owned.
     pub fn memory(&self) -> usize {
         self.bytes.memory()
+    }
+}
+
+fn push_zeros(bytes: &mut Blocks<BLOCK>, mut count: usize) {
+    while count > 0 {
+        let now = count.min(BLOCK);
+        bytes.push(&ZEROS[..now]);
+        count -= now;
     }
 }
 
@@ -123,6 +159,17 @@ mod tests {
     }
 
     #[test]
+    fn zeros_take_no_memory() {
+        let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 1 << 30);
+        assert_eq!(buffer.write_zeros(1 << 29), 1 << 29);
+        assert_eq!(buffer.memory(), 0);
+        let start = buffer.start() + 12_345;
+        assert_eq!(buffer.slices(start..start + 1448), [&[0; 1448][..], &[]]);
+        buffer.acknowledge(buffer.end());
+        assert!(buffer.is_empty());
+    }
+
+    #[test]
     fn a_fixed_limit_stays() {
         let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 100);
         buffer.set_limit(200);
@@ -135,13 +182,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_range_reads_back_what_was_written(
-            steps in prop::collection::vec((1usize..50, 0u64..50), 1..60), cut in (0u64..100, 0u64..100),
+            steps in prop::collection::vec((1usize..50, 0u64..50, any::<bool>()), 1..60),
+            cut in (0u64..100, 0u64..100),
         ) {
             let mut buffer = SendBuffer::new(Pos::FIRST_DATA, 128);
             let mut written: Vec<u8> = Vec::new();
-            for (len, acked) in steps {
-                let bytes: Vec<u8> = (0..len).map(|i| (written.len() + i) as u8).collect();
-                let taken = buffer.write(&bytes);
+            for (len, acked, zeros) in steps {
+                let byte = |i| if zeros { 0 } else { (written.len() + i) as u8 };
+                let bytes: Vec<u8> = (0..len).map(byte).collect();
+                let taken = if zeros { buffer.write_zeros(len) } else { buffer.write(&bytes) };
                 written.extend(&bytes[..taken]);
                 prop_assert!(buffer.len() <= 128);
                 let start = buffer.start() + cut.0;

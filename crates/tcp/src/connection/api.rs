@@ -51,10 +51,26 @@ impl Connection {
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.write_state()?;
         let written = self.snd.buffer.write(bytes);
-        if written < bytes.len() {
+        self.after_write(now, written, bytes.len())
+    }
+
+    /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
+    pub fn write_zeros(&mut self, now: Instant, count: usize) -> Result<usize, WriteError> {
+        self.write_state()?;
+        let written = self.snd.buffer.write_zeros(count);
+        self.after_write(now, written, count)
+    }
+
+    fn after_write(
+        &mut self,
+        now: Instant,
+        written: usize,
+        wanted: usize,
+    ) -> Result<usize, WriteError> {
+        if written < wanted {
             self.snd.writer_waits = true;
         }
-        if written == 0 && !bytes.is_empty() {
+        if written == 0 && wanted > 0 {
             return Err(WriteError::WouldBlock);
         }
         self.touch_idle(now);
