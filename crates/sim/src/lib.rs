@@ -40,6 +40,8 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod network;
 pub mod pair;
 pub mod random;
+pub mod traffic;
 pub mod units;

@@ -18,6 +18,7 @@
 mod config;
 mod corruption;
 mod counters;
+mod deliveries;
 mod jitter;
 mod loss;
 mod queue;
@@ -25,13 +26,12 @@ mod reorder;
 mod serialiser;
 mod text;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fmt;
 
 use transom_tcp::time::Instant;
 
 use crate::random::{Rng, Streams};
+use deliveries::Deliveries;
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use corruption::{Corrupt, Corruption};
@@ -51,6 +51,8 @@ pub use text::SyntaxError;
 pub enum Admission {
     /// It will be delivered.
     Queued,
+    /// It will be delivered, and a copy of it too.
+    Duplicated,
     /// It will not.
     Dropped(DropCause),
 }
@@ -91,8 +93,7 @@ pub struct LinkModel<P> {
     serialiser: Serialiser,
     queue: DropTail,
     wire: Wire,
-    deliveries: BinaryHeap<Reverse<Scheduled<P>>>,
-    next_order: u64,
+    deliveries: Deliveries<P>,
     /// The latest time the caller has shown; time does not run backwards.
     clock: Instant,
     counters: Counters,
@@ -133,8 +134,7 @@ impl<P> LinkModel<P> {
                 reorder: streams.rng(entity, purpose::REORDER),
                 in_order_until: Instant::ZERO,
             },
-            deliveries: BinaryHeap::new(),
-            next_order: 0,
+            deliveries: Deliveries::new(),
             clock: Instant::ZERO,
             counters: Counters::default(),
             config: config.clone(),
@@ -168,20 +168,21 @@ impl<P> LinkModel<P> {
             self.counters.lost.count(len);
             return Admission::Dropped(DropCause::Loss);
         }
+        let journey = Journey { now, index, len, transmission, duplicate: false };
         if self.wire.duplicate.bernoulli(self.config.duplicate) {
             self.counters.duplicated.count(len);
             let copy = packet.clone();
-            self.propagate(Journey { now, index, len, transmission, duplicate: false }, packet);
-            self.propagate(Journey { now, index, len, transmission, duplicate: true }, copy);
-        } else {
-            self.propagate(Journey { now, index, len, transmission, duplicate: false }, packet);
+            self.propagate(journey, packet);
+            self.propagate(Journey { duplicate: true, ..journey }, copy);
+            return Admission::Duplicated;
         }
+        self.propagate(journey, packet);
         Admission::Queued
     }
 
     /// When the next packet arrives at the far end; `None` while there is none on the way.
     pub fn next_delivery(&self) -> Option<Instant> {
-        self.deliveries.peek().map(|Reverse(scheduled)| scheduled.delivered.due)
+        self.deliveries.next_due()
     }
 
     /// Takes the next packet that has arrived by `now`. Call it until it returns `None`.
@@ -190,7 +191,7 @@ impl<P> LinkModel<P> {
         if self.next_delivery()? > now {
             return None;
         }
-        let Reverse(Scheduled { delivered, .. }) = self.deliveries.pop()?;
+        let delivered = self.deliveries.pop()?;
         self.counters.delivered.count(delivered.len);
         Some(delivered)
     }
@@ -249,10 +250,7 @@ impl<P> LinkModel<P> {
         } else {
             wire.in_order_until = wire.in_order_until.max(due);
         }
-        let order = self.next_order;
-        self.next_order += 1;
-        let delivered = Delivered { packet, len, index, sent, due, duplicate, corruption };
-        self.deliveries.push(Reverse(Scheduled { order, delivered }));
+        self.deliveries.push(Delivered { packet, len, index, sent, due, duplicate, corruption });
     }
 }
 
@@ -268,6 +266,7 @@ impl<P> fmt::Debug for LinkModel<P> {
 }
 
 /// What the wire needs to know of a packet besides the packet.
+#[derive(Clone, Copy)]
 struct Journey {
     now: Instant,
     index: u64,
@@ -275,38 +274,6 @@ struct Journey {
     transmission: Transmission,
     duplicate: bool,
 }
-
-/// A delivery in the heap: by time, then in the order of sending.
-struct Scheduled<P> {
-    order: u64,
-    delivered: Delivered<P>,
-}
-
-impl<P> Scheduled<P> {
-    fn key(&self) -> (Instant, u64) {
-        (self.delivered.due, self.order)
-    }
-}
-
-impl<P> Ord for Scheduled<P> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-impl<P> PartialOrd for Scheduled<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P> PartialEq for Scheduled<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<P> Eq for Scheduled<P> {}
 
 #[cfg(test)]
 mod properties;

@@ -1,0 +1,394 @@
+//! A network of hosts, routers and links in virtual time.
+//!
+//! Theory of operation. A host is a Transom stack with applications on it, the same stack that a program uses on a real
+//! network; a link is two [`LinkModel`](crate::link::LinkModel)s; a router forwards. Time jumps from one event to the next. Only links and hosts
+//! have events: a link that a packet comes out of, a host whose timer expires. When a host is called it does everything that
+//! can be done at that time: its timers, then its applications, then its packets leave. What happens at the same nanosecond happens
+//! in the order in which it was asked for, so a run is a function of the topology and the seed.
+//!
+//! # Example
+//!
+//! A megabyte over a link of 10 Mbit/s and 20 ms:
+//!
+//! ```
+//! use transom_sim::network::{HostConfig, Topology};
+//! use transom_sim::traffic::{Amount, Bulk, Sink};
+//! use transom_tcp::time::Instant;
+//!
+//! let mut topology = Topology::new(1);
+//! let (client, server) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+//! let link = "rate=10Mbit/s, delay=20ms, queue=50 packets".parse::<transom_sim::link::LinkConfig>()?;
+//! topology.join(client, server, link.clone(), link);
+//! let flow = transom_sim::traffic::FlowId(0);
+//! let bulk = Bulk::new(flow, (topology.address(server)?, 80).into(), Amount::Bytes(1_000_000));
+//! topology.run(client, Instant::ZERO, Box::new(bulk))?;
+//! topology.run(server, Instant::ZERO, Box::new(Sink::new(flow, 80)))?;
+//!
+//! let mut network = topology.build()?;
+//! network.run_until(Instant::from_secs(10))?;
+//! let flow = &network.flows()[0];
+//! assert_eq!(flow.delivered, 1_000_000);
+//! // At least 0.8 s on the wire.
+//! assert!(flow.finished.unwrap() > Instant::from_millis(800));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agenda;
+pub(crate) mod host;
+mod packets;
+mod topology;
+mod wire;
+
+use crate::link::{Admission, Counters, Delivered, QueueObserver, Traffic};
+use crate::traffic::{Flow, Ledger};
+use agenda::{Agenda, Entity};
+use host::Host;
+use packets::{Packet, PacketId, Packets};
+use std::net::IpAddr;
+use topology::{Routes, host_at};
+use transom_stack::config::StackConfigError;
+use transom_stack::stack::Stack;
+use transom_tcp::time::Instant;
+use transom_wire::IpPacket;
+use wire::Wire;
+
+pub use topology::{HostConfig, Topology};
+
+/// A node's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+/// The name of one direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(u32);
+
+impl LinkId {
+    /// The other direction of the same link.
+    pub fn back(self) -> LinkId {
+        LinkId(self.0 ^ 1)
+    }
+}
+
+/// Why a network cannot be built, or does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The node is a router, or is not of this network.
+    #[error("node {} is not a host", .0.0)]
+    NotAHost(NodeId),
+    /// A link from a node to itself or to none.
+    #[error("link {} joins a node to itself, or to none", .0.0)]
+    BadLink(LinkId),
+    /// Hosts without a way between them.
+    #[error("there is no way from node {} to node {}", .0.0, .1.0)]
+    Unreachable(NodeId, NodeId),
+    /// More hosts than there are addresses.
+    #[error("{0} hosts are more than there are addresses for")]
+    TooManyHosts(usize),
+    /// A host's configuration.
+    #[error(transparent)]
+    Host(#[from] StackConfigError),
+    /// A packet that a host made cannot be put onto a wire. It would be a defect of this program.
+    #[error("a host sent an impossible packet")]
+    Packet(#[from] transom_wire::Error),
+}
+
+/// Called for each packet that comes to a link: when, and its bytes with all checksums.
+pub type Tap = Box<dyn FnMut(Instant, &[u8]) + Send>;
+
+enum Node {
+    /// With its number among the hosts.
+    Host(usize, Box<Host>),
+    Router(Routes),
+}
+
+/// What joins the nodes.
+pub(crate) struct Fabric {
+    wires: Vec<Wire>,
+    taps: Vec<Option<Tap>>,
+    packets: Packets,
+    agenda: Agenda,
+    pub(crate) ledger: Ledger,
+    /// Packets that were for nobody, or whose hop limit was used up.
+    undeliverable: u64,
+    /// Packets that left a host.
+    sent: u64,
+}
+
+impl Fabric {
+    fn new(wires: Vec<Wire>, hosts: usize) -> Self {
+        Fabric {
+            taps: wires.iter().map(|_| None).collect(),
+            packets: Packets::default(),
+            agenda: Agenda::new(wires.len() + hosts),
+            wires,
+            ledger: Ledger::default(),
+            undeliverable: 0,
+            sent: 0,
+        }
+    }
+
+    /// Sends a host's packet on its way.
+    fn send_from(
+        &mut self,
+        now: Instant,
+        routes: &Routes,
+        packet: Packet,
+    ) -> Result<(), NetworkError> {
+        self.sent += 1;
+        let link = destination(packet.headers()).and_then(|host| routes.towards(host));
+        let id = self.packets.insert(packet);
+        self.send(now, link, id)
+    }
+
+    /// Puts a packet onto a wire, if there is one for it.
+    fn send(
+        &mut self,
+        now: Instant,
+        link: Option<LinkId>,
+        id: PacketId,
+    ) -> Result<(), NetworkError> {
+        let Fabric { wires, taps, packets, agenda, undeliverable, .. } = self;
+        let Some(packet) = packets.get_mut(id) else { return Ok(()) };
+        let Some((link, wire)) =
+            link.and_then(|link| Some((link, wires.get_mut(link.0 as usize)?)))
+        else {
+            *undeliverable += 1;
+            packets.release(id);
+            return Ok(());
+        };
+        if let Some(tap) = taps.get_mut(link.0 as usize).and_then(Option::as_mut) {
+            tap(now, &packet.bytes()?);
+        }
+        match wire.model.send(now, id, packet.len()) {
+            Admission::Queued => {}
+            Admission::Duplicated => packets.duplicate(id),
+            Admission::Dropped(_) => packets.release(id),
+        }
+        if let Some(at) = wire.model.next_delivery() {
+            agenda.call(Entity(link.0), at);
+        }
+        Ok(())
+    }
+}
+
+/// The number of the host that a packet is for.
+fn destination(headers: &[u8]) -> Option<usize> {
+    match headers {
+        [first, ..] if first >> 4 == 4 => {
+            let address: [u8; 4] = *headers.get(16..20)?.first_chunk()?;
+            host_at(address.into())
+        }
+        _ => match IpPacket::parse(headers).ok()?.dst() {
+            IpAddr::V4(v4) => host_at(v4),
+            IpAddr::V6(_) => None,
+        },
+    }
+}
+
+/// A network that runs.
+pub struct Network {
+    now: Instant,
+    nodes: Vec<Node>,
+    hosts: Vec<NodeId>,
+    fabric: Fabric,
+    events: u64,
+}
+
+impl Network {
+    fn assemble(nodes: Vec<Node>, fabric: Fabric, hosts: Vec<NodeId>) -> Self {
+        let mut network = Network { now: Instant::ZERO, nodes, hosts, fabric, events: 0 };
+        for number in 0..network.hosts.len() {
+            network.call_host_later(number);
+        }
+        network
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets that left a host so far.
+    pub fn packets(&self) -> u64 {
+        self.fabric.sent
+    }
+
+    /// Packets that are on their way.
+    pub fn packets_on_their_way(&self) -> usize {
+        self.fabric.packets.len()
+    }
+
+    /// Packets for nobody.
+    pub fn undeliverable(&self) -> u64 {
+        self.fabric.undeliverable
+    }
+
+    /// The flows and what has become of them, by number.
+    pub fn flows(&self) -> &[Flow] {
+        self.fabric.ledger.flows()
+    }
+
+    /// A host's stack, to look at.
+    pub fn stack(&self, host: NodeId) -> Option<&Stack> {
+        match self.nodes.get(host.0 as usize)? {
+            Node::Host(_, host) => Some(&host.stack),
+            Node::Router(_) => None,
+        }
+    }
+
+    /// What a link has done so far.
+    pub fn link_counters(&self, link: LinkId) -> Option<Counters> {
+        Some(self.fabric.wires.get(link.0 as usize)?.model.counters())
+    }
+
+    /// What waits before a link now.
+    pub fn queued(&mut self, link: LinkId) -> Option<Traffic> {
+        let now = self.now;
+        Some(self.fabric.wires.get_mut(link.0 as usize)?.model.queued(now))
+    }
+
+    /// Watches a link's queue; see [`LinkModel::observe_queue`](crate::link::LinkModel::observe_queue).
+    pub fn observe_queue(&mut self, link: LinkId, observer: QueueObserver) {
+        if let Some(wire) = self.fabric.wires.get_mut(link.0 as usize) {
+            wire.model.observe_queue(observer);
+        }
+    }
+
+    /// Watches every packet that comes to a link, also those that it drops.
+    pub fn tap(&mut self, link: LinkId, tap: Tap) {
+        if let Some(slot) = self.fabric.taps.get_mut(link.0 as usize) {
+            *slot = Some(tap);
+        }
+    }
+
+    /// Handles everything up to and including `limit`, which is the present afterwards.
+    ///
+    /// # Errors
+    /// [`NetworkError::Packet`], which would be a defect of this program.
+    pub fn run_until(&mut self, limit: Instant) -> Result<(), NetworkError> {
+        while let Some((at, entity)) = self.fabric.agenda.next(limit) {
+            self.now = self.now.max(at);
+            self.events += 1;
+            let wires = self.fabric.wires.len();
+            match (entity.0 as usize).checked_sub(wires) {
+                None => self.deliver(LinkId(entity.0))?,
+                Some(number) => self.run_host(number)?,
+            }
+        }
+        self.now = self.now.max(limit);
+        Ok(())
+    }
+
+    fn deliver(&mut self, link: LinkId) -> Result<(), NetworkError> {
+        let now = self.now;
+        let Some(wire) = self.fabric.wires.get(link.0 as usize) else { return Ok(()) };
+        let to = wire.to;
+        while let Some(delivered) =
+            self.fabric.wires.get_mut(link.0 as usize).and_then(|wire| wire.model.deliver(now))
+        {
+            self.arrive(to, delivered)?;
+        }
+        if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
+            self.run_host(number)?;
+        }
+        let wire = self.fabric.wires.get(link.0 as usize);
+        if let Some(at) = wire.and_then(|wire| wire.model.next_delivery()) {
+            self.fabric.agenda.call(Entity(link.0), at);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, to: NodeId, delivered: Delivered<PacketId>) -> Result<(), NetworkError> {
+        let now = self.now;
+        let id = self.fabric.packets.own(delivered.packet);
+        let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
+        let damaged = match &delivered.corruption {
+            Some(corruption) => {
+                let mut bytes = packet.bytes()?;
+                corruption.apply(&mut bytes);
+                Some(bytes)
+            }
+            None if packet.is_damaged() => Some(packet.bytes()?),
+            None => None,
+        };
+        match (self.nodes.get_mut(to.0 as usize), damaged) {
+            (Some(Node::Host(_, host)), None) => {
+                host.receive(now, packet);
+                self.fabric.packets.release(id);
+            }
+            (Some(Node::Host(_, host)), Some(bytes)) => {
+                host.receive_bytes(now, &bytes);
+                self.fabric.packets.release(id);
+            }
+            (Some(Node::Router(routes)), None) => {
+                let forward = matches!(
+                    transom_wire::ip::decrement_hop_limit(packet.headers_mut()),
+                    Ok(left) if left > 0
+                );
+                let link = destination(packet.headers())
+                    .filter(|_| forward)
+                    .and_then(|host| routes.towards(host));
+                self.fabric.send(now, link, id)?;
+            }
+            // A router verifies nothing but the IP header; what is damaged behind it goes on, damaged.
+            (Some(Node::Router(routes)), Some(bytes)) => {
+                self.fabric.packets.release(id);
+                let routes = routes.clone();
+                self.forward_damaged(&routes, bytes)?;
+            }
+            (None, _) => self.fabric.packets.release(id),
+        }
+        Ok(())
+    }
+
+    fn forward_damaged(&mut self, routes: &Routes, mut bytes: Vec<u8>) -> Result<(), NetworkError> {
+        let sound = match IpPacket::parse(&bytes) {
+            Ok(IpPacket::V4(v4)) => v4.checksum_ok(),
+            Ok(IpPacket::V6(_)) => true,
+            Err(_) => false,
+        };
+        let forward = sound
+            && matches!(transom_wire::ip::decrement_hop_limit(&mut bytes), Ok(left) if left > 0);
+        let link = destination(&bytes).filter(|_| forward).and_then(|host| routes.towards(host));
+        let id = self.fabric.packets.insert(Packet::damaged(bytes));
+        self.fabric.send(self.now, link, id)
+    }
+
+    fn run_host(&mut self, number: usize) -> Result<(), NetworkError> {
+        if let Some(Node::Host(_, host)) =
+            self.hosts.get(number).and_then(|node| self.nodes.get_mut(node.0 as usize))
+        {
+            host.run(self.now, &mut self.fabric)?;
+        }
+        self.call_host_later(number);
+        Ok(())
+    }
+
+    fn call_host_later(&mut self, number: usize) {
+        let node = self.hosts.get(number).and_then(|node| self.nodes.get(node.0 as usize));
+        let Some(Node::Host(_, host)) = node else { return };
+        if let Some(at) = host.next_call() {
+            let entity = Entity((self.fabric.wires.len() + number) as u32);
+            // A timer may have expired while the host was busy with something else.
+            self.fabric.agenda.call(entity, at.max(self.now));
+        }
+    }
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network")
+            .field("now", &self.now)
+            .field("nodes", &self.nodes.len())
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! A host: a Transom stack and the applications on it.
+
+use super::packets::{Packet, ZEROS};
+use super::topology::Routes;
+use super::{Fabric, NetworkError};
+use crate::random::Rng;
+use crate::traffic::{Application, Io};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use transom_stack::listener::ListenerId;
+use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackEvent};
+use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_tcp::time::Instant;
+use transom_wire::offload::{RxChecksum, RxOffload};
+
+/// Where in a buffer the payload begins; the headers end there.
+const PAYLOAD_AT: usize = 128;
+
+/// A map without a random seed: nothing depends on its order, and hostile keys do not come from a simulated application.
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
+
+/// A host in the network.
+pub(crate) struct Host {
+    pub(crate) stack: Stack,
+    routes: Routes,
+    applications: Vec<Option<Box<dyn Application>>>,
+    pub(crate) registry: Registry,
+    /// Buffers with zeros where the payload is.
+    pool: BufferPool,
+    spare: Option<PacketBuf>,
+}
+
+/// Which application has what on a host.
+pub(crate) struct Registry {
+    pub(crate) connections: Map<ConnectionId, usize>,
+    pub(crate) listeners: Map<ListenerId, usize>,
+    /// When applications want to be called, in the order of asking.
+    timers: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    asked: u64,
+    pub(crate) rng: Rng,
+}
+
+impl Registry {
+    pub(crate) fn call_at(&mut self, at: Instant, application: usize) {
+        self.timers.push(Reverse((at, self.asked, application)));
+        self.asked += 1;
+    }
+}
+
+/// What an application is called for.
+enum Call {
+    Timer,
+    Accepted(ListenerId, ConnectionId),
+    Event(ConnectionId, transom_tcp::connection::Event),
+}
+
+impl Host {
+    pub(super) fn new(
+        stack: Stack,
+        mtu: u32,
+        routes: Routes,
+        rng: Rng,
+        applications: Vec<(Instant, Box<dyn Application>)>,
+    ) -> Self {
+        let mut registry = Registry {
+            connections: Map::default(),
+            listeners: Map::default(),
+            timers: BinaryHeap::new(),
+            asked: 0,
+            rng,
+        };
+        for (index, (start, _)) in applications.iter().enumerate() {
+            registry.call_at(*start, index);
+        }
+        Host {
+            stack,
+            routes,
+            applications: applications.into_iter().map(|(_, one)| Some(one)).collect(),
+            registry,
+            pool: BufferPool::new(PAYLOAD_AT + mtu as usize, 64),
+            spare: None,
+        }
+    }
+
+    /// When it wants to be called.
+    pub(super) fn next_call(&self) -> Option<Instant> {
+        let timer = self.registry.timers.peek().map(|Reverse((at, ..))| *at);
+        match (timer, self.stack.next_timeout()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// A packet has arrived unharmed.
+    pub(super) fn receive(&mut self, now: Instant, packet: &Packet) {
+        let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
+        let headers = packet.headers();
+        let end = PAYLOAD_AT + packet.zeros();
+        let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+        if packet.zeros() == 0 || headers.len() > PAYLOAD_AT || end > buffer.capacity() {
+            self.spare = Some(buffer);
+            self.stack.on_packet(now, Arrived::borrowed(headers).with_offload(offload));
+            return;
+        }
+        let start = PAYLOAD_AT - headers.len();
+        buffer.bytes_mut()[start..PAYLOAD_AT].copy_from_slice(headers);
+        self.spare = self.stack.on_owned_packet(now, buffer, start..end, offload);
+    }
+
+    /// A packet has arrived that may be damaged.
+    pub(super) fn receive_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        self.stack.on_packet(now, Arrived::borrowed(bytes));
+    }
+
+    /// Acts on the time, lets the applications act on what has happened, and sends what there is to send.
+    pub(super) fn run(&mut self, now: Instant, fabric: &mut Fabric) -> Result<(), NetworkError> {
+        self.stack.on_timeout(now);
+        while let Some(&Reverse((at, _, application))) = self.registry.timers.peek()
+            && at <= now
+        {
+            self.registry.timers.pop();
+            self.call(now, fabric, application, Call::Timer);
+        }
+        loop {
+            while let Some(event) = self.stack.poll_event() {
+                self.tell(now, fabric, event);
+            }
+            while let Some(buffer) = self.stack.reclaim() {
+                self.pool.put(buffer);
+            }
+            let mut sent = false;
+            while let Some(transmit) = self.stack.poll_transmit(now) {
+                sent = true;
+                fabric.send_from(now, &self.routes, Packet::of(&transmit))?;
+            }
+            if !sent {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell(&mut self, now: Instant, fabric: &mut Fabric, event: StackEvent) {
+        match event {
+            StackEvent::Acceptable(listener) => {
+                let Some(&application) = self.registry.listeners.get(&listener) else { return };
+                while let Some((id, _)) = self.stack.accept(listener) {
+                    self.registry.connections.insert(id, application);
+                    self.call(now, fabric, application, Call::Accepted(listener, id));
+                }
+            }
+            StackEvent::Connection(id, event) => {
+                if let Some(&application) = self.registry.connections.get(&id) {
+                    self.call(now, fabric, application, Call::Event(id, event));
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, now: Instant, fabric: &mut Fabric, index: usize, call: Call) {
+        let Some(mut application) = self.applications.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        let mut io = Io {
+            now,
+            stack: &mut self.stack,
+            registry: &mut self.registry,
+            ledger: &mut fabric.ledger,
+            application: index,
+        };
+        match call {
+            Call::Timer => application.on_timer(&mut io),
+            Call::Accepted(listener, id) => application.on_accept(&mut io, listener, id),
+            Call::Event(id, event) => application.on_event(&mut io, id, event),
+        }
+        if let Some(slot) = self.applications.get_mut(index) {
+            *slot = Some(application);
+        }
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("routes", &self.routes).finish_non_exhaustive()
+    }
+}
+
+/// That what is received is zeros is what lets their number stand for them.
+const _: () = assert!(ZEROS.len() >= u16::MAX as usize);

@@ -1,0 +1,180 @@
+//! The packets that are somewhere in the network.
+//!
+//! What simulated applications send is zeros, of which there is no need to keep more than the number. A packet is then its
+//! headers, and its checksum is only made when somebody looks: when a wire damages it, or a capture writes it down.
+
+use super::NetworkError;
+use transom_stack::stack::Transmit;
+use transom_wire::offload::{Segmenter, TxOffload};
+
+/// The longest headers kept in place: IPv4 or IPv6, and TCP with all its options.
+const MAX_HEADERS: usize = 40 + 60;
+
+/// As many zeros as a packet can have.
+pub(super) static ZEROS: [u8; 65_536] = [0; 65_536];
+
+/// The name of a packet in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacketId(u32);
+
+/// A packet.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    headers: [u8; MAX_HEADERS],
+    header_len: u8,
+    /// Zeros behind the headers.
+    zeros: u32,
+    /// All of a packet that is not just headers and zeros.
+    whole: Option<Box<[u8]>>,
+    offload: TxOffload,
+    /// Its checksum may be wrong.
+    damaged: bool,
+    /// How many copies of it are on their way.
+    copies: u8,
+}
+
+impl Packet {
+    /// What a host sends.
+    pub(super) fn of(transmit: &Transmit<'_>) -> Self {
+        let mut packet = Packet {
+            headers: [0; MAX_HEADERS],
+            header_len: 0,
+            zeros: 0,
+            whole: None,
+            offload: transmit.offload,
+            damaged: false,
+            copies: 1,
+        };
+        let len: usize = transmit.payload.iter().map(|slice| slice.len()).sum();
+        let is_zeros = transmit.payload.iter().all(|slice| ZEROS.starts_with(slice));
+        match packet.headers.get_mut(..transmit.headers.len()) {
+            Some(headers) if is_zeros => {
+                headers.copy_from_slice(transmit.headers);
+                packet.header_len = transmit.headers.len() as u8;
+                packet.zeros = len as u32;
+            }
+            _ => packet.whole = Some(transmit.to_vec().into_boxed_slice()),
+        }
+        packet
+    }
+
+    /// What came out of a wire that damages.
+    pub(super) fn damaged(bytes: Vec<u8>) -> Self {
+        Packet {
+            headers: [0; MAX_HEADERS],
+            header_len: 0,
+            zeros: 0,
+            whole: Some(bytes.into_boxed_slice()),
+            offload: TxOffload::default(),
+            damaged: true,
+            copies: 1,
+        }
+    }
+
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> usize {
+        match &self.whole {
+            Some(whole) => whole.len(),
+            None => usize::from(self.header_len) + self.zeros as usize,
+        }
+    }
+
+    /// Its headers, or all of it.
+    pub(super) fn headers(&self) -> &[u8] {
+        match &self.whole {
+            Some(whole) => whole,
+            None => self.headers.get(..self.header_len.into()).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn headers_mut(&mut self) -> &mut [u8] {
+        match &mut self.whole {
+            Some(whole) => whole,
+            None => self.headers.get_mut(..self.header_len.into()).unwrap_or_default(),
+        }
+    }
+
+    /// The zeros behind its headers.
+    pub(super) fn zeros(&self) -> usize {
+        self.zeros as usize
+    }
+
+    /// Its bytes as they are on the wire, checksums included.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, NetworkError> {
+        let zeros = ZEROS.get(..self.zeros()).unwrap_or_default();
+        let mut segmenter = Segmenter::new(self.headers(), [zeros, &[]], &self.offload)?;
+        let mut bytes = vec![0; segmenter.headers_len()];
+        let Some(segment) = segmenter.next_segment(&mut bytes)? else { return Ok(bytes) };
+        bytes.truncate(segment.header_len);
+        segment.payload.iter().for_each(|slice| bytes.extend_from_slice(slice));
+        Ok(bytes)
+    }
+}
+
+/// All packets in the network, by name.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    places: Vec<Option<Packet>>,
+    free: Vec<u32>,
+}
+
+impl Packets {
+    pub(super) fn insert(&mut self, packet: Packet) -> PacketId {
+        match self.free.pop() {
+            Some(place) => {
+                if let Some(slot) = self.places.get_mut(place as usize) {
+                    *slot = Some(packet);
+                }
+                PacketId(place)
+            }
+            None => {
+                self.places.push(Some(packet));
+                // Memory ends long before the numbers do.
+                PacketId((self.places.len() - 1) as u32)
+            }
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, id: PacketId) -> Option<&mut Packet> {
+        self.places.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// There is one more copy of it.
+    pub(super) fn duplicate(&mut self, id: PacketId) {
+        if let Some(packet) = self.get_mut(id) {
+            packet.copies += 1;
+        }
+    }
+
+    /// The packet, for changing one copy of it alone.
+    pub(super) fn own(&mut self, id: PacketId) -> PacketId {
+        match self.get_mut(id) {
+            Some(packet) if packet.copies > 1 => {
+                packet.copies -= 1;
+                let copy = Packet { copies: 1, ..packet.clone() };
+                self.insert(copy)
+            }
+            _ => id,
+        }
+    }
+
+    /// One copy of it has arrived or is lost.
+    pub(super) fn release(&mut self, id: PacketId) {
+        let Some(slot) = self.places.get_mut(id.0 as usize) else { return };
+        let Some(packet) = slot else { return };
+        packet.copies -= 1;
+        if packet.copies == 0 {
+            *slot = None;
+            self.free.push(id.0);
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}

@@ -1,0 +1,207 @@
+//! Networks small enough to be worked out by hand.
+
+use super::*;
+use crate::link::LinkConfig;
+use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use std::sync::{Arc, Mutex};
+use transom_tcp::time::Duration;
+
+const FLOW: FlowId = FlowId(0);
+const PORT: u16 = 80;
+
+fn link(text: &str) -> LinkConfig {
+    text.parse().unwrap()
+}
+
+/// A transfer from the first to the last of hosts and routers in a row, all links alike.
+struct Line {
+    network: Network,
+    links: Vec<LinkId>,
+    ends: (NodeId, NodeId),
+}
+
+fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
+    let mut topology = Topology::new(seed);
+    let first = topology.host(HostConfig::default());
+    let mut before = first;
+    let mut links = Vec::new();
+    for _ in 0..routers {
+        let next = topology.router();
+        links.push(topology.join(before, next, link(config), link(config)).0);
+        before = next;
+    }
+    let last = topology.host(HostConfig::default());
+    links.push(topology.join(before, last, link(config), link(config)).0);
+    let remote = (topology.address(last).unwrap(), PORT).into();
+    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(first, Instant::ZERO, Box::new(bulk)).unwrap();
+    topology.run(last, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    Line { network: topology.build().unwrap(), links, ends: (first, last) }
+}
+
+/// Collects what comes to a link.
+fn tap(network: &mut Network, link: LinkId) -> Arc<Mutex<Vec<(Instant, Vec<u8>)>>> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    network.tap(link, Box::new(move |at, bytes| kept.lock().unwrap().push((at, bytes.to_vec()))));
+    seen
+}
+
+/// FNV-1a over times and bytes of everything that comes to any link.
+fn fingerprint(line: &mut Line) -> u64 {
+    let hash = Arc::new(Mutex::new(0xcbf2_9ce4_8422_2325u64));
+    for &link in &line.links {
+        for link in [link, link.back()] {
+            let hash = hash.clone();
+            line.network.tap(
+                link,
+                Box::new(move |at, bytes| {
+                    let mut hash = hash.lock().unwrap();
+                    for byte in at.as_nanos().to_le_bytes().iter().chain(bytes) {
+                        *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+                    }
+                }),
+            );
+        }
+    }
+    line.network.run_until(Instant::from_secs(60)).unwrap();
+    let result = *hash.lock().unwrap();
+    result
+}
+
+#[test]
+fn a_handshake_takes_the_time_its_packets_take() {
+    let mut line = line(1, 1, "rate=10Mbit/s, delay=20ms, queue=50 packets", 1);
+    let there = tap(&mut line.network, line.links[0]);
+    let back = tap(&mut line.network, line.links[1].back());
+    line.network.run_until(Instant::from_secs(1)).unwrap();
+    let times = |seen: &Arc<Mutex<Vec<(Instant, Vec<u8>)>>>| -> Vec<(u64, usize)> {
+        seen.lock().unwrap().iter().map(|(at, bytes)| (at.as_nanos(), bytes.len())).collect()
+    };
+    let (there, back) = (times(&there), times(&back));
+    // A SYN of 20 + 40 bytes is on each of the two wires for 48 us and under way for 20 ms; so is the answer.
+    assert_eq!(there[0], (0, 60));
+    assert_eq!(back[0], (40_096_000, 60));
+    // Then an acknowledgement of 52 bytes, and the byte with the FIN in a packet of 53.
+    assert_eq!(there[1].0, 80_192_000);
+    assert_eq!(line.network.flows()[0].delivered, 1);
+}
+
+#[test]
+fn a_bulk_transfer_fills_the_link() {
+    let mut line = line(1, 2, "rate=10Mbit/s, delay=5ms, queue=100 packets", 10_000_000);
+    line.network.run_until(Instant::from_secs(60)).unwrap();
+    let flow = &line.network.flows()[0];
+    assert_eq!(flow.delivered, 10_000_000);
+    // 1448 bytes of payload in packets of 1500: 8.287 s at full rate, and no less.
+    let least = 10_000_000.0 * 1500.0 / 1448.0 * 8.0 / 10e6;
+    let took = flow.finished.unwrap().as_nanos() as f64 / 1e9;
+    assert!(took > least && took < least * 1.05, "{took} s, at least {least} s");
+    assert_eq!(line.network.packets_on_their_way(), 0);
+    assert_eq!(line.network.undeliverable(), 0);
+}
+
+#[test]
+fn each_router_takes_one_from_the_hop_limit() {
+    let mut line = line(1, 3, "delay=1ms", 100_000);
+    let first = tap(&mut line.network, line.links[0]);
+    let last = tap(&mut line.network, line.links[3]);
+    line.network.run_until(Instant::from_secs(10)).unwrap();
+    let hops = |seen: &Arc<Mutex<Vec<(Instant, Vec<u8>)>>>| -> Vec<u8> {
+        seen.lock().unwrap().iter().map(|(_, bytes)| bytes[8]).collect()
+    };
+    let (first, last) = (hops(&first), hops(&last));
+    assert_eq!(first.len(), last.len());
+    assert!(first.iter().zip(&last).all(|(first, last)| first - 3 == *last));
+    // Also the checksum was put right, or nothing would have arrived.
+    assert_eq!(line.network.flows()[0].delivered, 100_000);
+}
+
+#[test]
+fn damage_is_found_by_the_receiver_wherever_it_happens() {
+    for routers in [0, 2] {
+        let mut line =
+            line(3, routers, "rate=10Mbit/s, delay=5ms, queue=100 packets, corrupt=1%", 2_000_000);
+        line.network.run_until(Instant::from_secs(60)).unwrap();
+        assert_eq!(line.network.flows()[0].delivered, 2_000_000, "{routers} routers");
+        let server = line.network.stack(line.ends.1).unwrap();
+        let counters = server.counters();
+        assert!(
+            counters.bad_checksum + counters.malformed + counters.misaddressed > 5,
+            "{counters:?}"
+        );
+        assert_eq!(line.network.packets_on_their_way(), 0);
+    }
+}
+
+#[test]
+fn a_lossy_reordering_duplicating_path_delivers_everything_once() {
+    let config =
+        "rate=10Mbit/s, delay=5ms, queue=20 packets, loss=1%, duplicate=2%, reorder=1% by 8ms";
+    let mut line = line(5, 2, config, 3_000_000);
+    let last = tap(&mut line.network, line.links[2]);
+    line.network.run_until(Instant::from_secs(120)).unwrap();
+    assert_eq!(line.network.flows()[0].delivered, 3_000_000);
+    assert_eq!(line.network.packets_on_their_way(), 0);
+    // A copy is counted down by itself, not together with what it is a copy of.
+    assert!(last.lock().unwrap().iter().all(|(_, bytes)| bytes[8] == 64 - 2));
+}
+
+#[test]
+fn a_run_is_a_function_of_the_seed() {
+    let config = "rate=5Mbit/s, delay=10ms, queue=20 packets, jitter=uniform(0ms, 2ms), loss=1%, duplicate=1%, corrupt=0.5%";
+    let run = |seed| fingerprint(&mut line(seed, 2, config, 500_000));
+    let first = run(7);
+    assert_eq!(first, run(7));
+    assert_ne!(first, run(8));
+}
+
+#[test]
+fn what_is_wrong_with_a_network_is_said() {
+    let mut topology = Topology::new(1);
+    let (a, b) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let router = topology.router();
+    topology.join(a, router, link(""), link(""));
+    assert!(
+        matches!(topology.address(router), Err(NetworkError::NotAHost(node)) if node == router)
+    );
+    let sink = Box::new(Sink::new(FLOW, PORT));
+    assert!(matches!(topology.run(router, Instant::ZERO, sink), Err(NetworkError::NotAHost(_))));
+    let error = topology.build().unwrap_err();
+    assert!(matches!(error, NetworkError::Unreachable(from, to) if (from, to) == (a, b)));
+    assert_eq!(error.to_string(), "there is no way from node 0 to node 1");
+
+    let mut topology = Topology::new(1);
+    let a = topology.host(HostConfig::default());
+    topology.join(a, a, link(""), link(""));
+    assert!(matches!(topology.build(), Err(NetworkError::BadLink(_))));
+
+    let mut topology = Topology::new(1);
+    topology.host(HostConfig { mtu: 20, ..HostConfig::default() });
+    assert!(matches!(topology.build(), Err(NetworkError::Host(_))));
+}
+
+#[test]
+fn two_ways_and_the_shorter_one_is_taken() {
+    let mut topology = Topology::new(1);
+    let (a, b) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let routers: Vec<_> = (0..3).map(|_| topology.router()).collect();
+    let mut join = |one, other| topology.join(one, other, link("delay=1ms"), link("delay=1ms")).0;
+    join(a, routers[0]);
+    let long = join(routers[0], routers[1]);
+    join(routers[1], routers[2]);
+    let short = join(routers[0], routers[2]);
+    join(routers[2], b);
+    let remote = (topology.address(b).unwrap(), PORT).into();
+    topology
+        .run(a, Instant::ZERO, Box::new(Bulk::new(FLOW, remote, Amount::Bytes(10_000))))
+        .unwrap();
+    topology.run(b, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let mut network = topology.build().unwrap();
+    network.run_until(Instant::from_secs(1)).unwrap();
+    assert_eq!(network.flows()[0].delivered, 10_000);
+    assert_eq!(network.link_counters(long).unwrap().offered.packets, 0);
+    assert!(network.link_counters(short).unwrap().offered.packets > 7);
+    // The flow began with a round trip for the handshake.
+    assert!(network.flows()[0].finished.unwrap() >= Instant::ZERO + Duration::from_millis(9));
+}

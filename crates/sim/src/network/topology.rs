@@ -1,0 +1,285 @@
+//! Which nodes there are, how they are joined, and the way from each to each.
+//!
+//! Routes are shortest paths in links; where two are equally short the one whose links were added first is taken. They are
+//! computed once: a network does not change while it runs.
+
+use super::host::Host;
+use super::wire::Wire;
+use super::{Fabric, LinkId, Network, NetworkError, NodeId};
+use crate::link::LinkConfig;
+use crate::random::Streams;
+use crate::traffic::Application;
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use transom_stack::config::{Offload, StackConfig};
+use transom_stack::stack::Stack;
+use transom_tcp::profile::Profile;
+use transom_tcp::time::Instant;
+
+/// The address before the first host's.
+const BEFORE_FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
+/// The prefix that all hosts share, in bits.
+const PREFIX: u8 = 8;
+/// As many hosts as have an address each.
+const MAX_HOSTS: usize = (1 << 24) - 2;
+/// Streams of hosts are numbered from here, those of links from zero.
+const HOST_STREAMS: u64 = 1 << 32;
+
+/// The address of the host that was added as number `index`, from zero.
+pub(super) fn address_of(index: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(BEFORE_FIRST + 1 + index as u32)
+}
+
+/// The number of the host with this address.
+pub(super) fn host_at(address: Ipv4Addr) -> Option<usize> {
+    address.to_bits().checked_sub(BEFORE_FIRST + 1).map(|index| index as usize)
+}
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The profile of connections that do not name their own.
+    pub profile: Arc<Profile>,
+    /// The longest IP packet in bytes.
+    pub mtu: u32,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        HostConfig { profile: Arc::new(Profile::default()), mtu: 1500 }
+    }
+}
+
+/// A network under construction.
+#[derive(Debug)]
+pub struct Topology {
+    seed: u64,
+    nodes: Vec<Blueprint>,
+    links: Vec<(NodeId, NodeId, LinkConfig)>,
+}
+
+enum Blueprint {
+    Router,
+    Host { config: HostConfig, applications: Vec<(Instant, Box<dyn Application>)> },
+}
+
+impl std::fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Blueprint::Router => f.write_str("Router"),
+            Blueprint::Host { config, applications } => f
+                .debug_struct("Host")
+                .field("config", config)
+                .field("applications", &applications.len())
+                .finish(),
+        }
+    }
+}
+
+impl Topology {
+    /// An empty network. Everything random in it follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Topology { seed, nodes: Vec::new(), links: Vec::new() }
+    }
+
+    /// Adds a host.
+    pub fn host(&mut self, config: HostConfig) -> NodeId {
+        self.add(Blueprint::Host { config, applications: Vec::new() })
+    }
+
+    /// Adds a router, which forwards and does nothing else.
+    pub fn router(&mut self) -> NodeId {
+        self.add(Blueprint::Router)
+    }
+
+    fn add(&mut self, node: Blueprint) -> NodeId {
+        self.nodes.push(node);
+        NodeId((self.nodes.len() - 1) as u32)
+    }
+
+    /// Joins two nodes by a link each way and returns the two: from `a` to `b`, and back.
+    pub fn join(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        there: LinkConfig,
+        back: LinkConfig,
+    ) -> (LinkId, LinkId) {
+        let first = self.links.len() as u32;
+        self.links.push((a, b, there));
+        self.links.push((b, a, back));
+        (LinkId(first), LinkId(first + 1))
+    }
+
+    /// Runs an application on a host from `start` on.
+    ///
+    /// # Errors
+    /// [`NetworkError::NotAHost`] if `host` is a router or no node of this network.
+    pub fn run(
+        &mut self,
+        host: NodeId,
+        start: Instant,
+        application: Box<dyn Application>,
+    ) -> Result<(), NetworkError> {
+        match self.nodes.get_mut(host.0 as usize) {
+            Some(Blueprint::Host { applications, .. }) => {
+                applications.push((start, application));
+                Ok(())
+            }
+            _ => Err(NetworkError::NotAHost(host)),
+        }
+    }
+
+    /// The address a host will have.
+    ///
+    /// # Errors
+    /// [`NetworkError::NotAHost`] if `node` is a router or no node of this network.
+    pub fn address(&self, node: NodeId) -> Result<Ipv4Addr, NetworkError> {
+        let before = self.nodes.get(..node.0 as usize).unwrap_or_default();
+        match self.nodes.get(node.0 as usize) {
+            Some(Blueprint::Host { .. }) => {
+                Ok(address_of(before.iter().filter(|one| one.is_host()).count()))
+            }
+            _ => Err(NetworkError::NotAHost(node)),
+        }
+    }
+
+    /// Builds the network, at time zero.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if a link leads nowhere, two hosts cannot reach each other, or a host's configuration does not work.
+    pub fn build(self) -> Result<Network, NetworkError> {
+        let Topology { seed, nodes, links } = self;
+        let streams = Streams::new(seed);
+        let hosts: Vec<NodeId> = (0u32..)
+            .zip(&nodes)
+            .filter(|(_, node)| node.is_host())
+            .map(|(index, _)| NodeId(index))
+            .collect();
+        if hosts.len() > MAX_HOSTS {
+            return Err(NetworkError::TooManyHosts(hosts.len()));
+        }
+        let mut leaving: Vec<Vec<LinkId>> = vec![Vec::new(); nodes.len()];
+        for (index, (from, to, _)) in (0u32..).zip(&links) {
+            if from == to || to.0 as usize >= nodes.len() {
+                return Err(NetworkError::BadLink(LinkId(index)));
+            }
+            let Some(leaving) = leaving.get_mut(from.0 as usize) else {
+                return Err(NetworkError::BadLink(LinkId(index)));
+            };
+            leaving.push(LinkId(index));
+        }
+        let routes = routes(&hosts, &leaving, &links)?;
+        let wires = (0u64..)
+            .zip(links)
+            .map(|(index, (_, to, config))| Wire::new(&config, to, streams, index))
+            .collect();
+        let mut built = Vec::with_capacity(nodes.len());
+        let mut number = 0;
+        for (node, routes) in nodes.into_iter().zip(routes) {
+            built.push(match node {
+                Blueprint::Router => super::Node::Router(routes),
+                Blueprint::Host { config, applications } => {
+                    let stack = stack(&config, number, streams)?;
+                    let rng = streams.rng(HOST_STREAMS + number as u64, 1);
+                    let host = Host::new(stack, config.mtu, routes, rng, applications);
+                    number += 1;
+                    super::Node::Host(number - 1, Box::new(host))
+                }
+            });
+        }
+        Ok(Network::assemble(built, Fabric::new(wires, hosts.len()), hosts))
+    }
+}
+
+impl Blueprint {
+    fn is_host(&self) -> bool {
+        matches!(self, Blueprint::Host { .. })
+    }
+}
+
+fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, NetworkError> {
+    let mut secret = [0; 16];
+    streams.rng(HOST_STREAMS + number as u64, 0).fill(&mut secret);
+    let config = StackConfig {
+        mtu: config.mtu,
+        // The wires know which packets they have damaged.
+        offload: Offload { tx_checksum: true, segmentation: None },
+        profile: config.profile.clone(),
+        secret,
+        ..StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
+    };
+    Ok(Stack::new(config, Instant::ZERO)?)
+}
+
+/// Where a node sends what is for a host.
+#[derive(Clone, Debug)]
+pub(super) enum Routes {
+    /// There is only one way.
+    Only(LinkId),
+    /// By the host's number.
+    ByHost(Box<[LinkId]>),
+}
+
+impl Routes {
+    pub(super) fn towards(&self, host: usize) -> Option<LinkId> {
+        match self {
+            Routes::Only(link) => Some(*link),
+            Routes::ByHost(links) => links.get(host).copied().filter(|link| *link != NOWHERE),
+        }
+    }
+}
+
+/// Of a host to itself.
+const NOWHERE: LinkId = LinkId(u32::MAX);
+
+/// The routes of every node, in their order.
+fn routes(
+    hosts: &[NodeId],
+    leaving: &[Vec<LinkId>],
+    links: &[(NodeId, NodeId, LinkConfig)],
+) -> Result<Vec<Routes>, NetworkError> {
+    // Links are added in pairs: the one back is the other of the two.
+    let back = |link: LinkId| LinkId(link.0 ^ 1);
+    let mut tables: Vec<Vec<LinkId>> = leaving
+        .iter()
+        .map(|leaving| if leaving.len() == 1 { Vec::new() } else { vec![NOWHERE; hosts.len()] })
+        .collect();
+    for (number, &host) in hosts.iter().enumerate() {
+        let mut reached = vec![false; leaving.len()];
+        let mut frontier = VecDeque::from([host]);
+        if let Some(reached) = reached.get_mut(host.0 as usize) {
+            *reached = true;
+        }
+        while let Some(node) = frontier.pop_front() {
+            for &link in leaving.get(node.0 as usize).into_iter().flatten() {
+                let Some((_, neighbour, _)) = links.get(link.0 as usize) else { continue };
+                let Some(reached) = reached.get_mut(neighbour.0 as usize).filter(|seen| !**seen)
+                else {
+                    continue;
+                };
+                *reached = true;
+                if let Some(slot) =
+                    tables.get_mut(neighbour.0 as usize).and_then(|table| table.get_mut(number))
+                {
+                    *slot = back(link);
+                }
+                frontier.push_back(*neighbour);
+            }
+        }
+        if let Some(&other) =
+            hosts.iter().find(|other| !reached.get(other.0 as usize).copied().unwrap_or(false))
+        {
+            return Err(NetworkError::Unreachable(host, other));
+        }
+    }
+    Ok(leaving
+        .iter()
+        .zip(tables)
+        .map(|(leaving, table)| match leaving[..] {
+            [only] => Routes::Only(only),
+            _ => Routes::ByHost(table.into_boxed_slice()),
+        })
+        .collect())
+}

@@ -1,0 +1,19 @@
+//! One direction of a link between two nodes.
+
+use super::NodeId;
+use super::packets::PacketId;
+use crate::link::{LinkConfig, LinkModel};
+use crate::random::Streams;
+
+/// A link model and where it leads.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) model: LinkModel<PacketId>,
+    pub(super) to: NodeId,
+}
+
+impl Wire {
+    pub(super) fn new(config: &LinkConfig, to: NodeId, streams: Streams, entity: u64) -> Self {
+        Wire { model: LinkModel::new(config, streams, entity), to }
+    }
+}

@@ -1,0 +1,48 @@
+//! An application that takes whatever comes.
+
+use super::{Application, FlowId, Io};
+use transom_stack::listener::ListenerId;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::Event;
+
+/// Listens at a port, reads everything, and closes when the other end has.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    flow: FlowId,
+    port: u16,
+}
+
+impl Sink {
+    /// A sink for `flow` at `port`.
+    pub fn new(flow: FlowId, port: u16) -> Self {
+        Sink { flow, port }
+    }
+
+    fn drain(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        let (read, over) = io.read(id);
+        let now = io.now();
+        let flow = io.ledger().flow(self.flow);
+        flow.delivered += read;
+        if over {
+            flow.finished = Some(now);
+            io.close(id);
+        }
+    }
+}
+
+impl Application for Sink {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        // If somebody else listens there already, nothing will be delivered, and the ledger shows it.
+        let _ = io.listen(self.port, None);
+    }
+
+    fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {
+        self.drain(io, id);
+    }
+
+    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
+        if matches!(event, Event::Readable | Event::Closed) {
+            self.drain(io, id);
+        }
+    }
+}
