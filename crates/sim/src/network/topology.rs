@@ -9,7 +9,7 @@ use super::{Fabric, LinkId, Network, NetworkError, NodeId};
 use crate::link::LinkConfig;
 use crate::random::Streams;
 use crate::traffic::Application;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use transom_stack::config::{Offload, StackConfig};
@@ -240,38 +240,34 @@ fn routes(
     leaving: &[Vec<LinkId>],
     links: &[(NodeId, NodeId, LinkConfig)],
 ) -> Result<Vec<Routes>, NetworkError> {
-    // Links are added in pairs: the one back is the other of the two.
-    let back = |link: LinkId| LinkId(link.0 ^ 1);
+    let far_end = |link: LinkId| links.get(link.0 as usize).map(|(_, to, _)| *to);
+    let only_link = |node: NodeId| match leaving.get(node.0 as usize).map(Vec::as_slice) {
+        Some([only]) => Some(*only),
+        _ => None,
+    };
     let mut tables: Vec<Vec<LinkId>> = leaving
         .iter()
         .map(|leaving| if leaving.len() == 1 { Vec::new() } else { vec![NOWHERE; hosts.len()] })
         .collect();
+    // All hosts behind one node are reached in the same way up to that node.
+    let mut ways: BTreeMap<NodeId, Vec<LinkId>> = BTreeMap::new();
     for (number, &host) in hosts.iter().enumerate() {
-        let mut reached = vec![false; leaving.len()];
-        let mut frontier = VecDeque::from([host]);
-        if let Some(reached) = reached.get_mut(host.0 as usize) {
-            *reached = true;
+        let last = only_link(host);
+        let anchor = last.and_then(far_end).unwrap_or(host);
+        let ways = ways.entry(anchor).or_insert_with(|| ways_to(anchor, leaving, links));
+        let reaches = |node: NodeId| {
+            node == anchor || ways.get(node.0 as usize).is_some_and(|way| *way != NOWHERE)
+        };
+        if let Some(&other) = hosts.iter().find(|other| !reaches(**other)) {
+            return Err(NetworkError::Unreachable(other, host));
         }
-        while let Some(node) = frontier.pop_front() {
-            for &link in leaving.get(node.0 as usize).into_iter().flatten() {
-                let Some((_, neighbour, _)) = links.get(link.0 as usize) else { continue };
-                let Some(reached) = reached.get_mut(neighbour.0 as usize).filter(|seen| !**seen)
-                else {
-                    continue;
-                };
-                *reached = true;
-                if let Some(slot) =
-                    tables.get_mut(neighbour.0 as usize).and_then(|table| table.get_mut(number))
-                {
-                    *slot = back(link);
-                }
-                frontier.push_back(*neighbour);
-            }
-        }
-        if let Some(&other) =
-            hosts.iter().find(|other| !reached.get(other.0 as usize).copied().unwrap_or(false))
-        {
-            return Err(NetworkError::Unreachable(host, other));
+        for (node, table) in (0u32..).map(NodeId).zip(&mut tables) {
+            let Some(slot) = table.get_mut(number) else { continue };
+            *slot = match last {
+                // Links are added in pairs: the one back is the other of the two.
+                Some(last) if node == anchor => last.back(),
+                _ => ways.get(node.0 as usize).copied().unwrap_or(NOWHERE),
+            };
         }
     }
     Ok(leaving
@@ -282,4 +278,26 @@ fn routes(
             _ => Routes::ByHost(table.into_boxed_slice()),
         })
         .collect())
+}
+
+/// The first link of the way from each node to `target`.
+fn ways_to(
+    target: NodeId,
+    leaving: &[Vec<LinkId>],
+    links: &[(NodeId, NodeId, LinkConfig)],
+) -> Vec<LinkId> {
+    let mut ways = vec![NOWHERE; leaving.len()];
+    let mut frontier = VecDeque::from([target]);
+    while let Some(node) = frontier.pop_front() {
+        for &link in leaving.get(node.0 as usize).into_iter().flatten() {
+            let Some((_, neighbour, _)) = links.get(link.0 as usize) else { continue };
+            let Some(way) = ways.get_mut(neighbour.0 as usize) else { continue };
+            if *neighbour == target || *way != NOWHERE {
+                continue;
+            }
+            *way = link.back();
+            frontier.push_back(*neighbour);
+        }
+    }
+    ways
 }
