@@ -257,7 +257,7 @@ impl Host {
         let urgent = flags & MSG_OOB != 0;
         let mut done = 0;
         let attempt = |host: &mut Host| {
-            match host.write_now(fd, bytes.get(done..).unwrap_or_default(), urgent) {
+            match host.write_now(fd, bytes.get(done..).unwrap_or_default(), urgent, done > 0) {
                 Ok(Some(written)) => done += written,
                 Ok(None) => {}
                 Err(error) => return Some(Err(error)),
@@ -273,10 +273,18 @@ impl Host {
         !matches!(self.state(&stream), State::SynSent | State::SynReceived)
     }
 
-    /// Queues what there is room for; `None` if there is none, or the handshake is not complete.
-    fn write_now(&mut self, fd: i32, bytes: &[u8], urgent: bool) -> Result<Option<usize>> {
+    /// Queues what there is room for; `None` if there is none, or the handshake is not complete. `more`: bytes were queued by
+    /// the same call before, so that the error that ends it is left for the next one.
+    fn write_now(
+        &mut self,
+        fd: i32,
+        bytes: &[u8],
+        urgent: bool,
+        more: bool,
+    ) -> Result<Option<usize>> {
         let stream = self.stream(fd)?.ok_or(Errno(EPIPE))?;
-        if let Some(error) = self.take_error(fd) {
+        let error = if more { self.pending_error(&stream) } else { self.take_error(fd) };
+        if let Some(error) = error {
             return Err(error);
         }
         match self.state(&stream) {

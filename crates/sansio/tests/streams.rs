@@ -198,6 +198,26 @@ fn a_reset_is_reported_once() {
 }
 
 #[test]
+fn a_reset_during_a_write_is_left_for_the_next_call() {
+    for next_call_reads in [false, true] {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        host.set_option(fd, SOL_SOCKET, SO_SNDBUF, &4096i32.to_ne_bytes()).unwrap();
+        host.set_patience(Duration::from_secs(1)).unwrap();
+        let reset = peer.next(Flags::RST | Flags::ACK, b"");
+        host.inject(Instant::from_millis(100), &reset).unwrap();
+        assert_eq!(host.write(fd, &[1; 5000]), Ok(4096));
+        assert_eq!(host.now(), Instant::from_millis(100));
+        if next_call_reads {
+            assert_eq!(read(&mut host, fd, 1, 0), failed(ECONNRESET));
+        } else {
+            assert_eq!(host.write(fd, b"x"), failed(ECONNRESET));
+        }
+        assert_eq!(host.write(fd, b"x"), failed(EPIPE), "it is reported once");
+    }
+}
+
+#[test]
 fn a_reset_after_the_peers_fin_is_a_broken_pipe() {
     let mut host = host(support::LOCAL);
     let (fd, mut peer) = accepted(&mut host);
