@@ -139,6 +139,21 @@ fn peeking_waiting_for_all_and_dropping() {
 }
 
 #[test]
+fn waiting_for_all_ends_at_the_moment_the_stream_does() {
+    for before in ["", "a"] {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        host.set_patience(Duration::from_secs(1)).unwrap();
+        peer.send(&mut host, DATA, before.as_bytes());
+        let last = peer.next(Flags::FIN | Flags::ACK, b"b");
+        host.inject(Instant::from_millis(20), &last).unwrap();
+        let all = format!("{before}b").into_bytes();
+        assert_eq!(read(&mut host, fd, 4, MSG_WAITALL), Ok(all));
+        assert_eq!(host.now(), Instant::from_millis(20), "after {before:?}");
+    }
+}
+
+#[test]
 fn a_writer_waits_for_room_and_a_nonblocking_one_takes_what_there_is() {
     let mut host = host(support::LOCAL);
     let (fd, mut peer) = accepted(&mut host);
