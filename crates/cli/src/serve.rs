@@ -129,8 +129,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     note(format_args!("({}; interrupt to stop)", network.description));
     stop.start_program(&network)?;
     let outcome = stop.wait(&network);
-    // Answers under way to a program that has ended are of no use to anybody.
-    network.cleanup.finish_capture();
+    // Answers under way to a program that has ended are of no use to anybody, but a capture shows how connections end.
+    // A signal has ended it all already.
+    if network.cleanup.is_capturing() && !matches!(outcome, Ok(None)) {
+        network.finish();
+    }
     server.summarize(started.elapsed(), args.json)?;
     Ok(outcome?.unwrap_or(ExitCode::SUCCESS))
 }

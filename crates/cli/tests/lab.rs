@@ -107,6 +107,19 @@ fn a_program_that_does_not_connect_is_not_waited_for() {
 }
 
 #[test]
+fn a_signal_completes_the_capture_once() {
+    if !lab() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let capture = text(&dir.path().join("capture.pcapng"));
+    let program = ["sh", "-c", "kill -INT $PPID; exec sleep 10"];
+    let ended =
+        run([&["serve", ".", "--pcap", &capture, "--run"], &program[..]].concat()).success();
+    assert_eq!(ended.stderr.matches("packets written to").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
 fn benchmarks_with_either_side_at_either_end() {
     if !lab() {
         return;

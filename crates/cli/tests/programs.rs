@@ -268,6 +268,10 @@ fn nothing_in_a_capture_is_wrong() -> bool {
     // The transfer is there, whole, and as HTTP.
     assert_eq!(tshark("http.request.uri == \"/file\"").lines().count(), 1);
     assert_eq!(tshark("http.response.code == 200").lines().count(), 1);
+    for end in ["10.9.0.1", "10.9.0.2"] {
+        let fins = tshark(&format!("ip.src == {end} && tcp.flags.fin == 1"));
+        assert!(!fins.is_empty(), "the end of {end}'s direction is missing");
+    }
     // A client that is slower than the path fills its window, and says so.
     let slow = "tcp.analysis.zero_window || tcp.analysis.window_full || tcp.options.sack.dsack";
     assert_eq!(

@@ -384,6 +384,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::error::Error;
 
     #[test]
     fn prefixes_are_parsed_and_shown() {
@@ -418,6 +419,8 @@ mod tests {
         let mut interfaces = Interfaces::open().unwrap();
         assert_eq!(interfaces.state("lo").unwrap().index, 1);
         let error = interfaces.state("no-such-iface").unwrap_err();
-        assert!(error.to_string().starts_with("cannot look up no-such-iface: "), "{error}");
+        assert_eq!(error.to_string(), "cannot look up no-such-iface");
+        let cause = error.source().expect("what the kernel answered");
+        assert!(cause.to_string().starts_with("No such device"), "{cause}");
     }
 }

@@ -4,7 +4,11 @@ mod support;
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::process::Command;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use support::by_hand::{ByHand, addresses, pattern};
 use support::pcapng::{Captured, read};
@@ -12,7 +16,8 @@ use support::*;
 use transom_device::capture::{Capture, Tapped};
 use transom_device::memory::{MemoryConfig, MemoryLink};
 use transom_device::tun::Tun;
-use transom_device::{Device, SendError, TxPacket};
+use transom_device::{Capabilities, Device, RxPacket, SendError, TxPacket};
+use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
@@ -167,6 +172,68 @@ fn a_failing_writer_ends_the_capture_and_not_the_traffic() {
     assert_eq!(status.error().unwrap().kind(), io::ErrorKind::StorageFull);
     assert_eq!(status.packets(), 1);
     assert!(tap.into_parts().1.is_none());
+}
+
+/// A device whose packets arrive a while before it returns from sending them, which it tells.
+struct Prompt {
+    link: MemoryLink,
+    arrived: Sender<()>,
+}
+
+impl Device for Prompt {
+    fn capabilities(&self) -> Capabilities {
+        self.link.capabilities()
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.link.send(packet)?;
+        self.arrived.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(())
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        self.link.recv()
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.link.recycle(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.poll_fd()
+    }
+}
+
+/// A file that several may look at.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_packet_that_has_arrived_is_in_a_capture_that_has_caught_up() {
+    let (arrived, arrivals) = mpsc::channel();
+    let device = Prompt { link: MemoryLink::new(&MemoryConfig::default()), arrived };
+    let file = Shared::default();
+    let mut tap = Tapped::new(device, Capture::new(file.clone()).unwrap(), "link").unwrap();
+    let status = tap.status();
+    std::thread::scope(|scope| {
+        scope.spawn(move || tap.send(&TxPacket::whole(b"the end")).unwrap());
+        arrivals.recv().unwrap();
+        status.catch_up();
+        let packets = read(&file.0.lock().unwrap());
+        assert_eq!((packets.len(), status.packets()), (1, 1));
+        assert_eq!(packets[0].bytes, b"the end");
+    });
 }
 
 /// What one tshark run prints for a file, with all checksums verified; `None`, and a word about it,

@@ -259,16 +259,16 @@ fn impossible_settings_are_errors() {
     let Some(namespace) = namespace() else { return };
     let open = |builder: transom_device::tun::TunBuilder| namespace.run(|| builder.open()).unwrap();
     let error = open(Tun::builder().name("much-too-long-a-name")).unwrap_err();
-    assert!(matches!(error, TunError::Config(_)), "{error}");
+    assert!(matches!(error, TunError::Config(_)), "{error:?}");
     let error = open(Tun::builder().existing("not-there")).unwrap_err();
-    assert!(matches!(error, TunError::Interface(_)), "{error}");
+    assert!(matches!(error, TunError::Interface(_)), "{error:?}");
     if tun(&namespace, Tun::builder()).is_none() {
         return;
     }
     let error = open(Tun::builder().mtu(10)).unwrap_err();
-    assert!(matches!(error, TunError::Interface(_)), "{error}");
+    assert!(matches!(error, TunError::Interface(_)), "{error:?}");
     let error = open(Tun::builder().mtu(1000).address("2001:db8::1/64".parse().unwrap()));
-    assert!(matches!(error.unwrap_err(), TunError::Interface(_)), "IPv6 needs 1280 bytes");
+    assert!(matches!(error, Err(TunError::Interface(_))), "IPv6 needs 1280 bytes: {error:?}");
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_persistent_interface_is_taken_as_it_is() {
                 }
             }
             Err(error) => {
-                eprintln!("SKIPPED: no ip program to make a persistent interface with: {error}");
+                eprintln!("SKIPPED: no ip program to make a persistent interface with: {error:?}");
                 return;
             }
         }

@@ -202,7 +202,8 @@ impl Host {
         }
     }
 
-    /// Calls `attempt` until it gives something, moving time on in between, for as long as `timeout` and patience allow.
+    /// Calls `attempt` until it gives something, moving time on in between, for as long as `timeout` and patience allow. There
+    /// is one attempt after each event, so it has to do all that can be done.
     pub(crate) fn wait<T>(
         &mut self,
         timeout: Option<Duration>,
@@ -228,11 +229,10 @@ impl Host {
         timeout: Option<Duration>,
         mut attempt: impl FnMut(&mut Host) -> Option<T>,
     ) -> Waited<T> {
-        match attempt(self) {
-            Some(value) => Waited::Done(value),
-            None if nonblocking => Waited::TimedOut,
-            None => self.wait(timeout, attempt),
+        if nonblocking {
+            return attempt(self).map_or(Waited::TimedOut, Waited::Done);
         }
+        self.wait(timeout, attempt)
     }
 
     /// Checks the stack's invariants, for tests.

@@ -102,14 +102,19 @@ impl Host {
         let timeout = socket.options.receive_timeout;
         let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
         let mut done = 0;
-        let attempt = |host: &mut Host| match host.take_now(fd, &mut sink.rest(done), done > 0) {
-            Ok(Received::Bytes(0)) => Some(Ok(done)),
-            Ok(Received::Bytes(taken)) => {
-                done += taken;
-                (done >= wanted).then_some(Ok(done))
+        // Until nothing is left: what ends the stream may have come together with the last data.
+        let attempt = |host: &mut Host| {
+            loop {
+                match host.take_now(fd, &mut sink.rest(done), done > 0) {
+                    Ok(Received::Bytes(0)) => return Some(Ok(done)),
+                    Ok(Received::Bytes(taken)) => done += taken,
+                    Ok(Received::Nothing) => return None,
+                    Err(error) => return Some(Err(error)),
+                }
+                if done >= wanted {
+                    return Some(Ok(done));
+                }
             }
-            Ok(Received::Nothing) => None,
-            Err(error) => Some(Err(error)),
         };
         let outcome = self.wait_unless(nonblocking, timeout, attempt).into_result().flatten();
         outcome.or_else(|error| count_or(error, done))
@@ -257,10 +262,14 @@ impl Host {
         let urgent = flags & MSG_OOB != 0;
         let mut done = 0;
         let attempt = |host: &mut Host| {
-            match host.write_now(fd, bytes.get(done..).unwrap_or_default(), urgent) {
-                Ok(Some(written)) => done += written,
-                Ok(None) => {}
-                Err(error) => return Some(Err(error)),
+            // Until nothing changes: to a peer that is the host itself, what was written has gone by now.
+            loop {
+                let rest = bytes.get(done..).unwrap_or_default();
+                match host.write_now(fd, rest, urgent, done > 0) {
+                    Ok(Some(written)) => done += written,
+                    Ok(None) => break,
+                    Err(error) => return Some(Err(error)),
+                }
             }
             (done >= bytes.len() && host.is_past_handshake(fd)).then_some(Ok(done))
         };
@@ -273,10 +282,18 @@ impl Host {
         !matches!(self.state(&stream), State::SynSent | State::SynReceived)
     }
 
-    /// Queues what there is room for; `None` if there is none, or the handshake is not complete.
-    fn write_now(&mut self, fd: i32, bytes: &[u8], urgent: bool) -> Result<Option<usize>> {
+    /// Queues what there is room for; `None` if there is none, or the handshake is not complete. `more`: bytes were queued by
+    /// the same call before, so that the error that ends it is left for the next one.
+    fn write_now(
+        &mut self,
+        fd: i32,
+        bytes: &[u8],
+        urgent: bool,
+        more: bool,
+    ) -> Result<Option<usize>> {
         let stream = self.stream(fd)?.ok_or(Errno(EPIPE))?;
-        if let Some(error) = self.take_error(fd) {
+        let error = if more { self.pending_error(&stream) } else { self.take_error(fd) };
+        if let Some(error) = error {
             return Err(error);
         }
         match self.state(&stream) {

@@ -139,6 +139,21 @@ fn peeking_waiting_for_all_and_dropping() {
 }
 
 #[test]
+fn waiting_for_all_ends_at_the_moment_the_stream_does() {
+    for before in ["", "a"] {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        host.set_patience(Duration::from_secs(1)).unwrap();
+        peer.send(&mut host, DATA, before.as_bytes());
+        let last = peer.next(Flags::FIN | Flags::ACK, b"b");
+        host.inject(Instant::from_millis(20), &last).unwrap();
+        let all = format!("{before}b").into_bytes();
+        assert_eq!(read(&mut host, fd, 4, MSG_WAITALL), Ok(all));
+        assert_eq!(host.now(), Instant::from_millis(20), "after {before:?}");
+    }
+}
+
+#[test]
 fn a_writer_waits_for_room_and_a_nonblocking_one_takes_what_there_is() {
     let mut host = host(support::LOCAL);
     let (fd, mut peer) = accepted(&mut host);
@@ -195,6 +210,26 @@ fn a_reset_is_reported_once() {
     peer.send(&mut host, Flags::RST | Flags::ACK, b"");
     assert_eq!(host.write(fd, b"x"), failed(ECONNRESET));
     assert_eq!(host.write(fd, b"x"), failed(EPIPE));
+}
+
+#[test]
+fn a_reset_during_a_write_is_left_for_the_next_call() {
+    for next_call_reads in [false, true] {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        host.set_option(fd, SOL_SOCKET, SO_SNDBUF, &4096i32.to_ne_bytes()).unwrap();
+        host.set_patience(Duration::from_secs(1)).unwrap();
+        let reset = peer.next(Flags::RST | Flags::ACK, b"");
+        host.inject(Instant::from_millis(100), &reset).unwrap();
+        assert_eq!(host.write(fd, &[1; 5000]), Ok(4096));
+        assert_eq!(host.now(), Instant::from_millis(100));
+        if next_call_reads {
+            assert_eq!(read(&mut host, fd, 1, 0), failed(ECONNRESET));
+        } else {
+            assert_eq!(host.write(fd, b"x"), failed(ECONNRESET));
+        }
+        assert_eq!(host.write(fd, b"x"), failed(EPIPE), "it is reported once");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,12 +29,30 @@ struct Shared {
     hello: Hello,
     /// When a measurement by time is over.
     time: Duration,
-    /// All start together.
-    start: Barrier,
+    start: Start,
     /// Bytes, round trips or connections so far.
     done: AtomicU64,
     /// The connections, to look at.
     sockets: Mutex<Vec<Arc<Socket>>>,
+}
+
+/// All start together, and count from the same moment: whoever is last to run again must not find a shorter time than
+/// was measured.
+struct Start {
+    barrier: Barrier,
+    at: OnceLock<Instant>,
+}
+
+impl Start {
+    fn new(threads: usize) -> Self {
+        Start { barrier: Barrier::new(threads), at: OnceLock::new() }
+    }
+
+    /// Waits for everybody and tells when the first of them went on.
+    fn wait(&self) -> Instant {
+        self.barrier.wait();
+        *self.at.get_or_init(Instant::now)
+    }
 }
 
 /// What one thread has measured.
@@ -62,7 +80,7 @@ pub(super) fn run(
         addresses: addresses.to_vec(),
         hello,
         time: args.time,
-        start: Barrier::new(args.parallel as usize + 1),
+        start: Start::new(args.parallel as usize + 1),
         done: AtomicU64::new(0),
         sockets: Mutex::new(Vec::new()),
     });
@@ -89,8 +107,8 @@ pub(super) fn run(
     }
     drop(finished);
 
-    shared.start.wait();
-    let report = watch(&shared, args, host, network.host.side(), &outcomes)?;
+    let started = shared.start.wait();
+    let report = watch(&shared, args, host, network.host.side(), started, &outcomes)?;
     shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     network.finish();
     report.print(args.json)?;
@@ -112,10 +130,10 @@ fn watch(
     args: &Args,
     host: &str,
     side: &'static str,
+    started: Instant,
     outcomes: &mpsc::Receiver<anyhow::Result<Outcome>>,
 ) -> anyhow::Result<Report> {
     let mut report = Report::new(shared.hello.purpose, host, side, args.parallel);
-    let started = Instant::now();
     let mut last = (Duration::ZERO, 0);
     let mut waiting = args.parallel;
     let mut next = args.interval;
@@ -157,21 +175,22 @@ fn sender(shared: &Shared) -> Option<Sender> {
 
 fn measure(shared: &Shared, socket: Option<Arc<Socket>>, hello: Hello) -> anyhow::Result<Outcome> {
     let mut latency = Histogram::new_with_max(LONGEST_LATENCY, 3).context("no histogram")?;
-    let begun = match &socket {
-        Some(socket) => (&**socket).write_all(&hello.encode()),
-        None => Ok(()),
+    let ready = match &socket {
+        // The connection that showed the server is there does not count.
+        Some(first) if hello.purpose == Purpose::Connect => ask(first, &hello),
+        _ => Ok(()),
     };
     // Whatever has happened, the others wait for this thread.
-    shared.start.wait();
-    begun.context("cannot begin")?;
-    let deadline = (hello.bytes == 0).then(|| Instant::now() + shared.time);
+    let started = shared.start.wait();
+    ready?;
+    if let Some(socket) = socket.as_deref().filter(|_| hello.purpose != Purpose::Connect) {
+        // Not before: the server's time begins with it.
+        (&*socket).write_all(&hello.encode()).context("cannot begin")?;
+    }
+    let deadline = (hello.bytes == 0).then(|| started + shared.time);
     let over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let (done, received) = match (hello.purpose, &socket) {
-        (Purpose::Connect, first) => {
-            // The connection that showed the server is there does not count.
-            first.as_deref().map_or(Ok(()), read_answer)?;
-            (connections(shared, &hello, over, &mut latency)?, None)
-        }
+        (Purpose::Connect, _) => (connections(shared, &hello, over, &mut latency)?, None),
         (Purpose::Upload, Some(socket)) => {
             let (done, receipt) = upload(shared, socket, hello.bytes, over)?;
             (done, Some(receipt))
@@ -253,13 +272,11 @@ fn connections(
     over: impl Fn() -> bool,
     latency: &mut Histogram<u64>,
 ) -> anyhow::Result<u64> {
-    let hello = hello.encode();
     let mut done = 0;
     while !over() {
         let began = Instant::now();
         let socket = shared.host.connect(&*shared.addresses).context("connecting")?;
-        (&socket).write_all(&hello).context("sending")?;
-        read_answer(&socket)?;
+        ask(&socket, hello)?;
         latency.saturating_record(nanos(began.elapsed()));
         done += 1;
         shared.done.fetch_add(1, Ordering::Relaxed);
@@ -267,9 +284,10 @@ fn connections(
     Ok(done)
 }
 
-/// Reads the one byte of the answer and the end of the stream behind it. The server closes first, so that the port is
-/// free here at once: TIME-WAIT is on its side.
-fn read_answer(mut socket: &Socket) -> anyhow::Result<()> {
+/// Sends the hello and reads the one byte of the answer and the end of the stream behind it. The server closes first, so
+/// that the port is free here at once: TIME-WAIT is on its side.
+fn ask(mut socket: &Socket, hello: &Hello) -> anyhow::Result<()> {
+    socket.write_all(&hello.encode()).context("sending")?;
     let mut answer = [0; 2];
     let mut length = 0;
     while let Some(free @ [_, ..]) = answer.get_mut(length..) {
@@ -289,6 +307,49 @@ fn nanos(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn all_count_from_the_same_moment() {
+        let start = Start::new(3);
+        let moments = thread::scope(|scope| {
+            let others = [(); 2].map(|()| scope.spawn(|| start.wait()));
+            let own = start.wait();
+            others.map(|other| (other.join().unwrap(), own))
+        });
+        assert!(moments.iter().all(|(other, own)| other == own), "{moments:?}");
+    }
+
+    #[test]
+    fn the_server_is_not_told_to_begin_before_the_start() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = Socket::Kernel(TcpStream::connect(address).unwrap());
+        let mut server = listener.accept().unwrap().0;
+        let time = Duration::ZERO;
+        let hello = Hello { purpose: Purpose::Download, message: 1, bytes: 0, time };
+        let shared = Shared {
+            host: Host::Kernel { nodelay: false },
+            addresses: vec![address],
+            hello,
+            time,
+            start: Start::new(2),
+            done: AtomicU64::new(0),
+            sockets: Mutex::default(),
+        };
+        thread::scope(|scope| {
+            let measuring = scope.spawn(|| measure(&shared, Some(Arc::new(client)), hello));
+            server.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            let early = server.peek(&mut [0]).map_err(|error| error.kind());
+            shared.start.wait();
+            server.set_read_timeout(None).unwrap();
+            assert_eq!(Hello::read(&mut server).unwrap(), hello);
+            drop(server);
+            assert_eq!(measuring.join().unwrap().unwrap().done, 0);
+            assert_eq!(early, Err(io::ErrorKind::WouldBlock));
+        });
+    }
 
     #[test]
     fn bytes_are_shared_out() {

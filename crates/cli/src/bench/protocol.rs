@@ -50,7 +50,9 @@ impl Hello {
             Purpose::Exchange => 3,
             Purpose::Connect => 4,
         };
-        let millis = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
+        // A part of a millisecond is a whole one: the time asked for is the least.
+        let millis = self.time.as_nanos().div_ceil(1_000_000);
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
         let mut out = [0; Self::LEN];
         out[..8].copy_from_slice(&MAGIC);
         out[8..12].copy_from_slice(&purpose.to_be_bytes());
@@ -140,6 +142,9 @@ mod tests {
             };
             assert_eq!(Hello::read(&mut &hello.encode()[..]).unwrap(), hello);
         }
+        let short = Duration::from_micros(1);
+        let hello = Hello { purpose: Purpose::Download, message: 7, bytes: 0, time: short };
+        assert_eq!(Hello::read(&mut &hello.encode()[..]).unwrap().time.as_millis(), 1);
         let receipt = Receipt { bytes: u64::MAX, time: Duration::from_nanos(1) };
         assert_eq!(Receipt::read(&mut &receipt.encode()[..]).unwrap(), receipt);
     }

@@ -44,8 +44,9 @@ impl CaptureFile {
         &self.path
     }
 
-    /// Writes what is still buffered and tells how many packets there are.
+    /// Writes what is still buffered and tells how many packets there are: all that anybody has received, at least.
     pub(crate) fn finish(&self) -> io::Result<u64> {
+        self.status.catch_up();
         let mut writer = self.writer.clone();
         writer.flush()?;
         match self.status.error() {

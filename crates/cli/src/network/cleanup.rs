@@ -61,8 +61,13 @@ impl Cleanup {
         self.finish_capture();
     }
 
+    /// Whether there is a capture to be completed.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.capture.is_some()
+    }
+
     /// Completes the capture and says if it failed: there is nothing else to do about it at the end.
-    pub(crate) fn finish_capture(&self) {
+    pub(super) fn finish_capture(&self) {
         let Some(capture) = &self.capture else { return };
         match capture.finish() {
             Ok(packets) => {

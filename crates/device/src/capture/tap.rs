@@ -6,13 +6,17 @@
 //! received packets, the sender's) would have done. Checksums nobody vouches for stay as they are:
 //! a damaged packet is to be seen as such.
 //!
+//! A packet is written down once the device has taken it, so that one it refused is not in the
+//! capture. By then its receiver may have acted on it already: [`TapStatus::catch_up`] is for those
+//! who look at the capture for that reason.
+//!
 //! Watching must not disturb. When the writer fails, the capture ends there, the error can be asked
 //! for, and the packets go on.
 
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use transom_tcp::packet::PacketBuf;
@@ -30,6 +34,8 @@ pub struct TapStatus(Arc<Status>);
 struct Status {
     packets: AtomicU64,
     error: OnceLock<io::Error>,
+    /// Held from before a packet is sent until it has been written.
+    sending: Mutex<()>,
 }
 
 impl TapStatus {
@@ -42,6 +48,22 @@ impl TapStatus {
     pub fn error(&self) -> Option<&io::Error> {
         self.0.error.get()
     }
+
+    /// Returns when every packet that has left by now has been given to the capture's writer, all
+    /// segments of a super-segment included.
+    ///
+    /// Between a packet's departure and that, its receiver may answer, or end. Whoever completes the
+    /// capture on another thread upon such news calls this first.
+    pub fn catch_up(&self) {
+        drop(self.0.sending());
+    }
+}
+
+impl Status {
+    fn sending(&self) -> MutexGuard<'_, ()> {
+        // There is nothing under it that a panic could have left half done.
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where the timestamps come from.
@@ -51,6 +73,7 @@ type Clock = Box<dyn FnMut() -> Instant + Send>;
 pub struct Tapped<D, W: Write> {
     device: D,
     recorder: Recorder<W>,
+    status: TapStatus,
 }
 
 impl<D: Device, W: Write + Send> Tapped<D, W> {
@@ -61,14 +84,15 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
     /// What the writer answers to the interface's description.
     pub fn new(device: D, mut capture: Capture<W>, name: &str) -> io::Result<Self> {
         let interface = capture.add_interface(name)?;
+        let status = TapStatus::default();
         let recorder = Recorder {
             capture: Some(capture),
             interface,
             clock: Box::new(real_time),
             headers: Vec::new(),
-            status: TapStatus::default(),
+            status: status.clone(),
         };
-        Ok(Tapped { device, recorder })
+        Ok(Tapped { device, recorder, status })
     }
 
     /// Takes timestamps from another clock; see [`Capture::write`] for their meaning.
@@ -79,7 +103,7 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
 
     /// How the capture is doing, now and later.
     pub fn status(&self) -> TapStatus {
-        self.recorder.status.clone()
+        self.status.clone()
     }
 
     /// Gives the device back, and the capture unless it has failed.
@@ -100,10 +124,12 @@ impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
     }
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        let Tapped { device, recorder, status } = self;
+        let _sending = status.0.sending();
         // Before sending: the answer may be captured elsewhere and should not seem to come first.
-        let at = self.recorder.now();
-        self.device.send(packet)?;
-        self.recorder.sent(at, packet);
+        let at = recorder.now();
+        device.send(packet)?;
+        recorder.sent(at, packet);
         Ok(())
     }
 

@@ -66,7 +66,7 @@ pub fn tun(offload: TunOffload) -> Option<(Namespace, Tun)> {
         Ok(namespace) => namespace,
         Err(error) => {
             eprintln!(
-                "SKIPPED: no network namespace here: {error} (try `unshare --user --map-root-user`)"
+                "SKIPPED: no network namespace here: {error:?} (try `unshare --user --map-root-user`)"
             );
             return None;
         }
@@ -83,7 +83,7 @@ pub fn tun(offload: TunOffload) -> Option<(Namespace, Tun)> {
             eprintln!("SKIPPED: no access to TUN here: {error}");
             None
         }
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     }
 }
 
