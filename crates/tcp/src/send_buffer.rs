@@ -12,8 +12,8 @@ use core::ops::Range;
 
 /// As much as the longest packet can carry.
 const BLOCK: usize = 65_536;
-/// What all zeros look like.
-static ZEROS: [u8; BLOCK] = [0; BLOCK];
+/// Where the zeros lie that [`SendBuffer::write_zeros`] writes: a payload that begins here need not be looked at to be known.
+pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.
 #[derive(Debug)]
