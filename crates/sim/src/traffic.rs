@@ -4,12 +4,17 @@
 //! and acts through its [`Io`]. What it sends are zeros, as many as it likes: a simulation is about how much arrives when.
 
 mod bulk;
+mod datagrams;
 mod ledger;
+mod limited;
+mod requests;
+mod schedule;
 mod sink;
+mod transfers;
 
 use crate::network::host::Registry;
 use crate::random::Rng;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Stack};
@@ -18,8 +23,16 @@ use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
 pub use bulk::{Amount, Bulk};
+pub use datagrams::{DatagramSink, OnOff};
 pub use ledger::{Flow, FlowId, Ledger};
+pub use limited::Limited;
+pub use requests::{Exchange, Requests, Responder};
+pub use schedule::{Pareto, Schedule};
 pub use sink::Sink;
+pub use transfers::Transfers;
+
+/// The bytes of the headers before a datagram's payload: IPv4 and UDP.
+pub const DATAGRAM_HEADERS: usize = 20 + 8;
 
 /// A program on a simulated host.
 pub trait Application: Send {
@@ -34,6 +47,11 @@ pub trait Application: Send {
     /// One of its listeners has accepted a connection.
     fn on_accept(&mut self, io: &mut Io<'_>, listener: ListenerId, id: ConnectionId) {
         let _ = (io, listener, id);
+    }
+
+    /// A datagram of `payload` bytes has come to a port that it is bound to.
+    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+        let _ = (io, payload);
     }
 }
 
@@ -125,5 +143,26 @@ impl Io<'_> {
     pub fn close(&mut self, id: ConnectionId) {
         self.registry.connections.remove(&id);
         self.stack.close(id, self.now);
+    }
+
+    /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`] has all of it.
+    pub fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
+        let now = self.now;
+        if let Some(local) = self.stack.local_address(id) {
+            self.ledger.begin(flow, local, now);
+        }
+        let flow = self.ledger.flow(flow);
+        flow.sender = Some(id);
+        flow.started.get_or_insert(now);
+    }
+
+    /// Takes a port for datagrams; [`Application::on_datagram`] is called for each that comes. False if it is taken.
+    pub fn bind(&mut self, port: u16) -> bool {
+        self.registry.bind(port, self.application)
+    }
+
+    /// Sends a datagram of `payload` zeros.
+    pub fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
+        self.registry.send_datagram(port, remote, payload);
     }
 }

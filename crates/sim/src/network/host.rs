@@ -8,6 +8,7 @@ use crate::traffic::{Application, Io};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackEvent};
 use transom_tcp::packet::{BufferPool, PacketBuf};
@@ -29,6 +30,8 @@ pub(crate) struct Host {
     /// Buffers with zeros where the payload is.
     pool: BufferPool,
     spare: Option<PacketBuf>,
+    /// Datagrams that have arrived: port and payload.
+    inbox: Vec<(u16, usize)>,
 }
 
 /// Which application has what on a host.
@@ -38,6 +41,11 @@ pub(crate) struct Registry {
     /// When applications want to be called, in the order of asking.
     timers: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     asked: u64,
+    /// Who gets the datagrams of a port.
+    ports: Map<u16, usize>,
+    /// Datagrams to be sent.
+    outbox: Vec<Packet>,
+    address: Ipv4Addr,
     pub(crate) rng: Rng,
 }
 
@@ -46,6 +54,18 @@ impl Registry {
         self.timers.push(Reverse((at, self.asked, application)));
         self.asked += 1;
     }
+
+    pub(crate) fn bind(&mut self, port: u16, application: usize) -> bool {
+        *self.ports.entry(port).or_insert(application) == application
+    }
+
+    pub(crate) fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
+        self.outbox.extend(Packet::datagram(
+            SocketAddrV4::new(self.address, port),
+            remote,
+            payload,
+        ));
+    }
 }
 
 /// What an application is called for.
@@ -53,12 +73,13 @@ enum Call {
     Timer,
     Accepted(ListenerId, ConnectionId),
     Event(ConnectionId, transom_tcp::connection::Event),
+    Datagram(usize),
 }
 
 impl Host {
     pub(super) fn new(
         stack: Stack,
-        mtu: u32,
+        (address, mtu): (Ipv4Addr, u32),
         routes: Routes,
         rng: Rng,
         applications: Vec<(Instant, Box<dyn Application>)>,
@@ -68,6 +89,9 @@ impl Host {
             listeners: Map::default(),
             timers: BinaryHeap::new(),
             asked: 0,
+            ports: Map::default(),
+            outbox: Vec::new(),
+            address,
             rng,
         };
         for (index, (start, _)) in applications.iter().enumerate() {
@@ -80,6 +104,7 @@ impl Host {
             registry,
             pool: BufferPool::new(PAYLOAD_AT + mtu as usize, 64),
             spare: None,
+            inbox: Vec::new(),
         }
     }
 
@@ -94,6 +119,11 @@ impl Host {
 
     /// A packet has arrived unharmed.
     pub(super) fn receive(&mut self, now: Instant, packet: &Packet) {
+        if let Some((port, payload)) = packet.as_datagram() {
+            // Its application is told when the host runs, which is next.
+            self.inbox.push((port, payload));
+            return;
+        }
         let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
         let headers = packet.headers();
         let end = PAYLOAD_AT + packet.zeros();
@@ -122,6 +152,11 @@ impl Host {
             self.registry.timers.pop();
             self.call(now, fabric, application, Call::Timer);
         }
+        for (port, payload) in std::mem::take(&mut self.inbox) {
+            if let Some(&application) = self.registry.ports.get(&port) {
+                self.call(now, fabric, application, Call::Datagram(payload));
+            }
+        }
         loop {
             while let Some(event) = self.stack.poll_event() {
                 self.tell(now, fabric, event);
@@ -130,6 +165,9 @@ impl Host {
                 self.pool.put(buffer);
             }
             let mut sent = false;
+            for datagram in std::mem::take(&mut self.registry.outbox) {
+                fabric.send_from(now, &self.routes, datagram)?;
+            }
             while let Some(transmit) = self.stack.poll_transmit(now) {
                 sent = true;
                 fabric.send_from(now, &self.routes, Packet::of(&transmit))?;
@@ -172,6 +210,7 @@ impl Host {
             Call::Timer => application.on_timer(&mut io),
             Call::Accepted(listener, id) => application.on_accept(&mut io, listener, id),
             Call::Event(id, event) => application.on_event(&mut io, id, event),
+            Call::Datagram(payload) => application.on_datagram(&mut io, payload),
         }
         if let Some(slot) = self.applications.get_mut(index) {
             *slot = Some(application);

@@ -4,9 +4,14 @@
 //! headers, and its checksum is only made when somebody looks: when a wire damages it, or a capture writes it down.
 
 use super::NetworkError;
+use std::net::SocketAddrV4;
 use transom_stack::stack::Transmit;
 use transom_tcp::send_buffer::ZEROS;
-use transom_wire::offload::{Segmenter, TxOffload};
+use transom_wire::Protocol;
+use transom_wire::checksum::pseudo_header;
+use transom_wire::ipv4::Ipv4Header;
+use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
+use transom_wire::udp::{self, UdpHeader};
 
 /// The longest headers kept in place: IPv4 or IPv6, and TCP with all its options.
 const MAX_HEADERS: usize = 40 + 60;
@@ -57,6 +62,43 @@ impl Packet {
             _ => packet.whole = Some(transmit.to_vec().into_boxed_slice()),
         }
         packet
+    }
+
+    /// A UDP datagram of `payload` zeros; `None` if it were longer than an IP packet can be.
+    pub(super) fn datagram(src: SocketAddrV4, dst: SocketAddrV4, payload: u16) -> Option<Self> {
+        let mut headers = [0; MAX_HEADERS];
+        let udp = UdpHeader { src_port: src.port(), dst_port: dst.port() };
+        let len = udp::HEADER_LEN + usize::from(payload);
+        let ip = Ipv4Header::new(*src.ip(), *dst.ip(), Protocol::UDP);
+        let ip_len = ip.emit(len, &mut headers).ok()?;
+        let udp_len = udp.emit(payload.into(), headers.get_mut(ip_len..)?).ok()?;
+        let sum = pseudo_header((*src.ip()).into(), (*dst.ip()).into(), Protocol::UDP, len as u32);
+        let field = headers.get_mut(ip_len + udp::CHECKSUM_OFFSET..)?.first_chunk_mut()?;
+        *field = sum.get().to_be_bytes();
+        let checksum =
+            TxChecksum::Partial { start: ip_len as u16, offset: udp::CHECKSUM_OFFSET as u16 };
+        Some(Packet {
+            headers,
+            header_len: (ip_len + udp_len) as u8,
+            zeros: payload.into(),
+            whole: None,
+            offload: TxOffload { checksum, segmentation: None },
+            damaged: false,
+            copies: 1,
+        })
+    }
+
+    /// The port that a datagram is for, and the length of its payload.
+    pub(super) fn as_datagram(&self) -> Option<(u16, usize)> {
+        // Protocol and destination port of an IPv4 packet without options, as all of ours are.
+        let headers = self.headers.get(..self.header_len.into())?;
+        match *headers {
+            [0x45, _, _, _, _, _, _, _, _, protocol, ..] if protocol == Protocol::UDP.0 => {
+                let port = headers.get(22..)?.first_chunk()?;
+                Some((u16::from_be_bytes(*port), self.zeros()))
+            }
+            _ => None,
+        }
     }
 
     /// What came out of a wire that damages.

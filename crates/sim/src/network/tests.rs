@@ -39,8 +39,11 @@ fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
     Line { network: topology.build().unwrap(), links, ends: (first, last) }
 }
 
+/// When what came to a link.
+type Seen = Arc<Mutex<Vec<(Instant, Vec<u8>)>>>;
+
 /// Collects what comes to a link.
-fn tap(network: &mut Network, link: LinkId) -> Arc<Mutex<Vec<(Instant, Vec<u8>)>>> {
+fn tap(network: &mut Network, link: LinkId) -> Seen {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
     network.tap(link, Box::new(move |at, bytes| kept.lock().unwrap().push((at, bytes.to_vec()))));
@@ -65,8 +68,8 @@ fn fingerprint(line: &mut Line) -> u64 {
         }
     }
     line.network.run_until(Instant::from_secs(60)).unwrap();
-    let result = *hash.lock().unwrap();
-    result
+    let hash = hash.lock().unwrap();
+    *hash
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn a_handshake_takes_the_time_its_packets_take() {
     let there = tap(&mut line.network, line.links[0]);
     let back = tap(&mut line.network, line.links[1].back());
     line.network.run_until(Instant::from_secs(1)).unwrap();
-    let times = |seen: &Arc<Mutex<Vec<(Instant, Vec<u8>)>>>| -> Vec<(u64, usize)> {
+    let times = |seen: &Seen| -> Vec<(u64, usize)> {
         seen.lock().unwrap().iter().map(|(at, bytes)| (at.as_nanos(), bytes.len())).collect()
     };
     let (there, back) = (times(&there), times(&back));
@@ -107,7 +110,7 @@ fn each_router_takes_one_from_the_hop_limit() {
     let first = tap(&mut line.network, line.links[0]);
     let last = tap(&mut line.network, line.links[3]);
     line.network.run_until(Instant::from_secs(10)).unwrap();
-    let hops = |seen: &Arc<Mutex<Vec<(Instant, Vec<u8>)>>>| -> Vec<u8> {
+    let hops = |seen: &Seen| -> Vec<u8> {
         seen.lock().unwrap().iter().map(|(_, bytes)| bytes[8]).collect()
     };
     let (first, last) = (hops(&first), hops(&last));

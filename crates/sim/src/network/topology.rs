@@ -183,7 +183,13 @@ impl Topology {
                 Blueprint::Host { config, applications } => {
                     let stack = stack(&config, number, streams)?;
                     let rng = streams.rng(HOST_STREAMS + number as u64, 1);
-                    let host = Host::new(stack, config.mtu, routes, rng, applications);
+                    let host = Host::new(
+                        stack,
+                        (address_of(number), config.mtu),
+                        routes,
+                        rng,
+                        applications,
+                    );
                     number += 1;
                     super::Node::Host(number - 1, Box::new(host))
                 }

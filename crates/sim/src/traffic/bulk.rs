@@ -62,10 +62,9 @@ impl Application for Bulk {
             return self.fill(io, id);
         }
         self.connection = io.connect(self.remote, self.profile.clone());
-        let (now, connection) = (io.now(), self.connection);
-        let flow = io.ledger().flow(self.flow);
-        flow.sender = connection;
-        flow.started.get_or_insert(now);
+        if let Some(id) = self.connection {
+            io.transfer_begins(self.flow, id);
+        }
         if let Amount::Until(end) = self.amount {
             io.call_at(end);
         }

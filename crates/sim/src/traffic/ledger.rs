@@ -1,5 +1,7 @@
 //! What has become of the flows.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
@@ -26,6 +28,8 @@ pub struct Flow {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     flows: Vec<Flow>,
+    /// Transfers under way, by the sender's address: when they began.
+    begun: BTreeMap<(FlowId, SocketAddr), Instant>,
 }
 
 impl Ledger {
@@ -41,5 +45,17 @@ impl Ledger {
             self.flows.resize_with(index + 1, Flow::default);
         }
         &mut self.flows[index]
+    }
+
+    /// A transfer begins.
+    pub(super) fn begin(&mut self, flow: FlowId, sender: SocketAddr, now: Instant) {
+        self.begun.insert((flow, sender), now);
+    }
+
+    /// The receiver has all that the sender at this address sent.
+    pub(super) fn complete(&mut self, flow: FlowId, sender: SocketAddr, now: Instant) {
+        if let Some(begun) = self.begun.remove(&(flow, sender)) {
+            self.flow(flow).completions.push((now, now.since(begun)));
+        }
     }
 }

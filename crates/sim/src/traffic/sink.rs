@@ -25,6 +25,9 @@ impl Sink {
         flow.delivered += read;
         if over {
             flow.finished = Some(now);
+            if let Some(sender) = io.stack().remote_address(id) {
+                io.ledger().complete(self.flow, sender, now);
+            }
             io.close(id);
         }
     }

@@ -1,0 +1,85 @@
+//! UDP that heeds nothing: on for a while, off for a while.
+
+use super::{Application, FlowId, Io};
+use crate::units::Rate;
+use std::net::SocketAddrV4;
+use transom_tcp::time::{Duration, Instant};
+
+/// Sends datagrams of one size at a rate while it is on.
+#[derive(Debug)]
+pub struct OnOff {
+    port: u16,
+    remote: SocketAddrV4,
+    payload: u16,
+    /// Between two datagrams.
+    gap: Duration,
+    on: Duration,
+    off: Duration,
+    stop: Instant,
+    /// When the present period of being on ends.
+    until: Option<Instant>,
+}
+
+impl OnOff {
+    /// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, for `on` and not for `off` in turns,
+    /// until `stop`. With `off` zero it is always on.
+    pub fn new(
+        port: u16,
+        remote: SocketAddrV4,
+        rate: Rate,
+        payload: u16,
+        (on, off): (Duration, Duration),
+        stop: Instant,
+    ) -> Self {
+        let bits = (u128::from(payload) + u128::from(super::DATAGRAM_HEADERS as u32)) * 8;
+        let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec());
+        let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
+        OnOff { port, remote, payload, gap, on, off, stop, until: None }
+    }
+}
+
+impl Application for OnOff {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        let now = io.now();
+        if now >= self.stop {
+            return;
+        }
+        let until = *self.until.get_or_insert(now + self.on);
+        if now < until || self.off.is_zero() {
+            io.send_datagram(self.port, self.remote, self.payload);
+            io.call_at(now + self.gap);
+        } else {
+            self.until = None;
+            io.call_at(until + self.off);
+        }
+    }
+}
+
+/// Counts the datagrams that come to a port.
+#[derive(Debug)]
+pub struct DatagramSink {
+    flow: FlowId,
+    port: u16,
+}
+
+impl DatagramSink {
+    /// A sink for `flow` at `port`.
+    pub fn new(flow: FlowId, port: u16) -> Self {
+        DatagramSink { flow, port }
+    }
+}
+
+impl Application for DatagramSink {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        // If somebody else has the port, nothing will be delivered, and the ledger shows it.
+        io.bind(self.port);
+    }
+
+    fn on_datagram(&mut self, io: &mut Io<'_>, payload: usize) {
+        let now = io.now();
+        let flow = io.ledger().flow(self.flow);
+        flow.delivered += payload as u64;
+        flow.started.get_or_insert(now);
+        flow.finished = Some(now);
+    }
+}

@@ -1,0 +1,81 @@
+//! A stream whose application has only so much to say.
+
+use super::{Application, FlowId, Io};
+use crate::units::Rate;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::Event;
+use transom_tcp::profile::Profile;
+use transom_tcp::time::{Duration, Instant};
+
+/// Writes a chunk at regular intervals, as a codec does. What there is no room for waits its turn.
+#[derive(Debug)]
+pub struct Limited {
+    flow: FlowId,
+    remote: SocketAddr,
+    chunk: u64,
+    interval: Duration,
+    stop: Instant,
+    profile: Option<Arc<Profile>>,
+    connection: Option<ConnectionId>,
+    /// Said and not yet written.
+    backlog: u64,
+}
+
+impl Limited {
+    /// `chunk` bytes at a time, at `rate`, to `remote` until `stop`.
+    pub fn new(flow: FlowId, remote: SocketAddr, rate: Rate, chunk: u64, stop: Instant) -> Self {
+        let nanos = u128::from(chunk) * 8_000_000_000 / u128::from(rate.bits_per_sec());
+        let interval = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
+        Limited { flow, remote, chunk, interval, stop, profile: None, connection: None, backlog: 0 }
+    }
+
+    /// The same over a connection with a profile of its own.
+    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
+        Limited { profile: Some(profile), ..self }
+    }
+
+    fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        self.backlog -= io.write(id, self.backlog);
+        if self.backlog == 0 && io.now() >= self.stop {
+            self.connection = None;
+            io.close(id);
+        }
+    }
+}
+
+impl Application for Limited {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        let now = io.now();
+        match self.connection {
+            None if now >= self.stop => return,
+            None => {
+                self.connection = io.connect(self.remote, self.profile.clone());
+                if let Some(id) = self.connection {
+                    io.transfer_begins(self.flow, id);
+                }
+            }
+            Some(id) => {
+                if now < self.stop {
+                    self.backlog += self.chunk;
+                }
+                self.push(io, id);
+            }
+        }
+        if now < self.stop {
+            io.call_at((now + self.interval).min(self.stop));
+        }
+    }
+
+    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Connected | Event::Writable => self.push(io, id),
+            Event::Closed => {
+                self.connection = None;
+                io.close(id);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Many transfers, a connection for each.
+
+use super::schedule::Next;
+use super::{Application, FlowId, Io, Schedule};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::Event;
+use transom_tcp::profile::Profile;
+use transom_tcp::time::Instant;
+
+/// Sends what a [`Schedule`] says to one receiver.
+#[derive(Debug)]
+pub struct Transfers {
+    flow: FlowId,
+    remote: SocketAddr,
+    schedule: Schedule,
+    profile: Option<Arc<Profile>>,
+    /// No transfer begins at this time or later.
+    stop: Instant,
+    began: Option<Instant>,
+    /// How many have begun.
+    count: usize,
+    next: Option<Next>,
+    /// What each connection has still to send.
+    left: BTreeMap<u64, (ConnectionId, u64)>,
+    names: u64,
+}
+
+impl Transfers {
+    /// Transfers to `remote` over connections with the host's own profile.
+    pub fn new(flow: FlowId, remote: SocketAddr, schedule: Schedule) -> Self {
+        Transfers {
+            flow,
+            remote,
+            schedule,
+            profile: None,
+            stop: Instant::FAR_FUTURE,
+            began: None,
+            count: 0,
+            next: None,
+            left: BTreeMap::new(),
+            names: 0,
+        }
+    }
+
+    /// The same with a profile of its own.
+    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
+        Transfers { profile: Some(profile), ..self }
+    }
+
+    /// The same, with no transfer beginning at `stop` or later.
+    pub fn until(self, stop: Instant) -> Self {
+        Transfers { stop, ..self }
+    }
+
+    /// Decides about the next transfer, the last one having begun or ended now.
+    fn plan(&mut self, io: &mut Io<'_>) {
+        let now = io.now();
+        let began = *self.began.get_or_insert(now);
+        self.next =
+            self.schedule.next(self.count, began, now, io.rng()).filter(|next| next.at < self.stop);
+        if let Some(next) = self.next {
+            io.call_at(next.at.max(now));
+        }
+    }
+
+    fn begin(&mut self, io: &mut Io<'_>, bytes: u64) {
+        self.count += 1;
+        let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
+        io.transfer_begins(self.flow, id);
+        self.left.insert(self.names, (id, bytes));
+        self.names += 1;
+    }
+
+    fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        let Some((&name, (_, left))) = self.left.iter_mut().find(|(_, (one, _))| *one == id) else {
+            return;
+        };
+        *left -= io.write(id, *left);
+        if *left == 0 {
+            self.end(io, name, id);
+        }
+    }
+
+    fn end(&mut self, io: &mut Io<'_>, name: u64, id: ConnectionId) {
+        self.left.remove(&name);
+        // Its events still come, so that it is known when the receiver has everything.
+        io.shutdown(id);
+    }
+}
+
+impl Application for Transfers {
+    fn on_timer(&mut self, io: &mut Io<'_>) {
+        while let Some(next) = self.next.filter(|next| next.at <= io.now()) {
+            self.next = None;
+            self.begin(io, next.bytes);
+            if !self.schedule.waits() {
+                self.plan(io);
+            }
+        }
+        if self.began.is_none() {
+            self.plan(io);
+        }
+    }
+
+    fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Connected | Event::Writable => self.fill(io, id),
+            // The receiver closes when it has everything.
+            Event::Readable | Event::Closed => {
+                let (_, over) = io.read(id);
+                if over {
+                    self.left.retain(|_, (one, _)| *one != id);
+                    io.close(id);
+                    if self.schedule.waits() && self.next.is_none() {
+                        self.plan(io);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
