@@ -38,4 +38,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod probability;
 pub mod queue;
+mod text;

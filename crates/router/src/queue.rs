@@ -12,15 +12,27 @@
 //! Disciplines are deterministic: the same calls at the same times with the same [`Coin`] give the same results on
 //! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets.
 
+mod codel;
+mod config;
+mod drop_head;
 mod drop_tail;
 mod fifo;
 mod limit;
+mod parameters;
+mod pie;
+mod red;
 
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::Ecn;
 
+pub use codel::{CoDel, CoDelConfig};
+pub use config::{Config, ConfigError};
+pub use drop_head::DropHead;
 pub use drop_tail::DropTail;
-pub use limit::Limit;
+pub use limit::{Limit, Unit};
+pub use parameters::ParameterError;
+pub use pie::{DelayEstimate, Gain, Pie, PieConfig};
+pub use red::{Red, RedConfig};
 
 use fifo::Fifo;
 
@@ -89,6 +101,11 @@ impl<P> Item<P> {
     /// A packet of `len` bytes that no queue has seen.
     pub const fn new(packet: P, len: usize, ecn: Ecn) -> Self {
         Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO }
+    }
+
+    /// Whether its transport understands marks. A packet already marked elsewhere is one of those.
+    pub const fn is_ecn_capable(&self) -> bool {
+        !matches!(self.ecn, Ecn::NotEct)
     }
 
     /// How long it has been in the queue, or was when it left it at `now`.
@@ -161,3 +178,16 @@ fn refuse<P>(now: Instant, cause: Cause, item: Item<P>, sink: &mut Sink<'_, P>) 
     sink(Event::Dropped { at: now, cause, item: Item { enqueued: now, ..item } });
     Admission::Dropped(cause)
 }
+
+/// Marks a packet whose transport is ECN-capable. One that was marked on an earlier link already carries the signal,
+/// and its header stays as it is.
+fn mark<P>(now: Instant, cause: Cause, item: &mut Item<P>, sink: &mut Sink<'_, P>) {
+    if item.ecn != Ecn::Ce {
+        item.ecn = Ecn::Ce;
+        item.marked = true;
+    }
+    sink(Event::Marked { at: now, cause, item });
+}
+
+#[cfg(test)]
+mod properties;

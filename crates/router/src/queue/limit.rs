@@ -33,3 +33,13 @@ impl Default for Limit {
         Limit::Packets(1000)
     }
 }
+
+/// What a discipline counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Packets, whatever their size.
+    #[default]
+    Packets,
+    /// Bytes.
+    Bytes,
+}
