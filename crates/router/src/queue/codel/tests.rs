@@ -184,6 +184,17 @@ fn capable_packets_are_marked_on_the_same_schedule() {
 }
 
 #[test]
+fn of_several_marks_due_each_departure_carries_one() {
+    let mut bench = Bench::new(CoDelConfig { ecn: true, ..CoDelConfig::default() });
+    bench.arrive(0, 0..2000, Ecn::Ect0);
+    bench.send(0..=105);
+    // The link stops until 400: the marks of 205, 275.7, 333.5 and 383.5 go to the next four packets.
+    bench.send(400..=410);
+    let expected = [(105, 105), (400, 106), (401, 107), (402, 108), (403, 109)];
+    assert_eq!((bench.marked.as_slice(), bench.sent.len()), (expected.as_slice(), 117));
+}
+
+#[test]
 fn the_control_law_takes_any_count() {
     let interval = Duration::from_millis(100);
     let after = |count| control_law(Instant::ZERO, interval, count).as_nanos();
