@@ -8,7 +8,8 @@
 //!
 //! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
 //! packets of ECN-capable transports are marked instead; a marked packet is transmitted, hence at most one packet is
-//! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are those of integers, exact to the nanosecond.
+//! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are
+//! those of integers, exact to the nanosecond.
 
 use transom_tcp::time::{Duration, Instant};
 
