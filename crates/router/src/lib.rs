@@ -1,0 +1,43 @@
+//! What a router does to the packets it forwards, sans-IO.
+//!
+//! So far: the queues in front of an output link. A [`queue::Discipline`] decides which packets wait, which are
+//! dropped and which are marked; the simulator, the emulator and a real router drive the same ones. Like the rest of
+//! Transom below the runtime, the crate owns no clock, no thread and no socket: the time comes in with every call, and
+//! so do random numbers.
+//!
+//! # Example
+//!
+//! A queue of two packets that refuses a third, and says so:
+//!
+//! ```
+//! use transom_router::queue::{Cause, Discipline, DropTail, Event, Item, Limit};
+//! use transom_tcp::time::Instant;
+//! use transom_wire::ip::Ecn;
+//!
+//! let mut queue = DropTail::new(Limit::Packets(2));
+//! let mut coin = || -> u64 { unreachable!("drop-tail leaves nothing to chance") };
+//! let mut lost = Vec::new();
+//! for packet in ["first", "second", "third"] {
+//!     let now = Instant::from_millis(1);
+//!     queue.enqueue(now, Item::new(packet, 1500, Ecn::NotEct), &mut coin, &mut |event| {
+//!         if let Event::Dropped { cause, item, .. } = event {
+//!             lost.push((item.packet, cause));
+//!         }
+//!     });
+//! }
+//! assert_eq!(lost, [("third", Cause::Tail)]);
+//!
+//! let now = Instant::from_millis(3);
+//! let item = queue.dequeue(now, &mut coin, &mut |_| {}).unwrap();
+//! assert_eq!((item.packet, item.waited(now).as_millis()), ("first", 2));
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod probability;
+pub mod queue;
+mod text;

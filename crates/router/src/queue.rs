@@ -1,0 +1,193 @@
+//! Queues in front of an output link.
+//!
+//! A [`Discipline`] holds the packets that wait for a link. The link's owner offers each packet that arrives
+//! ([`enqueue`](Discipline::enqueue)) and takes one whenever the link is free ([`dequeue`](Discipline::dequeue)); the
+//! packet being transmitted is no longer in the queue. Either call may drop packets or mark them with "congestion
+//! experienced" (RFC 3168). Each such decision is told to the caller's [`Sink`] when it is taken, with its cause, and a
+//! dropped packet is handed over with it: a packet that went in comes out, is told of as dropped or is still there.
+//!
+//! A discipline never looks into a packet. What it needs to know stands beside it in the [`Item`]; a mark is set there,
+//! and the packet's owner writes it into the header ([`transom_wire::ip::set_ecn`]).
+//!
+//! Disciplines are deterministic: the same calls at the same times with the same [`Coin`] give the same results on
+//! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets.
+
+mod codel;
+mod config;
+mod drop_head;
+mod drop_tail;
+mod fifo;
+mod limit;
+mod parameters;
+mod pie;
+mod red;
+
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::ip::Ecn;
+
+pub use codel::{CoDel, CoDelConfig};
+pub use config::{Config, ConfigError};
+pub use drop_head::DropHead;
+pub use drop_tail::DropTail;
+pub use limit::{Limit, Unit};
+pub use parameters::ParameterError;
+pub use pie::{DelayEstimate, Gain, Pie, PieConfig};
+pub use red::{Red, RedConfig};
+
+use fifo::Fifo;
+
+/// Decides which packets wait for a link, which are dropped and which are marked.
+///
+/// `now` should not run backwards between calls; if it does, spans of time count as zero.
+pub trait Discipline<P>: Send {
+    /// Offers a packet that has arrived. Tells what became of *this* packet; `sink` is told of every drop and mark,
+    /// this packet's included.
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        item: Item<P>,
+        coin: &mut dyn Coin,
+        sink: &mut Sink<'_, P>,
+    ) -> Admission;
+
+    /// Takes the packet that is to be transmitted next; `None` if the queue is empty, possibly because everything in
+    /// it was dropped by this call.
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        coin: &mut dyn Coin,
+        sink: &mut Sink<'_, P>,
+    ) -> Option<Item<P>>;
+
+    /// What waits.
+    fn length(&self) -> Length;
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.length().packets == 0
+    }
+}
+
+/// Where random decisions come from.
+///
+/// Any `FnMut() -> u64` is one.
+pub trait Coin {
+    /// 64 random bits, all equally likely.
+    fn uniform(&mut self) -> u64;
+}
+
+impl<F: FnMut() -> u64> Coin for F {
+    fn uniform(&mut self) -> u64 {
+        self()
+    }
+}
+
+/// A packet and what a queue needs to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item<P> {
+    /// The packet, in whatever form its owner keeps it.
+    pub packet: P,
+    /// Its length on the link, in bytes.
+    pub len: usize,
+    /// Its ECN codepoint. [`Ecn::Ce`] if a queue has marked it.
+    pub ecn: Ecn,
+    /// Whether a queue has marked it, so that the codepoint in its header has to be rewritten.
+    pub marked: bool,
+    /// When it entered the queue: set by [`Discipline::enqueue`].
+    pub enqueued: Instant,
+}
+
+impl<P> Item<P> {
+    /// A packet of `len` bytes that no queue has seen.
+    pub const fn new(packet: P, len: usize, ecn: Ecn) -> Self {
+        Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO }
+    }
+
+    /// Whether its transport understands marks. A packet already marked elsewhere is one of those.
+    pub const fn is_ecn_capable(&self) -> bool {
+        !matches!(self.ecn, Ecn::NotEct)
+    }
+
+    /// How long it has been in the queue, or was when it left it at `now`.
+    pub fn waited(&self, now: Instant) -> Duration {
+        now - self.enqueued
+    }
+}
+
+/// What became of an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It waits, marked or not.
+    Queued,
+    /// It was dropped.
+    Dropped(Cause),
+}
+
+/// Why a packet was dropped or marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The queue was full, or the packet larger than the whole queue.
+    Tail,
+    /// The queue was full and the packet, its oldest, had to make room.
+    Head,
+    /// A random early signal while the queue was in its range of control.
+    Early,
+    /// A signal that was due whatever the coin said, because the queue was beyond its range of control.
+    Forced,
+    /// Packets had been waiting too long for too long.
+    Delay,
+}
+
+/// What happened to a packet besides waiting.
+#[derive(Debug)]
+pub enum Event<'a, P> {
+    /// The packet has left the queue, or never entered it, and will not be transmitted.
+    Dropped {
+        /// When.
+        at: Instant,
+        /// Why.
+        cause: Cause,
+        /// The packet, to be counted and disposed of. Its `enqueued` is `at` if it never entered.
+        item: Item<P>,
+    },
+    /// The packet now carries "congestion experienced". It waits, or is about to be returned by `dequeue`.
+    Marked {
+        /// When.
+        at: Instant,
+        /// Why.
+        cause: Cause,
+        /// The packet.
+        item: &'a Item<P>,
+    },
+}
+
+/// Is told of each dropped or marked packet, in the order of the decisions.
+pub type Sink<'s, P> = dyn FnMut(Event<'_, P>) + 's;
+
+/// Packets and bytes that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Length {
+    /// How many packets.
+    pub packets: u64,
+    /// The sum of their lengths.
+    pub bytes: u64,
+}
+
+/// Drops an arriving packet.
+fn refuse<P>(now: Instant, cause: Cause, item: Item<P>, sink: &mut Sink<'_, P>) -> Admission {
+    sink(Event::Dropped { at: now, cause, item: Item { enqueued: now, ..item } });
+    Admission::Dropped(cause)
+}
+
+/// Marks a packet whose transport is ECN-capable. One that was marked on an earlier link already carries the signal,
+/// and its header stays as it is.
+fn mark<P>(now: Instant, cause: Cause, item: &mut Item<P>, sink: &mut Sink<'_, P>) {
+    if item.ecn != Ecn::Ce {
+        item.ecn = Ecn::Ce;
+        item.marked = true;
+    }
+    sink(Event::Marked { at: now, cause, item });
+}
+
+#[cfg(test)]
+mod properties;

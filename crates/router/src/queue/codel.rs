@@ -1,0 +1,218 @@
+//! CoDel: controlled delay (RFC 8289; the algorithm of its section 5).
+//!
+//! A queue is good while it absorbs bursts and bad while it stands. CoDel looks at how long each packet has waited when
+//! it leaves. Once every packet of an `interval` has waited at least `target`, it drops one, and as long as that lasts
+//! the next ones after interval/√2, interval/√3, …: the rate of loss-controlled flows falls with 1/√(loss rate), so
+//! theirs falls linearly in time. The first packet that waited less ends it. If the queue stands again soon after, the
+//! drop rate starts where it had got to.
+//!
+//! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
+//! packets of ECN-capable transports are marked instead; a marked packet is transmitted, hence at most one packet is
+//! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are
+//! those of integers, exact to the nanosecond.
+
+use transom_tcp::time::{Duration, Instant};
+
+use super::{
+    Admission, Cause, Coin, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, Sink,
+    mark, refuse,
+};
+
+/// The parameters of [`CoDel`]. The default has those of RFC 8289, sections 4.3 and 4.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoDelConfig {
+    /// The queue's capacity.
+    pub limit: Limit,
+    /// How long packets may stand: 5 to 10 % of `interval`.
+    pub target: Duration,
+    /// For how long they must have stood longer before that counts: about the longest round-trip time.
+    pub interval: Duration,
+    /// A packet is spared if no more than so many bytes remain behind it.
+    pub mtu: u32,
+    /// Whether packets of ECN-capable transports are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Default for CoDelConfig {
+    fn default() -> Self {
+        CoDelConfig {
+            limit: Limit::default(),
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            mtu: 1500,
+            ecn: false,
+        }
+    }
+}
+
+impl CoDelConfig {
+    /// # Errors
+    /// [`ParameterError`] if the parameters make no sense together.
+    pub(super) fn validate(&self) -> Result<(), ParameterError> {
+        if self.target.is_zero() {
+            return Err(ParameterError::Zero { parameter: "target" });
+        }
+        if self.target > self.interval {
+            return Err(ParameterError::TargetAboveInterval);
+        }
+        Ok(())
+    }
+}
+
+/// A queue that drops or marks when packets have stood in it for too long.
+#[derive(Clone, Debug)]
+pub struct CoDel<P> {
+    config: CoDelConfig,
+    fifo: Fifo<P>,
+    /// When packets will have stood for an interval, if they do now.
+    first_above: Option<Instant>,
+    /// Whether packets are being dropped.
+    dropping: bool,
+    /// When the next one is due while `dropping`; about when the last one was otherwise.
+    drop_next: Instant,
+    /// Drops since the rate of drops began to grow.
+    count: u64,
+    /// What `count` was when the present dropping state began.
+    last_count: u64,
+}
+
+impl<P> CoDel<P> {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`ParameterError`] if the parameters make no sense.
+    pub fn new(config: CoDelConfig) -> Result<Self, ParameterError> {
+        config.validate()?;
+        Ok(CoDel {
+            config,
+            fifo: Fifo::new(),
+            first_above: None,
+            dropping: false,
+            drop_next: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+        })
+    }
+
+    /// When the next packet is due to be dropped or marked; `None` while the queue is considered good.
+    pub fn drop_next(&self) -> Option<Instant> {
+        self.dropping.then_some(self.drop_next)
+    }
+
+    /// Takes the oldest packet, and tells whether it may be dropped (`dodequeue` in the RFC).
+    fn pop(&mut self, now: Instant) -> Option<(Item<P>, bool)> {
+        let Some(item) = self.fifo.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        let below = item.waited(now) < self.config.target;
+        if below || self.fifo.length().bytes <= u64::from(self.config.mtu) {
+            self.first_above = None;
+            return Some((item, false));
+        }
+        let first_above = *self.first_above.get_or_insert(now + self.config.interval);
+        Some((item, now >= first_above))
+    }
+
+    /// Drops `item` and takes the next one, or marks it. The flag tells whether the packet returned may be dropped.
+    fn signal(
+        &mut self,
+        now: Instant,
+        mut item: Item<P>,
+        sink: &mut Sink<'_, P>,
+    ) -> (Option<Item<P>>, bool, Signalled) {
+        if self.config.ecn && item.is_ecn_capable() {
+            mark(now, Cause::Delay, &mut item, sink);
+            return (Some(item), true, Signalled::Marked);
+        }
+        sink(Event::Dropped { at: now, cause: Cause::Delay, item });
+        match self.pop(now) {
+            Some((next, ok_to_drop)) => (Some(next), ok_to_drop, Signalled::Dropped),
+            None => (None, false, Signalled::Dropped),
+        }
+    }
+}
+
+/// How the sender is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signalled {
+    Marked,
+    Dropped,
+}
+
+/// When the next drop is due: `t` + interval / √count.
+fn control_law(t: Instant, interval: Duration, count: u64) -> Instant {
+    let square = u128::from(interval.as_nanos()) * u128::from(interval.as_nanos());
+    // The root of at most 2^128 fits.
+    t + Duration::from_nanos((square / u128::from(count.max(1))).isqrt() as u64)
+}
+
+impl<P: Send> Discipline<P> for CoDel<P> {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        item: Item<P>,
+        _: &mut dyn Coin,
+        sink: &mut Sink<'_, P>,
+    ) -> Admission {
+        if !self.config.limit.admits(self.fifo.length(), item.len) {
+            return refuse(now, Cause::Tail, item, sink);
+        }
+        self.fifo.push(now, item);
+        Admission::Queued
+    }
+
+    fn dequeue(
+        &mut self,
+        now: Instant,
+        _: &mut dyn Coin,
+        sink: &mut Sink<'_, P>,
+    ) -> Option<Item<P>> {
+        let interval = self.config.interval;
+        let Some((item, mut ok_to_drop)) = self.pop(now) else {
+            self.dropping = false;
+            return None;
+        };
+        if !self.dropping {
+            if !ok_to_drop {
+                return Some(item);
+            }
+            let (next, ..) = self.signal(now, item, sink);
+            self.dropping = true;
+            // Drops of the last dropping state that were more than it started with; if it ended a short while ago, the
+            // rate it had reached is a good one to start with (RFC 8289, section 5.5).
+            let grown = self.count - self.last_count;
+            let recently = now.since(self.drop_next) < interval.times(16);
+            self.count = if grown > 1 && recently { grown } else { 1 };
+            self.last_count = self.count;
+            self.drop_next = control_law(now, interval, self.count);
+            return next;
+        }
+        let mut current = Some(item);
+        loop {
+            if !ok_to_drop {
+                self.dropping = false;
+            }
+            if !self.dropping || now < self.drop_next {
+                return current;
+            }
+            let item = current.take()?;
+            self.count = self.count.saturating_add(1);
+            let signalled;
+            (current, ok_to_drop, signalled) = self.signal(now, item, sink);
+            if ok_to_drop {
+                self.drop_next = control_law(self.drop_next, interval, self.count);
+            }
+            if signalled == Signalled::Marked {
+                return current;
+            }
+        }
+    }
+
+    fn length(&self) -> Length {
+        self.fifo.length()
+    }
+}
+
+#[cfg(test)]
+mod tests;

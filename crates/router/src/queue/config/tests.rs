@@ -1,0 +1,201 @@
+//! Queues as text.
+
+use std::string::ToString;
+
+use super::*;
+use crate::probability::Probability;
+use crate::queue::Gain;
+
+fn read(text: &str) -> Config {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refused(text: &str) -> ConfigError {
+    match text.parse::<Config>() {
+        Err(error) => error,
+        Ok(config) => panic!("{text} was read as {config}"),
+    }
+}
+
+#[test]
+fn the_form_in_the_documentation() {
+    let expected = RedConfig {
+        limit: Limit::Packets(50),
+        unit: Unit::Packets,
+        min: 6,
+        max: 18,
+        weight: Probability::ratio(1, 100),
+        max_p: Probability::ratio(1, 20),
+        packet_size: 1000,
+        transmission: Some(Duration::from_micros(800)),
+        gentle: true,
+        ecn: true,
+    };
+    let text = "red(50 packets, min=6, max = 18, w=0.01, p=1/20, packet=1000B, transmission=0.8ms, gentle, ecn)";
+    assert_eq!(read(text), Config::Red(expected));
+    let text = "red(min=30kB, max=90 kB, limit=200kB, gentle=false)";
+    let expected = RedConfig {
+        limit: Limit::Bytes(200_000),
+        unit: Unit::Bytes,
+        min: 30_000,
+        max: 90_000,
+        ..RedConfig::default()
+    };
+    assert_eq!(read(text), Config::Red(expected));
+    let expected = CoDelConfig {
+        target: Duration::from_millis(13),
+        interval: Duration::from_millis(200),
+        mtu: 9000,
+        ecn: true,
+        ..CoDelConfig::default()
+    };
+    assert_eq!(read("codel(target=13ms, interval=0.2s, mtu=9000, ecn)"), Config::CoDel(expected));
+    let expected = PieConfig {
+        limit: Limit::Unlimited,
+        target: Duration::from_millis(20),
+        update: Duration::from_millis(30),
+        burst: Duration::from_millis(100),
+        alpha: Gain::from_millionths(250_000),
+        beta: Gain::from_millionths(2_500_000),
+        unit: Unit::Bytes,
+        packet_size: 1000,
+        estimate: DelayEstimate::DepartureRate,
+        derandomize: true,
+        ecn: true,
+        ecn_limit: Probability::ratio(1, 5),
+    };
+    let text = "pie(unlimited, target=20ms, update=30ms, burst=100ms, alpha=0.25, beta=2.5, bytes, packet=1kB, \
+                departure-rate, derandomize, ecn, ecn-limit=20%)";
+    assert_eq!(read(text), Config::Pie(expected));
+}
+
+#[test]
+fn a_limit_alone_is_drop_tail() {
+    assert_eq!(read("100 packets"), Config::DropTail { limit: Limit::Packets(100) });
+    assert_eq!(read("drop-tail(64KiB)"), Config::DropTail { limit: Limit::Bytes(65_536) });
+    assert_eq!(read("drop-head"), Config::DropHead { limit: Limit::default() });
+    assert_eq!(read("unlimited").to_string(), "drop-tail(unlimited)");
+}
+
+#[test]
+fn the_defaults_are_those_of_the_papers() {
+    assert_eq!(
+        read("red").to_string(),
+        "red(1000 packets, min=5, max=15, w=0.002, p=0.02, packet=1500B)"
+    );
+    assert_eq!(
+        read("codel").to_string(),
+        "codel(1000 packets, target=5ms, interval=100ms, mtu=1500B)"
+    );
+    assert_eq!(
+        read("pie").to_string(),
+        "pie(1000 packets, target=15ms, update=15ms, burst=150ms, alpha=0.125, beta=1.25, packet=1500B, \
+         ecn-limit=0.1)"
+    );
+}
+
+#[test]
+fn what_is_shown_reads_back() {
+    for text in [
+        "drop-tail(1 packet)",
+        "drop-head(100kB)",
+        "red(90 packets, min=1, max=2, w=1, p=1/3, transmission=7ns, gentle, ecn)",
+        "red(limit=1MiB, min=1501B, max=64KiB, ecn)",
+        "codel(target=1us, interval=33ms, mtu=0, ecn)",
+        "pie(target=1ms, burst=0, beta=0, bytes, departure-rate, derandomize, ecn, ecn-limit=1/7)",
+    ] {
+        let config = read(text);
+        assert_eq!(read(&config.to_string()), config, "{config}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_with_what_to_write_instead() {
+    for text in ["", "fifo", "red(min=1", "100", "(", "red)", "drop tail"] {
+        assert!(matches!(refused(text), ConfigError::NotAQueue(_)), "{text}");
+    }
+    for text in ["codel(gentle)", "red(5)", "drop-tail(ecn)", "pie(ecn, 100 packets)", "red(,)"] {
+        assert!(matches!(refused(text), ConfigError::UnknownParameter { .. }), "{text}");
+    }
+    for text in [
+        "red(min=x)",
+        "red(gentle=maybe)",
+        "red(p=2)",
+        "red(w=-1)",
+        "codel(target=5)",
+        "codel(mtu=5 packets)",
+        "pie(alpha=1Hz)",
+        "pie(limit=3)",
+        "red(min=unlimited)",
+        "codel(target)",
+    ] {
+        assert!(matches!(refused(text), ConfigError::Value { .. }), "{text}");
+    }
+    assert!(matches!(refused("red(gentle, gentle)"), ConfigError::Twice { .. }));
+    assert!(matches!(refused("red(9 packets, limit=9 packets)"), ConfigError::Twice { .. }));
+    for text in ["red(min=3kB)", "red(min=3, max=9kB)", "red(max=9kB, min=3 packets)"] {
+        assert_eq!(refused(text), ConfigError::MixedUnits, "{text}");
+    }
+    assert_eq!(
+        refused("codel(target=5)").to_string(),
+        "`5` is not a value of codel's `target`: write 20ms or 1.5s"
+    );
+    assert_eq!(
+        refused("codel(gentle)").to_string(),
+        "codel has no parameter `gentle`: it has limit, target, interval, mtu, ecn"
+    );
+}
+
+#[test]
+fn impossible_parameters_are_refused() {
+    let cases = [
+        ("red(min=15, max=15)", ParameterError::Thresholds { min: 15, max: 15 }),
+        ("red(5 packets)", ParameterError::NeverReached { min: 5, limit: 5 }),
+        ("red(w=0)", ParameterError::Zero { parameter: "w" }),
+        ("red(p=0)", ParameterError::Zero { parameter: "p" }),
+        ("red(packet=0)", ParameterError::Zero { parameter: "packet" }),
+        ("red(transmission=0)", ParameterError::Zero { parameter: "transmission" }),
+        (
+            "red(limit=unlimited, max=274877906944)",
+            ParameterError::TooLarge { parameter: "max", most: 274_877_906_943 },
+        ),
+        ("codel(target=0)", ParameterError::Zero { parameter: "target" }),
+        ("codel(target=101ms)", ParameterError::TargetAboveInterval),
+        ("pie(target=0)", ParameterError::Zero { parameter: "target" }),
+        ("pie(update=0)", ParameterError::Zero { parameter: "update" }),
+        ("pie(alpha=0)", ParameterError::Zero { parameter: "alpha" }),
+        ("pie(packet=0)", ParameterError::Zero { parameter: "packet" }),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(refused(text), ConfigError::Parameter(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_link_tells_red_how_long_a_packet_takes() {
+    let transmission = |config: Config| match config {
+        Config::Red(red) => red.transmission,
+        other => panic!("{other}"),
+    };
+    // 12,000 bits at 10 Mbit/s.
+    assert_eq!(transmission(read("red").on_link(10_000_000)), Some(Duration::from_micros(1200)));
+    let given = read("red(transmission=1ms)");
+    assert_eq!(given.on_link(10_000_000), given);
+    // No rate, or one beyond the clock: the shortest time there is.
+    assert_eq!(transmission(read("red").on_link(0)), Some(Duration::from_nanos(1)));
+    assert_eq!(transmission(read("red").on_link(u64::MAX)), Some(Duration::from_nanos(1)));
+    assert_eq!(read("codel").on_link(1), read("codel"));
+}
+
+#[test]
+fn a_parameter_that_cannot_be_set_changes_nothing() {
+    let mut config = read("red(min=30kB, max=90kB)");
+    let before = config;
+    for (parameter, value) in [("min", "5"), ("w", "x"), ("target", "5ms"), ("limit", "lots")] {
+        assert!(config.set(parameter, value).is_err());
+        assert_eq!(config, before);
+    }
+    config.set("max", "60kB").unwrap();
+    config.set("gentle", "true").unwrap();
+    assert_eq!(config, read("red(min=30kB, max=60kB, gentle)"));
+}

@@ -1,0 +1,38 @@
+//! The packets of a queue in the order of their arrival, and their number and size.
+
+use alloc::collections::VecDeque;
+
+use transom_tcp::time::Instant;
+
+use super::{Item, Length};
+
+/// First in, first out.
+#[derive(Clone, Debug)]
+pub(super) struct Fifo<P> {
+    items: VecDeque<Item<P>>,
+    bytes: u64,
+}
+
+impl<P> Fifo<P> {
+    pub(super) const fn new() -> Self {
+        Fifo { items: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(super) fn length(&self) -> Length {
+        Length { packets: self.items.len() as u64, bytes: self.bytes }
+    }
+
+    /// Appends a packet and notes when it came.
+    pub(super) fn push(&mut self, now: Instant, item: Item<P>) {
+        // Lengths are whatever the caller says; a sum that saturates is still taken apart without wrapping.
+        self.bytes = self.bytes.saturating_add(item.len as u64);
+        self.items.push_back(Item { enqueued: now, ..item });
+    }
+
+    /// Takes the oldest packet.
+    pub(super) fn pop(&mut self) -> Option<Item<P>> {
+        let item = self.items.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(item.len as u64);
+        Some(item)
+    }
+}

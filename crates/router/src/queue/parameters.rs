@@ -1,0 +1,41 @@
+//! Why a queue cannot be built.
+
+/// Parameters that make no sense, alone or together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParameterError {
+    /// A parameter must be above zero.
+    #[error("`{parameter}` is zero: it must be above")]
+    Zero {
+        /// Its name in a queue's text form.
+        parameter: &'static str,
+    },
+    /// A parameter is too large to be computed with.
+    #[error("`{parameter}` is too large: {most} is the most")]
+    TooLarge {
+        /// Its name in a queue's text form.
+        parameter: &'static str,
+        /// The largest value there is.
+        most: u64,
+    },
+    /// RED's lower threshold is not below its upper one.
+    #[error("red's `min` ({min}) must be below its `max` ({max})")]
+    Thresholds {
+        /// The lower threshold.
+        min: u64,
+        /// The upper threshold.
+        max: u64,
+    },
+    /// RED's lower threshold lies beyond the queue's capacity.
+    #[error(
+        "red's `min` ({min}) is never passed by a queue limited to {limit}: RED would do nothing"
+    )]
+    NeverReached {
+        /// The lower threshold.
+        min: u64,
+        /// The capacity, in the same unit.
+        limit: u64,
+    },
+    /// CoDel's target is longer than its interval.
+    #[error("codel's `target` is longer than its `interval`: 5 to 10 % of it is usual")]
+    TargetAboveInterval,
+}
