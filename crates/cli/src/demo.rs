@@ -83,7 +83,7 @@ impl Args {
         link.rate = Some(self.rate);
         link.delay = self.delay;
         link.loss = transom_sim::link::Loss::Bernoulli(self.loss);
-        link.queue = self.queue;
+        link.queue = self.queue.into();
         link
     }
 }

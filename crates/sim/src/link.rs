@@ -3,15 +3,16 @@
 //! A packet offered to [`LinkModel::send`] meets the effects in the order in which a real path has them:
 //!
 //! 1. **MTU**: a packet that is too big is dropped.
-//! 2. **Queue** (drop-tail): if the serialiser is busy the packet waits, or is dropped when it does not fit.
+//! 2. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
 //! 3. **Serialiser**: transmits one packet at a time at the rate.
 //! 4. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
 //!    reordering), twice (duplication) or with flipped bits (corruption). What is lost here has taken its
 //!    place in the queue and its time on the serialiser, as on a real link.
 //!
-//! The queue is first-in first-out and the rate is constant, so a packet's whole future is known when it
-//! is offered: the model computes it at once and keeps a heap of deliveries. There are no events inside
-//! the link. The caller asks when the next delivery is due and comes back then, or later.
+//! A drop-tail queue is first-in first-out and the rate is constant, so a packet's whole future is known when it is offered:
+//! the model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until
+//! the serialiser is free. Either way the caller asks when something is due next and comes back then, or later; what happens
+//! meanwhile happens at its own time.
 //!
 //! Each random effect draws from a stream of its own: switching one off leaves the others' decisions alone.
 
@@ -21,7 +22,9 @@ mod counters;
 mod deliveries;
 mod jitter;
 mod loss;
+mod managed;
 mod queue;
+mod queue_config;
 mod reorder;
 mod serialiser;
 mod text;
@@ -31,14 +34,20 @@ use std::fmt;
 use transom_tcp::time::Instant;
 
 use crate::random::{Rng, Streams};
+use crate::units::{QueueLimit, Rate};
 use deliveries::Deliveries;
+use managed::{Managed, Waiting};
+use transom_router::queue::Item;
+use transom_wire::ip::Ecn;
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use corruption::{Corrupt, Corruption};
 pub use counters::{Counters, Traffic};
 pub use jitter::{Jitter, JitterOrder};
 pub use loss::{GilbertElliott, Loss, LossProcess};
+pub use managed::Fate;
 pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
+pub use queue_config::QueueConfig;
 pub use reorder::Reorder;
 pub use serialiser::{Serialiser, Transmission};
 pub use text::SyntaxError;
@@ -62,7 +71,7 @@ pub enum Admission {
 pub enum DropCause {
     /// It was larger than the link's MTU.
     TooBig,
-    /// The queue had no room for it.
+    /// The queue had no room for it, or its discipline did not want it.
     QueueFull,
     /// The wire lost it, by the loss model.
     Loss,
@@ -83,6 +92,8 @@ pub struct Delivered<P> {
     pub due: Instant,
     /// Whether it is the wire's copy of a packet also delivered.
     pub duplicate: bool,
+    /// Whether the queue has marked it: the receiver finds "congestion experienced" in its header (RFC 3168).
+    pub marked: bool,
     /// The damage it suffered.
     pub corruption: Option<Corruption>,
 }
@@ -91,12 +102,20 @@ pub struct Delivered<P> {
 pub struct LinkModel<P> {
     config: LinkConfig,
     serialiser: Serialiser,
-    queue: DropTail,
+    queue: Queue<P>,
     wire: Wire,
     deliveries: Deliveries<P>,
     /// The latest time the caller has shown; time does not run backwards.
     clock: Instant,
     counters: Counters,
+}
+
+/// What waits for the serialiser.
+enum Queue<P> {
+    /// It is known when each packet leaves.
+    Computed(DropTail),
+    /// The discipline says when asked.
+    Managed(Box<Managed<P>>),
 }
 
 /// The random effects, and where each takes its numbers.
@@ -117,15 +136,29 @@ mod purpose {
     pub(super) const CORRUPT: u64 = 2;
     pub(super) const JITTER: u64 = 3;
     pub(super) const REORDER: u64 = 4;
+    pub(super) const QUEUE: u64 = 5;
 }
 
-impl<P> LinkModel<P> {
+impl<P: Clone + Send + 'static> LinkModel<P> {
     /// A link at rest. `entity` is its number in the run: links that should not share their luck need
     /// different ones, the two directions of a path included.
     pub fn new(config: &LinkConfig, streams: Streams, entity: u64) -> Self {
+        let managed = |queue: &QueueConfig| {
+            let rate = config.rate.map_or(u64::MAX, Rate::bits_per_sec);
+            let discipline = queue.0.on_link(rate).build().ok()?;
+            Some(Box::new(Managed::new(discipline, streams.rng(entity, purpose::QUEUE))))
+        };
+        let queue = match config.queue.drop_tail() {
+            Some(limit) => Queue::Computed(DropTail::new(limit)),
+            // Parameters that make no sense cannot be written as text; whoever makes them up gets the default queue.
+            None => managed(&config.queue).map_or_else(
+                || Queue::Computed(DropTail::new(QueueLimit::default())),
+                Queue::Managed,
+            ),
+        };
         LinkModel {
             serialiser: Serialiser::new(config.rate),
-            queue: DropTail::new(config.queue),
+            queue,
             wire: Wire {
                 loss: LossProcess::new(&config.loss, streams.rng(entity, purpose::LOSS)),
                 duplicate: streams.rng(entity, purpose::DUPLICATE),
@@ -141,12 +174,14 @@ impl<P> LinkModel<P> {
         }
     }
 
-    /// Offers a packet of `len` bytes at time `now`. A `now` earlier than in a previous call counts as that
-    /// call's.
-    pub fn send(&mut self, now: Instant, packet: P, len: usize) -> Admission
-    where
-        P: Clone,
-    {
+    /// Offers a packet of `len` bytes, which cannot be marked, at time `now`. A `now` earlier than in a previous call counts
+    /// as that call's.
+    pub fn send(&mut self, now: Instant, packet: P, len: usize) -> Admission {
+        self.send_with(now, packet, len, Ecn::NotEct)
+    }
+
+    /// Offers a packet of `len` bytes with its ECN codepoint at time `now`.
+    pub fn send_with(&mut self, now: Instant, packet: P, len: usize, ecn: Ecn) -> Admission {
         let now = self.advance(now);
         let index = self.counters.offered.packets;
         self.counters.offered.count(len);
@@ -155,40 +190,109 @@ impl<P> LinkModel<P> {
             self.counters.too_big.count(len);
             return Admission::Dropped(DropCause::TooBig);
         }
-        if self.serialiser.is_busy(now) && !self.queue.admits(len) {
-            self.queue.refuse(now);
-            self.counters.queue_full.count(len);
-            return Admission::Dropped(DropCause::QueueFull);
+        let busy = self.serialiser.is_busy(now);
+        match &mut self.queue {
+            Queue::Computed(queue) => {
+                if busy && !queue.admits(len) {
+                    queue.refuse(now);
+                    self.counters.queue_full.count(len);
+                    return Admission::Dropped(DropCause::QueueFull);
+                }
+                let transmission = self.serialiser.transmit(now, len);
+                if transmission.begins > now {
+                    queue.push(now, transmission.begins, len);
+                }
+                let journey = Journey { sent: now, index, len, transmission, marked: false };
+                self.carry(journey, packet)
+            }
+            Queue::Managed(queue) => {
+                let waiting = Waiting { packet, index, sent: now };
+                let (admitted, verdicts) = queue.offer(now, waiting, len, ecn);
+                self.counters.count(verdicts);
+                if !admitted {
+                    self.counters.queue_full.count(len);
+                    return Admission::Dropped(DropCause::QueueFull);
+                }
+                if !busy {
+                    self.transmit_next(now);
+                }
+                if let Queue::Managed(queue) = &mut self.queue {
+                    queue.note_peak();
+                }
+                Admission::Queued
+            }
         }
-        let transmission = self.serialiser.transmit(now, len);
-        if transmission.begins > now {
-            self.queue.push(now, transmission.begins, len);
+    }
+
+    /// Takes the next packet out of a managed queue onto the wire, at `at`.
+    fn transmit_next(&mut self, at: Instant) {
+        let Queue::Managed(queue) = &mut self.queue else { return };
+        let (item, verdicts) = queue.next(at);
+        self.counters.count(verdicts);
+        let Some(Item { packet: Waiting { packet, index, sent }, len, marked, .. }) = item else {
+            return;
+        };
+        let transmission = self.serialiser.transmit(at, len);
+        let journey = Journey { sent, index, len, transmission, marked };
+        let kept = queue.tells_fates().then(|| packet.clone());
+        let admission = self.carry(journey, packet);
+        let Queue::Managed(queue) = &mut self.queue else { return };
+        match (admission, kept) {
+            (Admission::Dropped(_), Some(packet)) => queue.tell(Fate::Gone(packet)),
+            (Admission::Duplicated, Some(packet)) => queue.tell(Fate::Copied(packet)),
+            _ => {}
         }
-        if self.wire.loss.loses(index) {
-            self.counters.lost.count(len);
+    }
+
+    /// Keeps from now on what becomes of packets after they were admitted, for [`LinkModel::take_fate`]: for owners of packets
+    /// that have to be disposed of.
+    pub fn tell_fates(&mut self) {
+        if let Queue::Managed(queue) = &mut self.queue {
+            queue.tell_fates();
+        }
+    }
+
+    /// What became of an admitted packet without the owner's doing. To be called until there is nothing more, after every call.
+    pub fn take_fate(&mut self) -> Option<Fate<P>> {
+        match &mut self.queue {
+            Queue::Computed(_) => None,
+            Queue::Managed(queue) => queue.take_fate(),
+        }
+    }
+
+    /// Sends a packet down the wire, which may lose or duplicate it.
+    fn carry(&mut self, journey: Journey, packet: P) -> Admission {
+        if self.wire.loss.loses(journey.index) {
+            self.counters.lost.count(journey.len);
             return Admission::Dropped(DropCause::Loss);
         }
-        let journey = Journey { now, index, len, transmission, duplicate: false };
         if self.wire.duplicate.bernoulli(self.config.duplicate) {
-            self.counters.duplicated.count(len);
+            self.counters.duplicated.count(journey.len);
             let copy = packet.clone();
-            self.propagate(journey, packet);
-            self.propagate(Journey { duplicate: true, ..journey }, copy);
+            self.propagate(journey, packet, false);
+            self.propagate(journey, copy, true);
             return Admission::Duplicated;
         }
-        self.propagate(journey, packet);
+        self.propagate(journey, packet, false);
         Admission::Queued
     }
 
-    /// When the next packet arrives at the far end; `None` while there is none on the way.
+    /// When something is to be delivered next, or a waiting packet's turn comes; `None` if there is nothing on the way.
     pub fn next_delivery(&self) -> Option<Instant> {
-        self.deliveries.next_due()
+        let due = self.deliveries.next_due();
+        match &self.queue {
+            Queue::Managed(queue) if !queue.is_empty() => {
+                let turn = self.serialiser.free_at();
+                Some(due.map_or(turn, |due| due.min(turn)))
+            }
+            _ => due,
+        }
     }
 
     /// Takes the next packet that has arrived by `now`. Call it until it returns `None`.
     pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
         let now = self.advance(now);
-        if self.next_delivery()? > now {
+        if self.deliveries.next_due()? > now {
             return None;
         }
         let delivered = self.deliveries.pop()?;
@@ -196,20 +300,31 @@ impl<P> LinkModel<P> {
         Some(delivered)
     }
 
-    /// Packets that will be delivered and have not been, copies included.
+    /// Packets that are still to be delivered, as far as is known, copies included.
     pub fn in_flight(&self) -> usize {
-        self.deliveries.len()
+        let waiting = match &self.queue {
+            Queue::Computed(_) => 0,
+            Queue::Managed(queue) => queue.length().packets as usize,
+        };
+        self.deliveries.len() + waiting
     }
 
     /// Packets and bytes waiting for the serialiser at time `now`, without the one being transmitted.
     pub fn queued(&mut self, now: Instant) -> Traffic {
         self.advance(now);
-        self.queue.length()
+        match &self.queue {
+            Queue::Computed(queue) => queue.length(),
+            Queue::Managed(queue) => queue.length(),
+        }
     }
 
     /// What the link has done so far.
     pub fn counters(&self) -> Counters {
-        Counters { queue_peak: self.queue.peak(), ..self.counters }
+        let queue_peak = match &self.queue {
+            Queue::Computed(queue) => queue.peak(),
+            Queue::Managed(queue) => queue.peak(),
+        };
+        Counters { queue_peak, ..self.counters }
     }
 
     /// The configuration the link was made with.
@@ -220,18 +335,32 @@ impl<P> LinkModel<P> {
     /// Calls `observer` at each change of the queue's length and each packet it refuses, with the time at
     /// which that happens on the link: for plots. Replaces a previous observer.
     pub fn observe_queue(&mut self, observer: QueueObserver) {
-        self.queue.observe(observer);
+        match &mut self.queue {
+            Queue::Computed(queue) => queue.observe(observer),
+            Queue::Managed(queue) => queue.observe(observer),
+        }
     }
 
     fn advance(&mut self, now: Instant) -> Instant {
         self.clock = self.clock.max(now);
-        self.queue.drain(self.clock);
-        self.clock
+        loop {
+            let turn = self.serialiser.free_at();
+            match &mut self.queue {
+                Queue::Computed(queue) => {
+                    queue.drain(self.clock);
+                    return self.clock;
+                }
+                Queue::Managed(queue) if queue.is_empty() || turn > self.clock => {
+                    return self.clock;
+                }
+                Queue::Managed(_) => self.transmit_next(turn),
+            }
+        }
     }
 
     /// Sends one packet, or the copy of one, down the wire.
-    fn propagate(&mut self, journey: Journey, packet: P) {
-        let Journey { now: sent, index, len, transmission, duplicate } = journey;
+    fn propagate(&mut self, journey: Journey, packet: P, duplicate: bool) {
+        let Journey { sent, index, len, transmission, marked } = journey;
         let wire = &mut self.wire;
         let corruption = self.config.corrupt.damage(&mut wire.corrupt);
         self.counters.corrupted += u64::from(corruption.is_some());
@@ -250,11 +379,20 @@ impl<P> LinkModel<P> {
         } else {
             wire.in_order_until = wire.in_order_until.max(due);
         }
-        self.deliveries.push(Delivered { packet, len, index, sent, due, duplicate, corruption });
+        self.deliveries.push(Delivered {
+            packet,
+            len,
+            index,
+            sent,
+            due,
+            duplicate,
+            marked,
+            corruption,
+        });
     }
 }
 
-impl<P> fmt::Debug for LinkModel<P> {
+impl<P: Clone + Send + 'static> fmt::Debug for LinkModel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LinkModel")
             .field("config", &self.config)
@@ -268,11 +406,11 @@ impl<P> fmt::Debug for LinkModel<P> {
 /// What the wire needs to know of a packet besides the packet.
 #[derive(Clone, Copy)]
 struct Journey {
-    now: Instant,
+    sent: Instant,
     index: u64,
     len: usize,
     transmission: Transmission,
-    duplicate: bool,
+    marked: bool,
 }
 
 #[cfg(test)]

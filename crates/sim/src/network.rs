@@ -39,7 +39,7 @@ mod packets;
 mod topology;
 mod wire;
 
-use crate::link::{Admission, Counters, Delivered, QueueObserver, Traffic};
+use crate::link::{Admission, Counters, Delivered, Fate, QueueObserver, Traffic};
 use crate::traffic::{Flow, Ledger};
 use agenda::{Agenda, Entity};
 use host::Host;
@@ -159,15 +159,26 @@ impl Fabric {
         if let Some(tap) = taps.get_mut(link.0 as usize).and_then(Option::as_mut) {
             tap(now, &packet.bytes()?);
         }
-        match wire.model.send(now, id, packet.len()) {
+        match wire.model.send_with(now, id, packet.len(), packet.ecn()) {
             Admission::Queued => {}
             Admission::Duplicated => packets.duplicate(id),
             Admission::Dropped(_) => packets.release(id),
         }
+        settle(wire, packets);
         if let Some(at) = wire.model.next_delivery() {
             agenda.call(Entity(link.0), at);
         }
         Ok(())
+    }
+}
+
+/// Disposes of what a queue has dropped, and accounts for what a wire has copied.
+fn settle(wire: &mut Wire, packets: &mut Packets) {
+    while let Some(fate) = wire.model.take_fate() {
+        match fate {
+            Fate::Gone(id) => packets.release(id),
+            Fate::Copied(id) => packets.duplicate(id),
+        }
     }
 }
 
@@ -288,9 +299,12 @@ impl Network {
         let now = self.now;
         let Some(wire) = self.fabric.wires.get(link.0 as usize) else { return Ok(()) };
         let to = wire.to;
-        while let Some(delivered) =
-            self.fabric.wires.get_mut(link.0 as usize).and_then(|wire| wire.model.deliver(now))
-        {
+        loop {
+            let Fabric { wires, packets, .. } = &mut self.fabric;
+            let Some(wire) = wires.get_mut(link.0 as usize) else { return Ok(()) };
+            let delivered = wire.model.deliver(now);
+            settle(wire, packets);
+            let Some(delivered) = delivered else { break };
             self.arrive(to, delivered)?;
         }
         if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
@@ -307,6 +321,9 @@ impl Network {
         let now = self.now;
         let id = self.fabric.packets.own(delivered.packet);
         let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
+        if delivered.marked {
+            packet.mark();
+        }
         let damaged = match &delivered.corruption {
             Some(corruption) => {
                 let mut bytes = packet.bytes()?;

@@ -6,9 +6,10 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
+use super::QueueConfig;
 use super::text::{SyntaxError, list};
 use super::{Corrupt, Jitter, JitterOrder, Loss, Reorder};
-use crate::units::{Probability, QueueLimit, Rate, UnitError, duration_text, parse_duration};
+use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration};
 
 /// The parameters of one direction of a path. The default is a perfect link: no rate limit, no delay, no
 /// damage.
@@ -22,8 +23,8 @@ pub struct LinkConfig {
     /// Bits per second; without it, transmission takes no time and the queue stays empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How much may wait for the serialiser, not counting the packet being transmitted.
-    pub queue: QueueLimit,
+    /// What waits for the serialiser, not counting the packet being transmitted.
+    pub queue: QueueConfig,
     /// Propagation delay, from the last bit sent to the last bit received.
     #[serde(with = "duration_text")]
     pub delay: Duration,
@@ -79,7 +80,7 @@ impl LinkConfig {
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
         let outcome = match option {
             "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
-            "queue" => value.parse().map(|queue| self.queue = queue).map_err(from_unit),
+            "queue" => value.parse().map(|queue| self.queue = queue),
             "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
             "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
             "jitter-order" => value.parse().map(|order| self.jitter_order = order),

@@ -34,8 +34,12 @@ pub struct Counters {
     pub delivered: Traffic,
     /// Dropped: larger than the MTU.
     pub too_big: Traffic,
-    /// Dropped: no room in the queue.
+    /// Dropped: refused by the queue.
     pub queue_full: Traffic,
+    /// Dropped after they had waited.
+    pub queue_dropped: Traffic,
+    /// Marked by the queue.
+    pub marked: u64,
     /// Dropped: lost on the wire.
     pub lost: Traffic,
     /// Copies the wire made.
@@ -49,9 +53,17 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds what a discipline has decided.
+    pub(super) fn count(&mut self, verdicts: super::managed::Verdicts) {
+        let super::managed::Verdicts { dropped, marked } = verdicts;
+        self.queue_dropped.packets += dropped.packets;
+        self.queue_dropped.bytes = self.queue_dropped.bytes.saturating_add(dropped.bytes);
+        self.marked += marked;
+    }
+
     /// All drops, whatever the cause.
     pub fn dropped(&self) -> Traffic {
-        let causes = [self.too_big, self.queue_full, self.lost];
+        let causes = [self.too_big, self.queue_full, self.queue_dropped, self.lost];
         Traffic {
             packets: causes.iter().map(|cause| cause.packets).sum(),
             bytes: causes.iter().fold(0, |sum, cause| sum.saturating_add(cause.bytes)),

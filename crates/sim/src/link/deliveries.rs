@@ -115,6 +115,7 @@ mod tests {
                     sent: Instant::ZERO,
                     due: Instant::from_nanos(due),
                     duplicate: false,
+                    marked: false,
                     corruption: None,
                 });
                 model.push((due, number));

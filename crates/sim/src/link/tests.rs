@@ -6,16 +6,16 @@ use transom_tcp::time::Duration;
 
 use super::*;
 
-fn link<P>(options: &str) -> LinkModel<P> {
+fn link<P: Clone + Send + 'static>(options: &str) -> LinkModel<P> {
     seeded(options, 1, 1)
 }
 
-fn seeded<P>(options: &str, seed: u64, entity: u64) -> LinkModel<P> {
+fn seeded<P: Clone + Send + 'static>(options: &str, seed: u64, entity: u64) -> LinkModel<P> {
     LinkModel::new(&options.parse().unwrap(), Streams::new(seed), entity)
 }
 
 /// Everything that comes out, however long it takes.
-fn drain<P>(link: &mut LinkModel<P>) -> Vec<Delivered<P>> {
+fn drain<P: Clone + Send + 'static>(link: &mut LinkModel<P>) -> Vec<Delivered<P>> {
     std::iter::from_fn(|| link.deliver(Instant::FAR_FUTURE)).collect()
 }
 
@@ -70,6 +70,7 @@ fn a_perfect_link_delivers_at_once() {
             sent: now,
             due: now,
             duplicate: false,
+            marked: false,
             corruption: None,
         })
     );

@@ -18,6 +18,9 @@ pub enum SyntaxError {
         /// What would be accepted.
         forms: &'static str,
     },
+    /// It is no queue.
+    #[error(transparent)]
+    Queue(#[from] transom_router::queue::ConfigError),
     /// The form is right but the values make no sense together.
     #[error("`{text}` makes no sense: {why}")]
     Nonsense {

@@ -9,6 +9,7 @@ use transom_stack::stack::Transmit;
 use transom_tcp::send_buffer::ZEROS;
 use transom_wire::Protocol;
 use transom_wire::checksum::pseudo_header;
+use transom_wire::ip::{Ecn, set_ecn};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
 use transom_wire::udp::{self, UdpHeader};
@@ -139,6 +140,23 @@ impl Packet {
             Some(whole) => whole,
             None => self.headers.get_mut(..self.header_len.into()).unwrap_or_default(),
         }
+    }
+
+    /// Its ECN codepoint.
+    pub(super) fn ecn(&self) -> Ecn {
+        // The traffic class of IPv4 is its second byte; hosts here speak IPv4.
+        match *self.headers() {
+            [version, traffic_class, ..] if version >> 4 == 4 => {
+                Ecn::from_traffic_class(traffic_class)
+            }
+            _ => Ecn::NotEct,
+        }
+    }
+
+    /// Writes "congestion experienced" into its header.
+    pub(super) fn mark(&mut self) {
+        // A header that a wire has damaged beyond recognition cannot be marked, and is not going to be understood either.
+        let _ = set_ecn(self.headers_mut(), Ecn::Ce);
     }
 
     /// The zeros behind its headers.

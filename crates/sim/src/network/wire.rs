@@ -14,6 +14,8 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(config: &LinkConfig, to: NodeId, streams: Streams, entity: u64) -> Self {
-        Wire { model: LinkModel::new(config, streams, entity), to }
+        let mut model = LinkModel::new(config, streams, entity);
+        model.tell_fates();
+        Wire { model, to }
     }
 }

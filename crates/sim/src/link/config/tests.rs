@@ -28,7 +28,7 @@ fn a_command_line() {
     let percent = |n| Probability::ratio(n, 100).unwrap();
     let expected = LinkConfig {
         rate: Rate::from_bits_per_sec(10_000_000),
-        queue: QueueLimit::Bytes(65_536),
+        queue: crate::units::QueueLimit::Bytes(65_536).into(),
         delay: Duration::from_millis(20),
         jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
         jitter_order: JitterOrder::Free,

@@ -1,0 +1,185 @@
+//! A queue whose discipline decides as time goes by.
+//!
+//! Where a packet may be dropped while it waits, or marked when it leaves, its future is not known when it is offered. So
+//! here the packets themselves wait, and the discipline is asked for the next one each time the serialiser becomes free. That
+//! happens when somebody looks, but at the time at which it is due, so that the result does not depend on when somebody does.
+
+use super::{QueueEvent, QueueObserver, QueueSample, Traffic};
+use crate::random::Rng;
+use std::fmt;
+use transom_router::queue::{Admission, Discipline, Event, Item, Length};
+use transom_tcp::time::Instant;
+use transom_wire::ip::Ecn;
+
+/// A packet that waits.
+#[derive(Debug)]
+pub(super) struct Waiting<P> {
+    pub(super) packet: P,
+    /// How many packets had been offered to the link before it.
+    pub(super) index: u64,
+    /// When it was offered.
+    pub(super) sent: Instant,
+}
+
+/// What became of an admitted packet without its owner's doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate<P> {
+    /// It will not be delivered.
+    Gone(P),
+    /// There is one more copy of it.
+    Copied(P),
+}
+
+/// What else the discipline decided, by a call for one packet, about others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdicts {
+    /// Packets and bytes dropped that were in the queue already.
+    pub(super) dropped: Traffic,
+    /// Packets marked.
+    pub(super) marked: u64,
+}
+
+/// A discipline with the packets in it.
+pub(super) struct Managed<P> {
+    discipline: Box<dyn Discipline<Waiting<P>>>,
+    rng: Rng,
+    peak: Traffic,
+    observer: Option<QueueObserver>,
+    /// What became of packets after they had been admitted, if anybody wants to know.
+    fates: Vec<Fate<P>>,
+    tells_fates: bool,
+}
+
+impl<P> Managed<P> {
+    pub(super) fn new(discipline: Box<dyn Discipline<Waiting<P>>>, rng: Rng) -> Self {
+        Managed {
+            discipline,
+            rng,
+            peak: Traffic::default(),
+            observer: None,
+            fates: Vec::new(),
+            tells_fates: false,
+        }
+    }
+
+    /// Offers a packet. Returns whether it was admitted, and what became of others.
+    pub(super) fn offer(
+        &mut self,
+        now: Instant,
+        waiting: Waiting<P>,
+        len: usize,
+        ecn: Ecn,
+    ) -> (bool, Verdicts) {
+        let Managed { discipline, rng, observer, fates, tells_fates, .. } = self;
+        let index = waiting.index;
+        let mut verdicts = Verdicts::default();
+        let before = discipline.length();
+        let admission = discipline.enqueue(
+            now,
+            Item::new(waiting, len, ecn),
+            &mut || rng.next_u64(),
+            &mut |event| match event {
+                Event::Dropped { item, .. } if item.packet.index == index => {}
+                Event::Dropped { item, .. } => {
+                    verdicts.dropped.count(item.len);
+                    if *tells_fates {
+                        fates.push(Fate::Gone(item.packet.packet));
+                    }
+                }
+                Event::Marked { .. } => verdicts.marked += 1,
+            },
+        );
+        let length = traffic(discipline.length());
+        let admitted = admission == Admission::Queued;
+        if let Some(observer) = observer {
+            if !admitted || verdicts.dropped.packets > 0 {
+                observer(QueueSample {
+                    at: now,
+                    event: QueueEvent::Dropped,
+                    length: traffic(before),
+                });
+            }
+            if admitted {
+                observer(QueueSample { at: now, event: QueueEvent::Enqueued, length });
+            }
+        }
+        (admitted, verdicts)
+    }
+
+    /// Takes the next packet for the serialiser, which is free at `at`.
+    pub(super) fn next(&mut self, at: Instant) -> (Option<Item<Waiting<P>>>, Verdicts) {
+        let Managed { discipline, rng, observer, fates, tells_fates, .. } = self;
+        let mut verdicts = Verdicts::default();
+        let item = discipline.dequeue(at, &mut || rng.next_u64(), &mut |event| match event {
+            Event::Dropped { item, .. } => {
+                verdicts.dropped.count(item.len);
+                if *tells_fates {
+                    fates.push(Fate::Gone(item.packet.packet));
+                }
+            }
+            Event::Marked { .. } => verdicts.marked += 1,
+        });
+        let length = traffic(discipline.length());
+        if let Some(observer) = observer {
+            for _ in 0..verdicts.dropped.packets {
+                observer(QueueSample { at, event: QueueEvent::Dropped, length });
+            }
+            if item.is_some() {
+                observer(QueueSample { at, event: QueueEvent::Dequeued, length });
+            }
+        }
+        (item, verdicts)
+    }
+
+    /// Notes that so much waits, after the serialiser has taken what it can.
+    pub(super) fn note_peak(&mut self) {
+        let length = self.length();
+        self.peak.packets = self.peak.packets.max(length.packets);
+        self.peak.bytes = self.peak.bytes.max(length.bytes);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.discipline.is_empty()
+    }
+
+    pub(super) fn length(&self) -> Traffic {
+        traffic(self.discipline.length())
+    }
+
+    pub(super) fn peak(&self) -> Traffic {
+        self.peak
+    }
+
+    pub(super) fn observe(&mut self, observer: QueueObserver) {
+        self.observer = Some(observer);
+    }
+
+    pub(super) fn tell_fates(&mut self) {
+        self.tells_fates = true;
+    }
+
+    pub(super) fn tells_fates(&self) -> bool {
+        self.tells_fates
+    }
+
+    pub(super) fn tell(&mut self, fate: Fate<P>) {
+        self.fates.push(fate);
+    }
+
+    pub(super) fn take_fate(&mut self) -> Option<Fate<P>> {
+        self.fates.pop()
+    }
+}
+
+fn traffic(length: Length) -> Traffic {
+    Traffic { packets: length.packets, bytes: length.bytes }
+}
+
+impl<P> fmt::Debug for Managed<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Managed")
+            .field("length", &self.length())
+            .field("peak", &self.peak)
+            .finish_non_exhaustive()
+    }
+}

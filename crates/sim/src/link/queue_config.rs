@@ -1,0 +1,66 @@
+//! Which queue stands before the serialiser.
+
+use super::SyntaxError;
+use crate::units::{QueueLimit, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+use transom_router::queue::{Config, ConfigError, Limit};
+
+/// A queue discipline with its parameters.
+///
+/// Written as a limit, which means drop-tail ("100 packets", "64KiB", "unlimited"), or as one of `drop-tail`, `drop-head`, `red`, `codel`
+/// and `pie` with parameters: "red(50 packets, min=5, max=15, gentle)". See [`Config`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct QueueConfig(pub Config);
+
+impl QueueConfig {
+    /// The limit, if the discipline is drop-tail.
+    pub fn drop_tail(self) -> Option<QueueLimit> {
+        let Config::DropTail { limit } = self.0 else { return None };
+        Some(match limit {
+            Limit::Packets(packets) => QueueLimit::Packets(packets),
+            Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+            Limit::Unlimited => QueueLimit::Unlimited,
+        })
+    }
+}
+
+impl From<QueueLimit> for QueueConfig {
+    fn from(limit: QueueLimit) -> Self {
+        let limit = match limit {
+            QueueLimit::Packets(packets) => Limit::Packets(packets),
+            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
+            QueueLimit::Unlimited => Limit::Unlimited,
+        };
+        QueueConfig(Config::DropTail { limit })
+    }
+}
+
+impl FromStr for QueueConfig {
+    type Err = SyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        match text.parse::<QueueLimit>() {
+            Ok(limit) => return Ok(limit.into()),
+            // A number was meant as a limit.
+            Err(error) if text.trim().starts_with(|first: char| first.is_ascii_digit()) => {
+                return Err(error.into());
+            }
+            Err(_) => {}
+        }
+        let config: Config = text.parse()?;
+        config.validate().map_err(ConfigError::from)?;
+        Ok(QueueConfig(config))
+    }
+}
+
+impl fmt::Display for QueueConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.drop_tail() {
+            Some(limit) => limit.fmt(f),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+serde_as_text!(QueueConfig, "a queue such as \"100 packets\" or \"codel\"");
