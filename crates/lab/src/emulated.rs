@@ -28,6 +28,7 @@ use transom_sim::link::{Counters, LinkConfig, LinkModel, QueueObserver, Traffic}
 use transom_sim::random::Streams;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::time::Instant;
+use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxOffload, Segmenter};
 
 /// The longest super-segment taken from the stack, in bytes: what an IPv4 length field can express.
@@ -189,10 +190,7 @@ impl<D: Device> Emulated<D> {
         loop {
             // Taken out one by one, so that nobody who looks has to wait for the device.
             let Some(delivered) = lock(&self.path).egress.deliver(now) else { return };
-            let mut packet = delivered.packet;
-            if let Some(corruption) = delivered.corruption {
-                corruption.apply(packet.bytes_mut());
-            }
+            let packet = delivered.into_packet(Carried::bytes_mut);
             if self.inner.send(&TxPacket::whole(packet.bytes())).is_err() {
                 lock(&self.path).refused += 1;
             }
@@ -213,8 +211,8 @@ impl<D: Device> Emulated<D> {
             while let Ok(Some(segment)) = segments.next_segment(&mut self.headers) {
                 let headers = self.headers.get(..segment.header_len).unwrap_or_default();
                 if let Some(carried) = Carried::of(&mut self.pool, headers, &segment.payload) {
-                    let len = carried.len;
-                    lock(&self.path).ingress.send(now, carried, len);
+                    let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
+                    lock(&self.path).ingress.send_with(now, carried, len, ecn);
                 }
             }
             self.inner.recycle(packet.buffer);
@@ -225,11 +223,7 @@ impl<D: Device> Emulated<D> {
     /// What has reached the end of the ingress link.
     fn receive_due(&mut self, now: Instant) -> Option<RxPacket> {
         let delivered = lock(&self.path).ingress.deliver(now)?;
-        let mut packet = delivered.packet;
-        if let Some(corruption) = delivered.corruption {
-            corruption.apply(packet.bytes_mut());
-        }
-        let Carried { buffer, len } = packet;
+        let Carried { buffer, len } = delivered.into_packet(Carried::bytes_mut);
         Some(RxPacket { buffer, range: 0..len, offload: RxOffload::default() })
     }
 
@@ -265,8 +259,8 @@ impl<D: Device> Device for Emulated<D> {
                 let (length, limit) = (segment.len(), self.capabilities.mtu);
                 return Err(SendError::TooLong { length, limit }.into());
             };
-            let len = carried.len;
-            lock(&self.path).egress.send(now, carried, len);
+            let (len, ecn) = (carried.len, peek_ecn(carried.bytes()));
+            lock(&self.path).egress.send_with(now, carried, len, ecn);
         }
         // A link without delay has delivered already.
         self.transmit_due(now);

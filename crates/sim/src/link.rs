@@ -38,7 +38,7 @@ use crate::units::{QueueLimit, Rate};
 use deliveries::Deliveries;
 use managed::{Managed, Waiting};
 use transom_router::queue::Item;
-use transom_wire::ip::Ecn;
+use transom_wire::ip::{Ecn, set_ecn};
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use corruption::{Corrupt, Corruption};
@@ -96,6 +96,24 @@ pub struct Delivered<P> {
     pub marked: bool,
     /// The damage it suffered.
     pub corruption: Option<Corruption>,
+}
+
+impl<P> Delivered<P> {
+    /// The packet as the receiver finds it: what has been done to it on its way, the mark and then the damage, is written into
+    /// its `bytes`.
+    pub fn into_packet(mut self, bytes: impl FnOnce(&mut P) -> &mut [u8]) -> P {
+        if self.marked || self.corruption.is_some() {
+            let bytes = bytes(&mut self.packet);
+            if self.marked {
+                // Only what had a codepoint in its header was marked.
+                let _ = set_ecn(bytes, Ecn::Ce);
+            }
+            if let Some(corruption) = &self.corruption {
+                corruption.apply(bytes);
+            }
+        }
+        self.packet
+    }
 }
 
 /// One direction of a path, carrying packets of type `P`. See the [module](self).

@@ -8,6 +8,7 @@ use crate::link::{LinkConfig, LinkModel};
 use crate::random::Streams;
 use transom_stack::stack::{Packet, Stack};
 use transom_tcp::time::Instant;
+use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 
 /// Which of the two hosts.
@@ -97,8 +98,8 @@ impl Pair {
                 if let Some(tap) = &mut self.tap {
                     tap(self.now, side, &bytes);
                 }
-                let len = bytes.len();
-                let _ = self.links[side as usize].send(self.now, bytes, len);
+                let (len, ecn) = (bytes.len(), peek_ecn(&bytes));
+                let _ = self.links[side as usize].send_with(self.now, bytes, len, ecn);
             }
         }
     }
@@ -121,10 +122,7 @@ impl Pair {
         self.now = at;
         for side in [Side::A, Side::B] {
             while let Some(delivered) = self.links[side as usize].deliver(at) {
-                let mut bytes = delivered.packet;
-                if let Some(corruption) = &delivered.corruption {
-                    corruption.apply(&mut bytes);
-                }
+                let bytes = delivered.into_packet(Vec::as_mut_slice);
                 // Links carry what was sent; whether it is still right is for the receiver to find out.
                 let offload = RxOffload { checksum: RxChecksum::Unverified, segmentation: None };
                 let packet = Packet::borrowed(&bytes).with_offload(offload);

@@ -262,6 +262,16 @@ impl<'a> QuotedPacket<'a> {
     }
 }
 
+/// The ECN codepoint of an IP packet of which only the first two bytes are looked at. What is no IP packet has none.
+pub fn peek_ecn(packet: &[u8]) -> Ecn {
+    match *packet {
+        [first, second, ..] if first >> 4 == 4 => Ecn::from_traffic_class(second),
+        // The traffic class of IPv6 lies across the two bytes, the codepoint in the upper half of the second.
+        [first, second, ..] if first >> 4 == 6 => Ecn::from_traffic_class(second >> 4),
+        _ => Ecn::NotEct,
+    }
+}
+
 /// Sets the ECN codepoint of a packet in place, as a router does to mark it, and corrects the IPv4
 /// header checksum: by the difference, so that one that was wrong stays wrong.
 ///

@@ -9,7 +9,7 @@ use transom_stack::stack::Transmit;
 use transom_tcp::send_buffer::ZEROS;
 use transom_wire::Protocol;
 use transom_wire::checksum::pseudo_header;
-use transom_wire::ip::{Ecn, set_ecn};
+use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
 use transom_wire::udp::{self, UdpHeader};
@@ -144,13 +144,7 @@ impl Packet {
 
     /// Its ECN codepoint.
     pub(super) fn ecn(&self) -> Ecn {
-        // The traffic class of IPv4 is its second byte; hosts here speak IPv4.
-        match *self.headers() {
-            [version, traffic_class, ..] if version >> 4 == 4 => {
-                Ecn::from_traffic_class(traffic_class)
-            }
-            _ => Ecn::NotEct,
-        }
+        peek_ecn(self.headers())
     }
 
     /// Writes "congestion experienced" into its header.

@@ -92,3 +92,15 @@ proptest! {
         prop_assert_eq!(six, ipv6(0, hop_limit - 1));
     }
 }
+
+#[test]
+fn a_codepoint_can_be_read_without_reading_the_packet() {
+    for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
+        // The codepoint beside a DSCP of 46, expedited forwarding.
+        let class = 46 << 2 | ecn.bits();
+        assert_eq!(peek_ecn(&[0x45, class, 0, 20]), ecn);
+        assert_eq!(peek_ecn(&[0x60 | class >> 4, class << 4, 0, 0]), ecn);
+    }
+    assert_eq!(peek_ecn(&[0x45]), Ecn::NotEct);
+    assert_eq!(peek_ecn(&[0x15, 3]), Ecn::NotEct);
+}
