@@ -1,4 +1,4 @@
-//! Deterministic link models for Transom, and the numbers and units they are made of.
+//! A network in virtual time whose hosts are Transom stacks, and the deterministic models that its links are made of.
 //!
 //! A [`LinkModel`](link::LinkModel) is one direction of a network path: a queue, a serialiser, a wire that
 //! delays, loses, duplicates, corrupts and reorders. It owns no clock, no thread and no socket: the
@@ -7,6 +7,8 @@
 //!
 //! - [`link`]: the model, each effect in a file of its own.
 //! - [`pair`]: two hosts joined by two links, in virtual time.
+//! - [`network`]: hosts, routers and links in any arrangement; [`traffic`]: what the hosts do; [`measure`]: what can be seen
+//!   of it.
 //! - [`random`]: one ChaCha stream per entity and purpose; normal and Pareto variates in integers.
 //! - [`units`]: rates, durations, queue limits and probabilities as people write them.
 //!
@@ -40,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod measure;
 pub mod network;
 pub mod pair;
 pub mod random;

@@ -152,7 +152,7 @@ impl Io<'_> {
             self.ledger.begin(flow, local, now);
         }
         let flow = self.ledger.flow(flow);
-        flow.sender = Some(id);
+        flow.sender = Some((self.registry.node, id));
         flow.started.get_or_insert(now);
     }
 

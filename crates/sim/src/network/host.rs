@@ -2,7 +2,7 @@
 
 use super::packets::Packet;
 use super::topology::Routes;
-use super::{Fabric, NetworkError};
+use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
 use crate::traffic::{Application, Io};
 use std::cmp::Reverse;
@@ -45,6 +45,7 @@ pub(crate) struct Registry {
     ports: Map<u16, usize>,
     /// Datagrams to be sent.
     outbox: Vec<Packet>,
+    pub(crate) node: NodeId,
     address: Ipv4Addr,
     pub(crate) rng: Rng,
 }
@@ -79,6 +80,7 @@ enum Call {
 impl Host {
     pub(super) fn new(
         stack: Stack,
+        node: NodeId,
         (address, mtu): (Ipv4Addr, u32),
         routes: Routes,
         rng: Rng,
@@ -91,6 +93,7 @@ impl Host {
             asked: 0,
             ports: Map::default(),
             outbox: Vec::new(),
+            node,
             address,
             rng,
         };

@@ -177,7 +177,7 @@ impl Topology {
             .collect();
         let mut built = Vec::with_capacity(nodes.len());
         let mut number = 0;
-        for (node, routes) in nodes.into_iter().zip(routes) {
+        for ((index, node), routes) in (0u32..).zip(nodes).zip(routes) {
             built.push(match node {
                 Blueprint::Router => super::Node::Router(routes),
                 Blueprint::Host { config, applications } => {
@@ -185,6 +185,7 @@ impl Topology {
                     let rng = streams.rng(HOST_STREAMS + number as u64, 1);
                     let host = Host::new(
                         stack,
+                        NodeId(index),
                         (address_of(number), config.mtu),
                         routes,
                         rng,

@@ -1,5 +1,6 @@
 //! What has become of the flows.
 
+use crate::network::NodeId;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
@@ -12,8 +13,8 @@ pub struct FlowId(pub u32);
 /// One flow: all that one source sends to one sink, over one connection or many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// The connection it uses now, as its sender knows it.
-    pub sender: Option<ConnectionId>,
+    /// Its sender's host, and the connection it uses now.
+    pub sender: Option<(NodeId, ConnectionId)>,
     /// When its first connection was opened.
     pub started: Option<Instant>,
     /// When its sender had nothing more to send and all of it had arrived.

@@ -1,0 +1,71 @@
+use super::*;
+use crate::network::{HostConfig, Topology};
+use crate::traffic::{Amount, Bulk, FlowId, Sink};
+use crate::units::Rate;
+
+fn network() -> (Network, LinkId) {
+    let mut topology = Topology::new(1);
+    let hosts = [topology.host(HostConfig::default()), topology.host(HostConfig::default())];
+    let link: crate::link::LinkConfig =
+        "rate=10Mbit/s, delay=20ms, queue=30 packets".parse().unwrap();
+    let (there, _) = topology.join(hosts[0], hosts[1], link.clone(), link);
+    let remote = (topology.address(hosts[1]).unwrap(), 80).into();
+    let flow = FlowId(0);
+    topology
+        .run(hosts[0], Instant::ZERO, Box::new(Bulk::new(flow, remote, Amount::Endless)))
+        .unwrap();
+    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(flow, 80))).unwrap();
+    (topology.build().unwrap(), there)
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let (mut plain, link) = network();
+    plain.run_until(Instant::from_secs(5)).unwrap();
+    for millis in [1, 7, 1000] {
+        let (mut watched, _) = network();
+        let mut recorder = Recorder::new(Duration::from_millis(millis), [link, link.back()]);
+        recorder.run_until(&mut watched, Instant::from_secs(5)).unwrap();
+        assert_eq!(watched.flows(), plain.flows());
+        assert_eq!(watched.packets(), plain.packets());
+        assert_eq!(watched.link_counters(link), plain.link_counters(link));
+    }
+}
+
+#[test]
+fn a_bulk_flow_looks_like_one() {
+    let (mut network, link) = network();
+    let mut recorder = Recorder::new(Duration::from_millis(100), [link]);
+    // In two pieces, between two ticks.
+    recorder.run_until(&mut network, Instant::from_millis(4_950)).unwrap();
+    recorder.run_until(&mut network, Instant::from_secs(20)).unwrap();
+    let samples = &recorder.flows()[0];
+    let times: Vec<u64> = samples.iter().map(|sample| sample.at.as_nanos() / 100_000_000).collect();
+    assert_eq!(times, (0..=200).collect::<Vec<_>>());
+    assert!(samples.is_sorted_by_key(|sample| sample.delivered));
+    let rate = Rate::from_bits_per_sec(10_000_000).unwrap();
+    let steady = samples[200].delivered - samples[100].delivered;
+    let used = efficiency(steady, Duration::from_secs(10), rate);
+    // 1448 of each 1500 bytes are payload.
+    assert!((0.90..=1448.0 / 1500.0).contains(&used), "{used}");
+    let last = samples[200].sender.unwrap();
+    assert!(last.retransmissions > 0 && last.timeouts == 0 && last.ssthresh.is_some(), "{last:?}");
+    // 40 ms, and up to 30 packets of 1.2 ms each in the queue.
+    let rtt = last.srtt.unwrap();
+    assert!(rtt > Duration::from_millis(41) && rtt < Duration::from_millis(79), "{rtt:?}");
+    let links = &recorder.links()[0];
+    assert_eq!(links.samples.len(), 201);
+    assert!(links.samples.iter().all(|sample| sample.waiting.packets <= 30));
+    assert!(links.samples.iter().any(|sample| sample.waiting.packets > 20));
+}
+
+#[test]
+fn fairness_by_hand() {
+    assert_eq!(jain_index([5, 5, 5, 5]), 1.0);
+    assert_eq!(jain_index([1, 0, 0, 0]), 0.25);
+    // (1 + 2 + 3)² / (3 · 14)
+    assert_eq!(jain_index([1, 2, 3]), 36.0 / 42.0);
+    assert_eq!(jain_index([0, 0]), 1.0);
+    assert_eq!(per_second(1_250_000, Duration::from_secs(2)), 5e6);
+    assert_eq!(per_second(1, Duration::ZERO), 0.0);
+}
