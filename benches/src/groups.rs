@@ -6,6 +6,7 @@ pub mod demux;
 pub mod footprint;
 pub mod memory;
 pub mod round_trip;
+pub mod simulator;
 
 use crate::harness::Group;
 use crate::placement::{Cpus, Placement};
@@ -87,5 +88,17 @@ pub const ALL: &[Entry] = &[
         about: "Memory for each of 100,000 connections of one host.",
         single_threaded: true,
         build: footprint::build,
+    },
+    Entry {
+        name: "simulator",
+        about: "Data packets simulated per second of CPU time, beside ns-3.",
+        single_threaded: true,
+        build: simulator::build,
+    },
+    Entry {
+        name: "simulator-scale",
+        about: "Data packets simulated per second of CPU time, for ever more flows.",
+        single_threaded: true,
+        build: simulator::build_scale,
     },
 ];

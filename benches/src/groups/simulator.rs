@@ -1,0 +1,139 @@
+//! Simulating bulk flows through a dumbbell, beside ns-3.
+//!
+//! Both simulate the same: 1 Gbit/s and 70 ms, a queue of 6000 packets, windows of up to 6 MB, so that one flow alone loses nothing.
+//! Counted are the data packets that leave the bottleneck, for each second of CPU time, and that is by the simulators' own
+//! account; setting up the network is not part of it. ns-3 is Debian's (`libns3-dev`), and its program, `ns3/dumbbell.cc`, is
+//! compiled here.
+
+use super::Settings;
+use crate::clock::thread_time;
+use crate::harness::{Bound, Case, Group, Unit};
+use crate::pair::fixed_buffers;
+use anyhow::{Context, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use transom_sim::link::LinkConfig;
+use transom_sim::network::{HostConfig, LinkId, Network, Topology};
+use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_tcp::time::{Duration, Instant};
+
+/// Simulated seconds. ns-3 takes some ten real ones for them.
+const SECONDS: u64 = 2;
+/// Bytes of each socket buffer.
+const BUFFER: usize = 6 << 20;
+const PORT: u16 = 80;
+
+/// Builds the network; the link is the bottleneck in the direction of the data.
+///
+/// # Errors
+/// When the network makes no sense.
+pub fn dumbbell(flows: u32) -> anyhow::Result<(Network, LinkId)> {
+    let mut topology = Topology::new(1);
+    let (left, right) = (topology.router(), topology.router());
+    let middle: LinkConfig = "rate=1Gbit/s, delay=34ms, queue=6000 packets".parse()?;
+    let access: LinkConfig = "rate=10Gbit/s, delay=500us, queue=10000 packets".parse()?;
+    let (bottleneck, _) = topology.join(left, right, middle.clone(), middle);
+    let config = HostConfig { profile: Arc::new(fixed_buffers(BUFFER)), ..HostConfig::default() };
+    for flow in 0..flows {
+        let (client, server) = (topology.host(config.clone()), topology.host(config.clone()));
+        topology.join(client, left, access.clone(), access.clone());
+        topology.join(right, server, access.clone(), access.clone());
+        let remote = (topology.address(server)?, PORT).into();
+        let start = Instant::ZERO + Duration::from_millis(10 * u64::from(flow));
+        let bulk = Bulk::new(FlowId(flow), remote, Amount::Endless);
+        topology.run(client, start, Box::new(bulk))?;
+        topology.run(server, Instant::ZERO, Box::new(Sink::new(FlowId(flow), PORT)))?;
+    }
+    Ok((topology.build()?, bottleneck))
+}
+
+/// Packets per second of CPU time.
+fn transom(name: &'static str, flows: u32) -> Case {
+    Case::new(name, move |_| {
+        let (mut network, bottleneck) = dumbbell(flows)?;
+        let started = thread_time();
+        network.run_until(Instant::from_secs(SECONDS))?;
+        let took = thread_time() - started;
+        let carried = network.link_counters(bottleneck).context("no bottleneck")?;
+        ensure!(carried.delivered.packets > 10_000, "hardly anything was sent");
+        Ok(carried.delivered.packets as f64 / took.as_secs_f64())
+    })
+}
+
+/// The compiled program, and the directory in which it goes away again.
+struct Ns3 {
+    _directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Ns3 {
+    fn compile() -> anyhow::Result<Self> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("ns3/dumbbell.cc");
+        let directory = tempfile::tempdir()?;
+        let program = directory.path().join("dumbbell");
+        let libraries = ["applications", "internet", "point-to-point", "network", "core"];
+        let output = Command::new("c++")
+            .args(["-O2", "-o"])
+            .args([&program, &source])
+            .args(libraries.map(|name| format!("-lns3-{name}")))
+            .output()
+            .context("running c++")?;
+        if !output.status.success() {
+            bail!(
+                "ns-3 is not here (Debian: libns3-dev): {}",
+                String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default()
+            );
+        }
+        Ok(Ns3 { _directory: directory, program })
+    }
+
+    /// Packets per second of CPU time.
+    fn run(&self, flows: u32) -> anyhow::Result<f64> {
+        let output = Command::new(&self.program)
+            .args([flows.to_string(), SECONDS.to_string()])
+            .output()
+            .context("running ns-3")?;
+        ensure!(output.status.success(), "ns-3 failed: {}", output.status);
+        let text = String::from_utf8(output.stdout).context("what ns-3 printed")?;
+        let mut numbers = text.split_whitespace().map(str::parse::<f64>);
+        let mut number = || numbers.next().context("ns-3 printed too little")?.context("a number");
+        let (packets, took) = (number()?, number()?);
+        Ok(packets / took)
+    }
+}
+
+/// Builds the group.
+///
+/// # Errors
+/// When ns-3 cannot be compiled.
+pub fn build(_settings: Settings) -> anyhow::Result<Group> {
+    const ONE: &str = "ns-3, 1 flow";
+    const MANY: &str = "ns-3, 100 flows";
+    let ns3 = Arc::new(Ns3::compile()?);
+    let case = |name, flows| {
+        let ns3 = ns3.clone();
+        Case::new(name, move |_| ns3.run(flows))
+    };
+    let cases = vec![
+        case(ONE, 1),
+        transom("Transom, 1 flow", 1).figure(ONE, Bound::AtLeast(20.0)),
+        case(MANY, 100),
+        transom("Transom, 100 flows", 100).figure(MANY, Bound::AtLeast(20.0)),
+    ];
+    Ok(Group::new(Unit::PerSecond, cases))
+}
+
+/// Builds the group that shows what many flows cost.
+///
+/// # Errors
+/// None so far.
+pub fn build_scale(_settings: Settings) -> anyhow::Result<Group> {
+    const TEN: &str = "10 flows";
+    let cases = vec![
+        transom(TEN, 10),
+        transom("1,000 flows", 1_000).figure(TEN, Bound::AtLeast(1.0 / 1.3)),
+        transom("10,000 flows", 10_000).figure(TEN, Bound::AtLeast(1.0 / 1.3)),
+    ];
+    Ok(Group::new(Unit::PerSecond, cases))
+}
