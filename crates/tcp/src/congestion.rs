@@ -84,7 +84,7 @@ pub enum CongestionEvent {
         /// FlightSize of RFC 5681.
         flight: u64,
     },
-    /// Recovery ended: everything outstanding at its start is acknowledged.
+    /// Fast recovery without SACK ended: everything outstanding at its start is acknowledged.
     RecoveryEnd {
         /// Bytes in flight now.
         flight: u64,

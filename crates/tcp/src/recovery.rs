@@ -34,6 +34,9 @@ pub struct Verdict {
     pub entered: bool,
     /// Recovery (fast or after a timeout) ended with it.
     pub exited: bool,
+    /// Recovery has ended without knowing how much was in the pipe meanwhile: the window is to be cut to what is in flight
+    /// (RFC 6582 section 3.2 step 3).
+    pub deflates: bool,
     /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.
     pub restart_timer: bool,
     /// Bytes newly marked lost.

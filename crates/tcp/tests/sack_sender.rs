@@ -45,6 +45,24 @@ fn one_loss_in_a_window() {
     assert_eq!((info.counters.timeouts, info.counters.fast_recoveries), (0, 1));
 }
 
+/// RFC 6675 keeps the pipe as full as the window allows all along, so the end of recovery takes nothing back; RFC 6582's step 3
+/// does, for senders who do not know the pipe. Here the pipe is empty only because there was nothing more to send.
+#[test]
+fn the_end_of_recovery_leaves_the_window_alone() {
+    let mut peer = ten_out_of(10_000);
+    for right in [2001, 3001] {
+        peer.recv(seg().sack(&[(1001, right)])).silent();
+    }
+    peer.recv(seg().sack(&[(1001, 4001)])).expect(&["A 1:1001 ack 1"]);
+    peer.recv(seg().sack(&[(1001, 10_001)])).silent();
+    peer.run_to(300).recv(seg().ack(10_001)).silent();
+    let info = peer.info();
+    assert_eq!(
+        (info.phase, info.cwnd, info.ssthresh, info.in_flight),
+        (Phase::Open, 5000, 5000, 0)
+    );
+}
+
 /// Three separate losses are repaired within one round trip; NextSeg rule 1, lowest first.
 #[test]
 fn several_losses_in_a_window() {

@@ -217,8 +217,11 @@ impl Connection {
             let event = CongestionEvent::Loss { flight: flight_before };
             snd.congestion.on_event(&mut snd.window, event, ack.now);
         } else if verdict.exited && was_recovering {
-            let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
-            snd.congestion.on_event(&mut snd.window, event, ack.now);
+            // With SACK the pipe was kept as full as the window allowed all the time; there is nothing to take back.
+            if verdict.deflates {
+                let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
+                snd.congestion.on_event(&mut snd.window, event, ack.now);
+            }
         } else if ack.acked > 0 && snd.recovery.phase() != Phase::Recovery {
             snd.congestion.on_ack(&mut snd.window, &ack);
         }

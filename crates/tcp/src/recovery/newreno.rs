@@ -78,6 +78,7 @@ impl Recovery for NewReno {
                     if self.recovery_point.is_none_or(|point| sent.start() >= point) =>
                 {
                     verdict.exited = true;
+                    verdict.deflates = true;
                     self.phase = Phase::Open;
                     self.recovery_point = None;
                     self.departed = 0;
