@@ -1,4 +1,6 @@
-//! Experiments with real packets in real time.
+//! Experiments: what they are, and real packets in real time.
+//!
+//! A [`scenario`] is an experiment in one TOML file.
 //!
 //! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock: what a
 //! simulated path does to packets in virtual time, an emulated one does to those of a running stack and its
@@ -30,5 +32,6 @@
 #![forbid(unsafe_code)]
 
 pub mod emulated;
+pub mod scenario;
 
 pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};

@@ -1,0 +1,217 @@
+//! Scenarios: one TOML file, one experiment.
+//!
+//! Theory of operation. A scenario is read in steps, each a file of its own here: the text becomes a *tree* whose values know their
+//! places; the *sweep* puts its values into the tree, once for each of its points; the tree is *decoded*, presets and groups are spread
+//! out and everything is checked against everything else, which gives a [`Resolved`]. All points are checked before anything is
+//! run, and all mistakes are reported at once, each with its line.
+//!
+//! ```
+//! use transom_lab::scenario::Scenario;
+//!
+//! let scenario = Scenario::parse(
+//!     "example.toml",
+//!     r#"
+//!     [scenario]
+//!     name = "fairness"
+//!     duration = "30s"
+//!     warm-up = "10s"
+//!
+//!     [topology]
+//!     kind = "dumbbell"
+//!     pairs = 2
+//!     bottleneck = { rate = "10Mbit/s", delay = "20ms", queue = "50 packets" }
+//!
+//!     [[flows]]
+//!     name = "bulk"
+//!     from = "sender"
+//!     to = "receiver"
+//!     kind = "bulk"
+//!
+//!     [sweep]
+//!     topology.bottleneck.delay = ["10ms", "20ms", "40ms"]
+//!
+//!     [[expect]]
+//!     measure = "jain"
+//!     flow = "bulk"
+//!     min = 0.9
+//!     "#,
+//! )?;
+//! let points: Vec<_> = scenario.sweep().collect();
+//! assert_eq!(points.len(), 3);
+//! let resolved = &points[0].resolved;
+//! assert_eq!(resolved.flows[1].from.as_str(), "sender2");
+//! // The canonical form is a scenario too.
+//! let again = Scenario::parse("canonical.toml", &resolved.to_toml())?;
+//! assert_eq!(again.sweep().next().unwrap().resolved, *resolved);
+//!
+//! let mistaken = Scenario::parse("typo.toml", "[scenario]\nname = \"x\"\nduraton = \"3s\"");
+//! assert!(mistaken.unwrap_err().to_string().contains("did you mean `duration`?"));
+//! # Ok::<(), transom_lab::scenario::Errors>(())
+//! ```
+
+mod bands;
+mod decode;
+mod distribution;
+mod error;
+mod expect;
+mod flow;
+mod header;
+mod host;
+mod link;
+mod measure;
+mod name;
+mod nodes;
+mod profile;
+mod quantity;
+mod reach;
+mod render;
+mod resolve;
+mod resolved;
+mod schema;
+mod sweep;
+mod template;
+mod topology;
+mod trace;
+mod traffic;
+mod tree;
+
+use error::{Problem, Problems};
+use resolve::resolve;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sweep::Sweep;
+use toml::de::DeTable;
+use trace::Files;
+use tree::Table;
+
+pub use bands::Comparison;
+pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
+pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
+pub use expect::{Band, Bound, Direction, Measure, Quantity, Statistic, Taken, Unit};
+pub use flow::Flow;
+pub use header::Header;
+pub use host::{Host, HostKind, KernelCongestion, Router};
+pub use link::Link;
+pub use measure::{FlowSeries, LinkSeries, Series};
+pub use name::Name;
+pub use profile::{Congestion, Pacing, ProfileOptions, Recovery};
+pub use quantity::{Count, Number, Size, Time};
+pub use resolved::{Resolved, RunId};
+pub use schema::schema;
+pub use sweep::Setting;
+pub use template::Template;
+pub use trace::{TraceEntry, TraceError, read_trace};
+pub use traffic::{AppLimited, Bulk, OnOffUdp, RequestResponse, Trace, Traffic, Transfer, Web};
+
+/// A scenario that has been checked: every point of its sweep can be run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    tree: Table,
+    sweep: Sweep,
+    seeds: Vec<u64>,
+    directory: Option<PathBuf>,
+}
+
+/// One point of a scenario's sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Its number, from zero.
+    pub number: usize,
+    /// What the sweep sets, in the order of its lists.
+    pub settings: Vec<Setting>,
+    /// The experiment.
+    pub resolved: Resolved,
+    /// Bands that need another point's run too.
+    pub comparisons: Vec<Comparison>,
+}
+
+impl Scenario {
+    /// Reads a scenario from a file. Files that it names are looked for beside it.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Scenario, Errors> {
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Errors::unreadable(&name, &error))?;
+        let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Self::read(&name, &text, Some(directory))
+    }
+
+    /// Reads a scenario from a text. `name` is what errors call it. Files that it names are not looked at.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it.
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
+        Self::read(name, text, None)
+    }
+
+    fn read(name: &str, text: &str, directory: Option<PathBuf>) -> Result<Scenario, Errors> {
+        let mut problems = Problems::default();
+        let shared: Arc<str> = text.into();
+        let (document, syntax) = DeTable::parse_recoverable(text);
+        for error in syntax {
+            let problem = Problem::Syntax(error.message().into());
+            problems.add(error.span().unwrap_or(0..0), problem);
+        }
+        let mut too_large = Vec::new();
+        let tree = Table::new(document.get_ref(), &mut too_large);
+        for tree::TooLarge(span) in too_large {
+            let (found, expected) = ("a larger one".into(), "a number below 2^63".into());
+            problems.add(span, Problem::WrongType { found, expected });
+        }
+        // What is not understood cannot be judged.
+        if !problems.is_empty() {
+            return Err(problems.into_errors(name, &shared));
+        }
+        let sweep = Sweep::read(&tree, &mut problems);
+        let mut files = Files::new(directory.clone());
+        let mut seeds = Vec::new();
+        let points = if problems.is_empty() { sweep.points() } else { 1 };
+        for point in 0..points {
+            problems.at_point(&sweep.settings(point));
+            let here = sweep.apply(&tree, point, &mut problems);
+            let outcome = resolve(&here, &sweep, point, &mut files, &mut problems);
+            if let Some(outcome) = outcome {
+                seeds = outcome.seeds;
+            }
+            if problems.are_enough() {
+                break;
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.into_errors(name, &shared));
+        }
+        Ok(Scenario { tree, sweep, seeds, directory })
+    }
+
+    /// The seeds it asks for: there is a run for each, at each point of the sweep.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// How many points the sweep has; one without a sweep.
+    pub fn points(&self) -> usize {
+        self.sweep.points()
+    }
+
+    /// The points of the sweep, or the scenario itself if it has none.
+    pub fn sweep(&self) -> impl Iterator<Item = Variant> {
+        let mut files = Files::new(self.directory.clone());
+        (0..self.points()).filter_map(move |point| {
+            // What was right when it was read is right now, unless a file that it names has gone since.
+            let mut problems = Problems::default();
+            let tree = self.sweep.apply(&self.tree, point, &mut problems);
+            let outcome = resolve(&tree, &self.sweep, point, &mut files, &mut problems)?;
+            Some(Variant {
+                number: point,
+                settings: self.sweep.settings(point),
+                resolved: outcome.resolved,
+                comparisons: outcome.comparisons,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

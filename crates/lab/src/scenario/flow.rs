@@ -1,0 +1,254 @@
+//! `[[flows]]`: what goes from where to where, and when.
+
+use super::decode::{decode, keys_of};
+use super::error::{Problem, Problems};
+use super::name::Name;
+use super::nodes::Nodes;
+use super::profile::ProfileOptions;
+use super::quantity::{Count, Size, Time};
+use super::resolve::{split, tagged};
+use super::traffic::Traffic;
+use super::tree::{Node, Span, Table};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use transom_tcp::time::Duration;
+
+/// As many flows as a scenario may have.
+const MOST: u64 = 100_000;
+/// The largest payload of a UDP datagram over IPv4 (RFC 768, RFC 791): 65,535 bytes less the headers.
+const LARGEST_DATAGRAM: u64 = 65_507;
+
+/// What all flows have in common. With a group's name at an end, or with `count`, it is several flows, called NAME1, NAME2 and so on;
+/// NAME stands for all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct FlowOptions {
+    /// Its name.
+    #[schemars(with = "super::schema::NameText")]
+    pub(super) name: Name,
+    /// The host that opens it, or a group.
+    #[schemars(with = "super::schema::NameText")]
+    pub(super) from: Name,
+    /// The host at the other end, or a group.
+    #[schemars(with = "super::schema::NameText")]
+    pub(super) to: Name,
+    /// When it starts.
+    #[serde(default)]
+    pub(super) start: Time,
+    /// When its source stops; without it, when there is nothing more to send, or at the end.
+    #[serde(default)]
+    pub(super) stop: Option<Time>,
+    /// How much later each flow starts than the one before, if it is several.
+    #[serde(default)]
+    pub(super) stagger: Time,
+    /// So many flows between the same two hosts.
+    #[serde(default)]
+    pub(super) count: Option<Count>,
+    /// How TCP behaves at those of its ends that are Transom's; what is left out is as the host has it.
+    #[serde(default)]
+    pub(super) profile: ProfileOptions,
+}
+
+/// A flow between two hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Flow {
+    /// Its name.
+    pub name: Name,
+    /// The host that opens it.
+    pub from: Name,
+    /// The host at the other end.
+    pub to: Name,
+    /// When it starts.
+    pub start: Time,
+    /// When its source stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// What it carries.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// How TCP behaves at those of its ends that are Transom's; what is left out is as the host has it.
+    #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
+    pub profile: ProfileOptions,
+}
+
+/// The flows, what their names stand for, and where each one's `to` was written.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    pub(super) flows: Vec<Flow>,
+    pub(super) groups: BTreeMap<Name, Vec<Name>>,
+    pub(super) places: Vec<Span>,
+    pub(super) incomplete: bool,
+}
+
+impl Flows {
+    /// Reads one item of `[[flows]]`.
+    pub(super) fn read(
+        &mut self,
+        table: &Table,
+        span: &Span,
+        nodes: &Nodes,
+        duration: Option<Time>,
+        problems: &mut Problems,
+    ) -> Option<()> {
+        let common = keys_of::<FlowOptions>();
+        let (common, mut special) = split(table, common);
+        let options: Option<FlowOptions> = decode(&common, span, &[], problems);
+        let traffic = read_traffic(&mut special, span, problems);
+        let (Some(options), Some(traffic)) = (options, traffic) else {
+            self.incomplete = true;
+            // Its name may be named elsewhere all the same.
+            let name = table.get("name").and_then(Node::text).and_then(Name::new)?;
+            self.groups.entry(name).or_default();
+            return None;
+        };
+        let place = |key: &str| match table.get(key) {
+            Some(node) => node.span.clone(),
+            None => span.clone(),
+        };
+        check_options(&options, nodes, duration, &place, problems);
+        check_traffic(&traffic, &place, problems);
+        let FlowOptions { name, from, to, start, stop, stagger, count, profile } = options;
+        let pairs = nodes.pairs("flow", (&from, place("from")), (&to, place("to")), problems);
+        if self.groups.insert(name.clone(), Vec::new()).is_some() {
+            let problem = Problem::Duplicate { what: "flows", name: name.to_string() };
+            problems.add(place("name"), problem);
+            return None;
+        }
+        let Some((pairs, is_group)) = pairs else {
+            self.incomplete = true;
+            return None;
+        };
+        let each = count.map_or(1, Count::get);
+        let total = pairs.len() as u64 * u64::from(each) + self.flows.len() as u64;
+        if total > MOST {
+            let problem = Problem::TooMany { what: "flows", count: total, limit: MOST };
+            problems.add(place("count"), problem);
+            self.incomplete = true;
+            return None;
+        }
+        let mut names = Vec::new();
+        let instances = pairs.into_iter().flat_map(|pair| vec![pair; each as usize]);
+        for (number, (from, to)) in (1u32..).zip(instances) {
+            let name = if is_group || count.is_some() { name.member(number) } else { name.clone() };
+            let later = stagger.0.as_nanos().saturating_mul((number - 1).into());
+            let start = Time(Duration::from_nanos(start.0.as_nanos().saturating_add(later)));
+            if number > 1 && duration.is_some_and(|duration| start >= duration) {
+                problems.add(place("stagger"), starts_too_late(start, duration));
+            }
+            let (traffic, profile) = (traffic.clone(), profile.clone());
+            names.push(name.clone());
+            self.places.push(place("to"));
+            self.flows.push(Flow { name, from, to, start, stop, traffic, profile });
+        }
+        self.groups.insert(name, names);
+        Some(())
+    }
+
+    /// Adds what the names of single flows stand for, and finds those that are there twice.
+    pub(super) fn close(&mut self, problems: &mut Problems) {
+        let mut seen = BTreeMap::new();
+        for (flow, place) in self.flows.iter().zip(&self.places) {
+            if seen.insert(&flow.name, ()).is_some() {
+                let problem = Problem::Duplicate { what: "flows", name: flow.name.to_string() };
+                problems.add(place.clone(), problem);
+            }
+        }
+        for flow in &self.flows {
+            self.groups.entry(flow.name.clone()).or_insert_with(|| vec![flow.name.clone()]);
+        }
+    }
+}
+
+fn read_traffic(special: &mut Table, span: &Span, problems: &mut Problems) -> Option<Traffic> {
+    let kind = tagged(special, span, &Traffic::KINDS, problems)?;
+    let also = [&["kind"], keys_of::<FlowOptions>()].concat();
+    let special = &*special;
+    match kind.as_str() {
+        "bulk" => decode(special, span, &also, problems).map(Traffic::Bulk),
+        "transfer" => decode(special, span, &also, problems).map(Traffic::Transfer),
+        "request-response" => decode(special, span, &also, problems).map(Traffic::RequestResponse),
+        "web" => decode(special, span, &also, problems).map(Traffic::Web),
+        "on-off-udp" => decode(special, span, &also, problems).map(Traffic::OnOffUdp),
+        "app-limited" => decode(special, span, &also, problems).map(Traffic::AppLimited),
+        "trace" => decode(special, span, &also, problems).map(Traffic::Trace),
+        _ => None,
+    }
+}
+
+fn starts_too_late(start: Time, duration: Option<Time>) -> Problem {
+    let end = duration.map_or(String::new(), |duration| format!(", {duration}"));
+    Problem::OutOfBounds {
+        key: "start",
+        value: start.to_string(),
+        bound: format!("before the end of the run{end}"),
+    }
+}
+
+fn check_options(
+    options: &FlowOptions,
+    nodes: &Nodes,
+    duration: Option<Time>,
+    place: &impl Fn(&str) -> Span,
+    problems: &mut Problems,
+) {
+    if duration.is_some_and(|duration| options.start >= duration) {
+        problems.add(place("start"), starts_too_late(options.start, duration));
+    }
+    if let Some(stop) = options.stop.filter(|stop| *stop <= options.start) {
+        let problem = Problem::OutOfBounds {
+            key: "stop",
+            value: stop.to_string(),
+            bound: format!("after the start, {}", options.start),
+        };
+        problems.add(place("stop"), problem);
+    }
+    for (key, end) in [("from", &options.from), ("to", &options.to)] {
+        if nodes.routers.contains_key(end) {
+            problems.add(place(key), Problem::NotAHost(end.to_string()));
+        }
+    }
+    for host in [&options.from, &options.to] {
+        let members = nodes.groups.get(host).into_iter().flatten();
+        for host in members.filter_map(|member| nodes.hosts.get(member)) {
+            if host.kind == super::host::HostKind::Transom
+                && host.profile.profile().is_ok()
+                && let Err(error) = options.profile.or(&host.profile).profile()
+            {
+                problems.add(place("profile"), Problem::Value(error.to_string()));
+            }
+        }
+    }
+}
+
+fn check_traffic(traffic: &Traffic, place: &impl Fn(&str) -> Span, problems: &mut Problems) {
+    let mut above_zero = |key: &'static str, sizes: &[Size], times: &[Time]| {
+        if sizes.contains(&Size(0)) || times.contains(&Time::default()) {
+            problems.add(place(key), Problem::Zero { key });
+        }
+    };
+    match traffic {
+        Traffic::Bulk(_) | Traffic::Trace(_) => {}
+        Traffic::Transfer(transfer) => above_zero("size", &[transfer.size], &[]),
+        Traffic::RequestResponse(exchange) => {
+            above_zero("request", &exchange.request.parameters(), &[]);
+            above_zero("response", &exchange.response.parameters(), &[]);
+        }
+        Traffic::Web(web) => {
+            above_zero("request", &web.request.parameters(), &[]);
+            above_zero("object", &web.object.parameters(), &[]);
+        }
+        Traffic::OnOffUdp(udp) => {
+            above_zero("payload", &[udp.payload], &[]);
+            above_zero("on", &[], &udp.on.parameters());
+            if udp.payload.0 > LARGEST_DATAGRAM {
+                let bound = format!("at most {LARGEST_DATAGRAM} bytes");
+                let value = udp.payload.to_string();
+                problems
+                    .add(place("payload"), Problem::OutOfBounds { key: "payload", value, bound });
+            }
+        }
+        Traffic::AppLimited(stream) => above_zero("write", &[stream.write], &[]),
+    }
+}

@@ -1,0 +1,65 @@
+//! `[hosts.NAME]` and `[routers.NAME]`: the nodes of the network.
+
+use super::profile::ProfileOptions;
+use super::quantity::Count;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A host, or with `count` a group of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Host {
+    /// Whose TCP it has.
+    pub kind: HostKind,
+    /// The kernel's congestion control; only for a host of kind "kernel", which by itself has cubic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<KernelCongestion>,
+    /// The longest IP packet it sends, in bytes: from 576 to 65535.
+    pub mtu: u32,
+    /// How its TCP behaves; only for a host of kind "transom".
+    #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
+    pub profile: ProfileOptions,
+    /// Makes so many hosts, called NAME1, NAME2 and so on; NAME stands for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<Count>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host {
+            kind: HostKind::Transom,
+            congestion: None,
+            mtu: 1500,
+            profile: ProfileOptions::default(),
+            count: None,
+        }
+    }
+}
+
+/// Whose TCP a host has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostKind {
+    /// Transom's.
+    #[default]
+    Transom,
+    /// The kernel's: only when the scenario is emulated.
+    Kernel,
+}
+
+/// The kernel's congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelCongestion {
+    /// NewReno.
+    Reno,
+    /// RFC 9438.
+    Cubic,
+    /// BBR, as the kernel has it.
+    Bbr,
+}
+
+/// A router: it forwards, and does nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Router {}

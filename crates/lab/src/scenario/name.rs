@@ -1,0 +1,117 @@
+//! Names of nodes, links and flows.
+//!
+//! Names are ordered as people count: `client2` before `client10`. The order of the hosts decides their addresses and random
+//! streams, so it may not depend on where in the file they happen to be.
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A name: a letter, then letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// The longest name, in bytes.
+const LONGEST: usize = 64;
+
+impl Name {
+    /// The name that `text` is; `None` if it is none.
+    pub fn new(text: &str) -> Option<Name> {
+        let mut characters = text.chars();
+        let first = characters.next().is_some_and(|c| c.is_ascii_alphabetic());
+        let rest = characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        (first && rest && text.len() <= LONGEST).then(|| Name(text.into()))
+    }
+
+    /// A name that this program gives.
+    pub(crate) fn literal(text: &'static str) -> Name {
+        debug_assert!(Name::new(text).is_some(), "{text}");
+        Name(text.into())
+    }
+
+    /// The name of the `number`th member of the group with this name, from one. Not checked against the longest name: members
+    /// of a group may be a little longer.
+    pub(crate) fn member(&self, number: u32) -> Name {
+        Name(format!("{}{number}", self.0))
+    }
+
+    /// The name of what joins two nodes.
+    pub(crate) fn joining(from: &Name, to: &Name) -> Name {
+        Name(format!("{from}-{to}"))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is before the number at the end, how long that number is, and its digits.
+    fn parts(&self) -> (&str, usize, &str) {
+        let stem = self.0.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = self.0.get(stem.len()..).unwrap_or_default();
+        let digits = digits.trim_start_matches('0');
+        (stem, digits.len(), digits)
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Name) -> Ordering {
+        self.parts().cmp(&other.parts()).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Name, String> {
+        // What this program has put together itself is read back, whatever its length.
+        let stem = text.get(..LONGEST).unwrap_or(&text);
+        if text.len() <= 4 * LONGEST && Name::new(stem).is_some() {
+            return Ok(Name(text));
+        }
+        Err(super::error::Problem::BadName(text).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_counted_as_people_count() {
+        let mut names: Vec<Name> = ["b", "a10", "a2", "a", "a-1", "a02", "A1"]
+            .into_iter()
+            .map(|text| Name::new(text).unwrap())
+            .collect();
+        names.sort();
+        let sorted: Vec<&str> = names.iter().map(Name::as_str).collect();
+        assert_eq!(sorted, ["A1", "a", "a02", "a2", "a10", "a-1", "b"]);
+    }
+
+    #[test]
+    fn a_name_is_a_word() {
+        for text in ["", "1a", "a b", "a.b", "ä", "-", &"a".repeat(65)] {
+            assert_eq!(Name::new(text), None, "{text}");
+        }
+        assert!(Name::new("tcp-x_1").is_some());
+    }
+}

@@ -1,0 +1,52 @@
+//! A problem as it is shown: what, where, the line, a caret under the place, and what might help.
+
+use super::error::{Diagnostic, Place, Problem};
+use std::fmt::{self, Write};
+
+/// The line and column of a byte of `text`.
+pub(super) fn place(text: &str, at: usize) -> Place {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Place {
+        line: before.matches('\n').count() + 1,
+        column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+    }
+}
+
+pub(super) fn diagnostic(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    text: &str,
+    diagnostic: &Diagnostic,
+) -> fmt::Result {
+    let Diagnostic { problem, span, with } = diagnostic;
+    writeln!(f, "error: {problem}")?;
+    if let Problem::Unreadable(_) = problem {
+        return writeln!(f, " --> {name}");
+    }
+    let Place { line, column } = place(text, span.start);
+    let number = line.to_string();
+    let margin = " ".repeat(number.len());
+    writeln!(f, "{margin}--> {name}:{line}:{column}")?;
+    writeln!(f, "{margin} |")?;
+    let quoted = text.lines().nth(line - 1).unwrap_or_default();
+    writeln!(f, "{number} | {}", quoted.trim_end())?;
+    write!(f, "{margin} | ")?;
+    let mut characters = quoted.chars();
+    for character in characters.by_ref().take(column - 1) {
+        // A tab is as wide above as below.
+        f.write_char(if character == '\t' { '\t' } else { ' ' })?;
+    }
+    // What goes on in the next line is marked to the end of this one.
+    let marked = text.get(span.clone()).unwrap_or_default();
+    let marked = marked.lines().next().unwrap_or_default().trim_end().chars().count();
+    let left = characters.as_str().trim_end().chars().count();
+    writeln!(f, "{}", "^".repeat(marked.min(left).max(1)))?;
+    if let Some(with) = with {
+        writeln!(f, "{margin} = with {with}")?;
+    }
+    if let Some(hint) = problem.hint() {
+        writeln!(f, "{margin} = hint: {hint}")?;
+    }
+    Ok(())
+}

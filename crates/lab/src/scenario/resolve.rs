@@ -1,0 +1,308 @@
+//! From what is written to a concrete experiment.
+//!
+//! Everything is read, however much of it is wrong, and what is wrong is collected. Only what would be wrong for no other reason than
+//! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
+
+use super::bands::{Bands, Comparison, Known};
+use super::decode::decode;
+use super::error::{Problem, Problems};
+use super::flow::Flows;
+use super::header::{Header, Seeds};
+use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
+use super::measure::Series;
+use super::name::Name;
+use super::nodes::Nodes;
+use super::reach;
+use super::resolved::Resolved;
+use super::sweep::{Sweep, wrong_type};
+use super::trace::Files;
+use super::traffic::Traffic;
+use super::tree::{Node, Span, Table, Value, way};
+use std::collections::BTreeMap;
+
+/// As many links as a scenario may have.
+const MOST_LINKS: u64 = 200_000;
+
+/// The sections there are.
+pub(super) const SECTIONS: [&str; 9] =
+    ["scenario", "topology", "hosts", "routers", "links", "flows", "measure", "sweep", "expect"];
+
+/// A section that is a table; what is something else is reported.
+pub(super) fn section<'a>(
+    tree: &'a Table,
+    key: &str,
+    problems: &mut Problems,
+) -> Option<&'a Table> {
+    let node = tree.get(key)?;
+    match &node.value {
+        Value::Table(table) => Some(table),
+        other => {
+            problems.add(node.span.clone(), wrong_type(other, "a table"));
+            None
+        }
+    }
+}
+
+/// The items of a section that is a list of tables; what is something else is reported.
+fn items<'a>(
+    tree: &'a Table,
+    key: &str,
+    problems: &mut Problems,
+) -> (Vec<(usize, &'a Table, &'a Span)>, bool) {
+    let Some(node) = tree.get(key) else { return (Vec::new(), true) };
+    let Value::List(list) = &node.value else {
+        let expected = format!("a list of tables, each under [[{key}]]");
+        problems.add(node.span.clone(), wrong_type(&node.value, &expected));
+        return (Vec::new(), false);
+    };
+    let mut tables = Vec::new();
+    for (index, item) in list.iter().enumerate() {
+        match &item.value {
+            Value::Table(table) => tables.push((index, table, &item.span)),
+            other => problems.add(item.span.clone(), wrong_type(other, "a table")),
+        }
+    }
+    let all = tables.len() == list.len();
+    (tables, all)
+}
+
+/// Parts a table into what has one of `keys`, and the rest.
+pub(super) fn split(table: &Table, keys: &[&str]) -> (Table, Table) {
+    let entries = table.0.iter().map(|(key, entry)| (key.clone(), entry.clone()));
+    let (ours, rest): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        entries.partition(|(key, _)| keys.contains(&key.as_str()));
+    (Table(ours), Table(rest))
+}
+
+/// Takes `kind` out of a table: one of `kinds`.
+pub(super) fn tagged(
+    table: &mut Table,
+    span: &Span,
+    kinds: &[&str],
+    problems: &mut Problems,
+) -> Option<String> {
+    let Some(entry) = table.0.remove("kind") else {
+        problems.add(span.clone(), Problem::MissingKey { key: "kind".into() });
+        return None;
+    };
+    let Node { span, value } = entry.node;
+    match value {
+        Value::Text(kind) if kinds.contains(&kind.as_str()) => Some(kind),
+        Value::Text(choice) => {
+            let known = kinds.iter().map(|kind| kind.to_string()).collect();
+            problems.add(span, Problem::UnknownChoice { choice, known });
+            None
+        }
+        other => {
+            problems.add(span, wrong_type(&other, &format!("one of {}", kinds.join(", "))));
+            None
+        }
+    }
+}
+
+/// What a scenario is at one point of its sweep.
+pub(super) struct Outcome {
+    pub(super) resolved: Resolved,
+    pub(super) seeds: Vec<u64>,
+    pub(super) comparisons: Vec<Comparison>,
+}
+
+/// Resolves `tree`, in which the values of the sweep's `point` have been put already. `None` if anything is wrong.
+pub(super) fn resolve(
+    tree: &Table,
+    sweep: &Sweep,
+    point: usize,
+    files: &mut Files,
+    problems: &mut Problems,
+) -> Option<Outcome> {
+    for (key, entry) in &tree.0 {
+        if !SECTIONS.contains(&key.as_str()) {
+            let known = SECTIONS.iter().map(|section| section.to_string()).collect();
+            problems.add(entry.key.clone(), Problem::UnknownKey { key: key.clone(), known });
+        }
+    }
+    let (header, seeds) = read_header(tree, problems);
+    let duration = header.as_ref().map(|header| header.duration);
+    let nodes = Nodes::read(tree, problems);
+    let links = Links::read(tree, &nodes, problems);
+    let flows = read_flows(tree, &nodes, duration, files, problems);
+    let measure = read_measure(tree, &links, problems);
+    let known = Known {
+        header: header.as_ref(),
+        flows: &flows,
+        links: &links.links,
+        link_groups: &links.groups,
+        links_incomplete: links.incomplete,
+        sweep,
+        point,
+    };
+    let mut bands = Bands::default();
+    for (_, table, span) in items(tree, "expect", problems).0 {
+        let _ = bands.read(table, span, &known, problems);
+    }
+    if !nodes.incomplete && !links.incomplete {
+        if nodes.hosts.is_empty() {
+            problems.add(0..0, Problem::Nothing("hosts"));
+        }
+        if flows.flows.is_empty() && !flows.incomplete {
+            problems.add(0..0, Problem::Nothing("flows"));
+        }
+        reach::check(&nodes, &links.links, &flows.flows, &flows.places, problems);
+    }
+    if !problems.is_empty() {
+        return None;
+    }
+    let resolved = Resolved {
+        scenario: header?,
+        hosts: nodes.hosts,
+        routers: nodes.routers,
+        links: links.links,
+        flows: flows.flows,
+        measure,
+        expect: bands.bands,
+    };
+    Some(Outcome { resolved, seeds: seeds?, comparisons: bands.comparisons })
+}
+
+fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {
+    let Some(table) = section(tree, "scenario", problems) else {
+        if !tree.0.contains_key("scenario") {
+            problems.add(0..0, Problem::MissingKey { key: "[scenario]".into() });
+        }
+        return (None, None);
+    };
+    let span = tree.span(way!["scenario"]);
+    let (seeds, rest) = split(table, &["seeds"]);
+    let header: Option<Header> = decode(&rest, &span, &["seeds"], problems);
+    if let Some(header) = &header {
+        header.check(tree, problems);
+    }
+    let place = tree.span(way!["scenario", "seeds"]);
+    let seeds: Option<Seeds> = decode(&seeds, &place, &[], problems);
+    if seeds.as_ref().is_some_and(|seeds| seeds.seeds.is_empty()) {
+        problems.add(place.clone(), Problem::Nothing("seed in this list"));
+    }
+    let seeds = seeds.map(|seeds| seeds.seeds);
+    let mut sorted = seeds.clone().unwrap_or_default();
+    sorted.sort_unstable();
+    if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+        let problem = Problem::Duplicate { what: "seeds", name: twice.to_string() };
+        problems.add(place, problem);
+    }
+    (header, seeds)
+}
+
+/// The links, and what their names stand for.
+#[derive(Default)]
+struct Links {
+    links: Vec<Link>,
+    groups: BTreeMap<Name, Vec<Name>>,
+    incomplete: bool,
+}
+
+impl Links {
+    fn read(tree: &Table, nodes: &Nodes, problems: &mut Problems) -> Links {
+        let mut links = Links { incomplete: nodes.incomplete, ..Links::default() };
+        let place = tree.span(way!["topology"]);
+        for (name, from, to, duplex) in &nodes.layout.links {
+            let (there, back) = (duplex.there.clone(), duplex.back.clone());
+            let (name, from, to) = (name.clone(), from.clone(), to.clone());
+            links.add(Link { name, from, to, there, back }, &place, problems);
+        }
+        let (tables, all) = items(tree, "links", problems);
+        links.incomplete |= !all;
+        for (index, table, span) in tables {
+            let mut table = table.clone();
+            part_ways(&mut table, &OWN_KEYS);
+            let Some(options) = decode::<LinkOptions>(&table, span, &OWN_KEYS, problems) else {
+                links.incomplete = true;
+                continue;
+            };
+            let LinkOptions { name, from, to, there, back } = options;
+            let at = |key: &str| tree.span(way!["links", index, key]);
+            let pairs = nodes.pairs("link", (&from, at("from")), (&to, at("to")), problems);
+            let Some((pairs, is_group)) = pairs else {
+                links.incomplete = true;
+                continue;
+            };
+            let mut names = Vec::new();
+            for (number, (from, to)) in (1u32..).zip(pairs) {
+                let name = match &name {
+                    Some(name) if is_group => name.member(number),
+                    Some(name) => name.clone(),
+                    None => Name::joining(&from, &to),
+                };
+                names.push(name.clone());
+                let (there, back) = (there.clone(), back.clone());
+                links.add(Link { name, from, to, there, back }, &at("name"), problems);
+            }
+            if let (Some(name), true) = (name, is_group) {
+                links.groups.insert(name, names);
+            }
+        }
+        let count = links.links.len() as u64;
+        if count > MOST_LINKS {
+            let problem = Problem::TooMany { what: "links", count, limit: MOST_LINKS };
+            problems.add(tree.span(way!["links"]), problem);
+        }
+        links
+    }
+
+    fn add(&mut self, link: Link, place: &Span, problems: &mut Problems) {
+        let own = vec![link.name.clone()];
+        if self.groups.insert(link.name.clone(), own).is_some() {
+            let problem = Problem::Duplicate { what: "links", name: link.name.to_string() };
+            problems.add(place.clone(), problem);
+        }
+        self.links.push(link);
+    }
+}
+
+fn read_flows(
+    tree: &Table,
+    nodes: &Nodes,
+    duration: Option<super::quantity::Time>,
+    files: &mut Files,
+    problems: &mut Problems,
+) -> Flows {
+    let mut flows = Flows::default();
+    let (tables, all) = items(tree, "flows", problems);
+    flows.incomplete = !all;
+    for (index, table, span) in tables {
+        let before = flows.flows.len();
+        let _ = flows.read(table, span, nodes, duration, problems);
+        for flow in flows.flows.iter_mut().skip(before) {
+            if let Traffic::Trace(trace) = &mut flow.traffic {
+                let place = |key: &str| tree.span(way!["flows", index, key]);
+                files.check(trace, place, problems);
+            }
+        }
+    }
+    flows.close(problems);
+    flows
+}
+
+fn read_measure(tree: &Table, links: &Links, problems: &mut Problems) -> Series {
+    let Some(table) = section(tree, "measure", problems) else { return Series::default() };
+    let span = tree.span(way!["measure"]);
+    let mut measure: Series = decode(table, &span, &[], problems).unwrap_or_default();
+    measure.flows.sort_unstable();
+    measure.flows.dedup();
+    measure.links.sort_unstable();
+    measure.links.dedup();
+    let mut capture = Vec::new();
+    for (index, name) in measure.capture.iter().enumerate() {
+        match links.groups.get(name) {
+            Some(names) => capture.extend(names.iter().cloned()),
+            None if links.incomplete => {}
+            None => {
+                let known = links.groups.keys().map(Name::to_string).collect();
+                let problem = Problem::UnknownName { what: "link", name: name.to_string(), known };
+                problems.add(tree.span(way!["measure", "capture", index]), problem);
+            }
+        }
+    }
+    capture.sort();
+    capture.dedup();
+    Series { capture, ..measure }
+}

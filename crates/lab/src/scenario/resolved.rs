@@ -1,0 +1,107 @@
+//! A scenario in which nothing is left to be decided but the seed.
+//!
+//! Theory of operation. A [`Resolved`] has one text, its *canonical form*: presets, groups and sweeps are spread out, defaults written
+//! down, names sorted as people count, quantities in the largest unit that divides them. It depends on nothing but the scenario, so the
+//! same input gives the same bytes on every machine; and it is itself a scenario, which resolves to itself.
+//!
+//! A run's identity is the hash of what decides its outcome: this form, the seed and the program's version. What the experiment is
+//! called and what is expected of it are left out, so that another title or another band repeats no run.
+
+use super::expect::Band;
+use super::flow::Flow;
+use super::header::Header;
+use super::host::{Host, HostKind, Router};
+use super::link::Link;
+use super::measure::Series;
+use super::name::Name;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A concrete experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Resolved {
+    /// What it is called and how long it takes.
+    pub scenario: Header,
+    /// The hosts; their order decides their addresses and random streams.
+    pub hosts: BTreeMap<Name, Host>,
+    /// The routers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub routers: BTreeMap<Name, Router>,
+    /// The links.
+    pub links: Vec<Link>,
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// What a run writes down.
+    pub measure: Series,
+    /// What must hold of a run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Band>,
+}
+
+/// Which run it is: a hash of everything that decides its outcome.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId([u8; 32]);
+
+impl Resolved {
+    /// The canonical form as TOML: a scenario that resolves to this.
+    pub fn to_toml(&self) -> String {
+        // Texts, integers, lists and tables: there is nothing that TOML has not.
+        toml::to_string(self).unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    /// The canonical form as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| unreachable!("{error}"))
+    }
+
+    /// The identity of the run with this seed by this version of the program.
+    pub fn id(&self, seed: u64, program_version: &str) -> RunId {
+        // Exhaustive, so that it has to be decided of each new field whether it decides the outcome.
+        let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
+        let Header { name: _, title: _, description: _, duration, warm_up, sample_interval } =
+            scenario;
+        let times = (duration, warm_up, sample_interval);
+        let decides = serde_json::to_vec(&(
+            program_version,
+            seed,
+            times,
+            hosts,
+            routers,
+            links,
+            flows,
+            measure,
+        ))
+        .unwrap_or_else(|error| unreachable!("{error}"));
+        RunId(Sha256::digest(&decides).into())
+    }
+
+    /// Whether it can only be emulated: a host has the kernel's TCP.
+    pub fn needs_emulation(&self) -> bool {
+        self.hosts.values().any(|host| host.kind == HostKind::Kernel)
+    }
+}
+
+impl RunId {
+    /// The first twelve digits, for names of directories.
+    pub fn short(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(12);
+        text
+    }
+}
+
+/// In hexadecimal.
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}

@@ -1,0 +1,245 @@
+//! `[sweep]`: the same experiment with other values.
+//!
+//! Each key is a path to something in the scenario and has a list of values, an *axis*. The points are all combinations: the axis
+//! written last varies fastest. With `zip = true` the lists are taken side by side instead. A value replaces what is written at its
+//! path before anything else is looked at, so whatever can be written can be swept, parameters of presets too; and what is wrong with
+//! it is shown in the list it comes from.
+
+use super::error::{Problem, Problems};
+use super::tree::{Entry, Node, Span, Table, Value};
+use std::fmt;
+
+/// More points than anybody waits for.
+pub(super) const MOST_POINTS: u64 = 100_000;
+
+/// What is swept, and how.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sweep {
+    pub(super) axes: Vec<Axis>,
+    zip: bool,
+}
+
+/// A path and its values.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) path: String,
+    key: Span,
+    pub(super) values: Vec<Node>,
+}
+
+/// A path and the value it has at a point of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Setting {
+    /// The path, such as `topology.bottleneck.rate`.
+    pub path: String,
+    /// The value as TOML has it; a text without its quotes.
+    pub value: String,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.path, self.value)
+    }
+}
+
+impl Sweep {
+    /// Reads the section.
+    pub(super) fn read(tree: &Table, problems: &mut Problems) -> Sweep {
+        let mut sweep = Sweep::default();
+        let Some(section) = tree.get("sweep") else { return sweep };
+        let Value::Table(table) = &section.value else {
+            problems.add(section.span.clone(), wrong_type(&section.value, "a table"));
+            return sweep;
+        };
+        for (key, entry) in table.as_written() {
+            match (key, &entry.node.value) {
+                ("zip", Value::Boolean(zip)) => sweep.zip = *zip,
+                ("zip", other) => {
+                    problems.add(entry.node.span.clone(), wrong_type(other, "true or false"));
+                }
+                _ => sweep.add(key.into(), entry, problems),
+            }
+        }
+        sweep.axes.sort_by_key(|axis| axis.key.start);
+        if sweep.zip {
+            let first = sweep.axes.first().map_or(0, |axis| axis.values.len());
+            for axis in sweep.axes.iter().filter(|axis| axis.values.len() != first) {
+                let here = axis.values.len();
+                problems.add(axis.key.clone(), Problem::UnequalLists { here, first });
+            }
+        }
+        let points = sweep.product();
+        if points > MOST_POINTS {
+            let problem =
+                Problem::TooMany { what: "points of the sweep", count: points, limit: MOST_POINTS };
+            problems.add(section.span.clone(), problem);
+        }
+        sweep
+    }
+
+    /// Paths may be written in quotes, or as TOML's own dotted keys.
+    fn add(&mut self, path: String, entry: &Entry, problems: &mut Problems) {
+        let span = entry.node.span.clone();
+        match &entry.node.value {
+            Value::List(values) if values.is_empty() => {
+                problems.add(span, Problem::Nothing("value to sweep over in this list"));
+            }
+            Value::List(values) => {
+                if path == "scenario.seeds" || path.split('.').next() == Some("sweep") {
+                    let problem = Problem::Conflict(format!("`{path}` cannot be swept"));
+                    problems.add(entry.key.clone(), problem);
+                    return;
+                }
+                self.axes.push(Axis { path, key: entry.key.clone(), values: values.clone() });
+            }
+            Value::Table(table) => {
+                for (key, entry) in table.as_written() {
+                    self.add(format!("{path}.{key}"), entry, problems);
+                }
+            }
+            other => problems.add(span, wrong_type(other, "a list of values")),
+        }
+    }
+
+    fn product(&self) -> u64 {
+        let lengths = self.axes.iter().map(|axis| axis.values.len() as u64);
+        if self.zip && !self.axes.is_empty() {
+            lengths.min().unwrap_or(0)
+        } else {
+            lengths.fold(1, u64::saturating_mul)
+        }
+    }
+
+    /// How many points there are; without a sweep, one.
+    pub(super) fn points(&self) -> usize {
+        usize::try_from(self.product().min(MOST_POINTS)).unwrap_or(usize::MAX)
+    }
+
+    /// Which value of each axis a point has.
+    pub(super) fn indices(&self, point: usize) -> Vec<usize> {
+        if self.zip {
+            return vec![point; self.axes.len()];
+        }
+        let mut left = point;
+        let mut indices: Vec<usize> = self
+            .axes
+            .iter()
+            .rev()
+            .map(|axis| {
+                let index = left % axis.values.len();
+                left /= axis.values.len();
+                index
+            })
+            .collect();
+        indices.reverse();
+        indices
+    }
+
+    /// The point that has these values, if there is one.
+    pub(super) fn point_at(&self, indices: &[usize]) -> Option<usize> {
+        if self.zip {
+            let first = *indices.first()?;
+            return indices.iter().all(|index| *index == first).then_some(first);
+        }
+        let each = self.axes.iter().zip(indices);
+        Some(each.fold(0, |point, (axis, index)| point * axis.values.len() + index))
+    }
+
+    /// The axes' values at a point.
+    pub(super) fn values(&self, point: usize) -> impl Iterator<Item = (&Axis, &Node)> {
+        let each = self.axes.iter().zip(self.indices(point));
+        each.filter_map(|(axis, index)| Some((axis, axis.values.get(index)?)))
+    }
+
+    /// The axes' values at a point, as texts.
+    pub(super) fn settings(&self, point: usize) -> Vec<Setting> {
+        self.values(point)
+            .map(|(axis, node)| Setting { path: axis.path.clone(), value: node.value.to_string() })
+            .collect()
+    }
+
+    /// The scenario at a point.
+    pub(super) fn apply(&self, tree: &Table, point: usize, problems: &mut Problems) -> Table {
+        let mut tree = tree.clone();
+        for (axis, value) in self.values(point) {
+            let steps: Vec<&str> = axis.path.split('.').collect();
+            if let Err(missing) = set(&mut tree, &steps, &axis.key, value) {
+                problems.add(axis.key.clone(), Problem::SweepPath(missing));
+            }
+        }
+        tree
+    }
+}
+
+/// Puts `value` where `steps` lead. Tables on the way that are not there are made: whether they may be there is found out when the
+/// scenario is read. In a list, a step is the `name` of an item, or its number from zero.
+fn set(table: &mut Table, steps: &[&str], key: &Span, value: &Node) -> Result<(), String> {
+    let (step, rest) = match steps {
+        [] => return Ok(()),
+        [last] => {
+            let entry = Entry { key: key.clone(), node: value.clone() };
+            // The key of what is replaced stays where it is written: only its value is another.
+            let place = table.0.get(*last).map_or(key.clone(), |entry| entry.key.clone());
+            table.0.insert((*last).into(), Entry { key: place, ..entry });
+            return Ok(());
+        }
+        [step, rest @ ..] => (*step, rest),
+    };
+    let empty = || Entry {
+        key: key.clone(),
+        node: Node { span: key.clone(), value: Value::Table(Table::default()) },
+    };
+    let entry = table.0.entry(step.into()).or_insert_with(empty);
+    let within = |missing: String| format!("{step}.{missing}");
+    match &mut entry.node.value {
+        Value::Table(table) => set(table, rest, key, value).map_err(within),
+        Value::List(list) => {
+            let Some((item, rest)) = rest.split_first() else { return Err(step.into()) };
+            let named = |node: &Node| {
+                let name = node.table().and_then(|table| table.get("name")).and_then(Node::text);
+                name == Some(*item)
+            };
+            let index = list
+                .iter()
+                .position(named)
+                .or_else(|| item.parse().ok().filter(|index| *index < list.len()));
+            let node = index.and_then(|index| list.get_mut(index));
+            match node {
+                Some(node) if rest.is_empty() => {
+                    *node = value.clone();
+                    Ok(())
+                }
+                Some(Node { value: Value::Table(table), .. }) => set(table, rest, key, value)
+                    .map_err(|missing| format!("{step}.{item}.{missing}")),
+                _ => Err(format!("{step}.{item}")),
+            }
+        }
+        _ => Err(format!("{step}.{}", rest.join("."))),
+    }
+}
+
+/// A value that is not of the type that is needed.
+pub(super) fn wrong_type(value: &Value, expected: &str) -> Problem {
+    let found = match value {
+        Value::Text(text) => format!("the text {text:?}"),
+        Value::Integer(integer) => format!("the number {integer}"),
+        Value::Decimal(text) => format!("the number {text}"),
+        Value::Boolean(boolean) => format!("`{boolean}`"),
+        Value::Date(date) => format!("the date {date}"),
+        Value::List(_) => "a list".into(),
+        Value::Table(_) => "a table".into(),
+    };
+    Problem::WrongType { found, expected: expected.into() }
+}
+
+impl Axis {
+    /// Which of the values this is.
+    pub(super) fn index_of(&self, value: &Value) -> Option<usize> {
+        self.values.iter().position(|node| node.value == *value)
+    }
+
+    /// The values, as texts.
+    pub(super) fn texts(&self) -> Vec<String> {
+        self.values.iter().map(|node| node.value.to_string()).collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! What flows carry.
+//!
+//! A flow is opened by its `from` host, which also sends what there is to send; with request-response and web traffic `from` asks
+//! and `to` answers.
+
+use super::distribution::{SizeDistribution, TimeDistribution};
+use super::quantity::{Count, Size, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use transom_sim::units::Rate;
+
+/// What a flow carries, chosen by `kind`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Traffic {
+    /// As much as TCP allows, until `stop` or the end.
+    Bulk(Bulk),
+    /// A fixed number of bytes, then the end of the connection.
+    Transfer(Transfer),
+    /// One request after the other over one connection.
+    RequestResponse(RequestResponse),
+    /// A page after another, as a browser fetches them: heavy-tailed sizes, times to think.
+    Web(Web),
+    /// UDP datagrams at a constant rate, on and off.
+    OnOffUdp(OnOffUdp),
+    /// A stream whose application gives TCP only so much per second.
+    AppLimited(AppLimited),
+    /// What a file says: so many bytes at such a time.
+    Trace(Trace),
+}
+
+impl Traffic {
+    /// The words for `kind`.
+    pub(crate) const KINDS: [&'static str; 7] =
+        ["bulk", "transfer", "request-response", "web", "on-off-udp", "app-limited", "trace"];
+
+    /// The word for this kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Traffic::Bulk(_) => "bulk",
+            Traffic::Transfer(_) => "transfer",
+            Traffic::RequestResponse(_) => "request-response",
+            Traffic::Web(_) => "web",
+            Traffic::OnOffUdp(_) => "on-off-udp",
+            Traffic::AppLimited(_) => "app-limited",
+            Traffic::Trace(_) => "trace",
+        }
+    }
+
+    /// Whether it goes over TCP.
+    pub fn is_tcp(&self) -> bool {
+        !matches!(self, Traffic::OnOffUdp(_))
+    }
+}
+
+/// As much as TCP allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {}
+
+/// A fixed number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Transfer {
+    /// How much.
+    pub size: Size,
+}
+
+/// One request after the other, each with its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RequestResponse {
+    /// The size of a request.
+    #[serde(default = "small_request")]
+    pub request: SizeDistribution,
+    /// The size of a response.
+    pub response: SizeDistribution,
+    /// The pause between a response and the next request.
+    #[serde(default = "no_pause")]
+    pub think_time: TimeDistribution,
+    /// How many; without it, until the flow stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Count>,
+}
+
+/// A page after another: a request for each object, over connections of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Web {
+    /// The size of a request.
+    #[serde(default = "small_request")]
+    pub request: SizeDistribution,
+    /// The size of an object.
+    pub object: SizeDistribution,
+    /// Objects of a page.
+    #[serde(default = "one")]
+    pub objects: Count,
+    /// Connections at the same time.
+    #[serde(default = "one")]
+    pub connections: Count,
+    /// The pause between a page and the next.
+    pub think_time: TimeDistribution,
+}
+
+/// UDP datagrams at a constant rate, on and off. Without `off` it never pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OnOffUdp {
+    /// The rate while it is on, of whole IP packets.
+    #[schemars(with = "super::schema::RateText")]
+    pub rate: Rate,
+    /// The size of a datagram's payload.
+    #[serde(default = "datagram")]
+    pub payload: Size,
+    /// How long it stays on.
+    #[serde(default = "one_second")]
+    pub on: TimeDistribution,
+    /// How long it stays off.
+    #[serde(default = "no_pause")]
+    pub off: TimeDistribution,
+}
+
+/// A stream whose application gives TCP only so much per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AppLimited {
+    /// The application's rate, of payload.
+    #[schemars(with = "super::schema::RateText")]
+    pub rate: Rate,
+    /// How much it writes at once.
+    #[serde(default = "write_size")]
+    pub write: Size,
+}
+
+/// What a file says. Each line has a time in seconds since the flow's start and a number of bytes, with a comma between them;
+/// lines that begin with `#` are comments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Trace {
+    /// The file, seen from the scenario's directory.
+    pub file: String,
+    /// The SHA-256 of the file's contents, in hexadecimal. Filled in when the scenario is loaded; if it is given, the file must
+    /// have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+fn small_request() -> SizeDistribution {
+    SizeDistribution::constant(Size(300))
+}
+
+fn no_pause() -> TimeDistribution {
+    TimeDistribution::constant(Time::default())
+}
+
+fn one_second() -> TimeDistribution {
+    TimeDistribution::constant(Time(transom_tcp::time::Duration::from_secs(1)))
+}
+
+fn one() -> Count {
+    Count::ONE
+}
+
+fn datagram() -> Size {
+    Size(1000)
+}
+
+fn write_size() -> Size {
+    Size(1460)
+}
