@@ -1,6 +1,6 @@
 //! Experiments: what they are, and real packets in real time.
 //!
-//! A [`scenario`] is an experiment in one TOML file.
+//! A [`scenario`] is an experiment in one TOML file, a [`run`] what becomes of it with a seed.
 //!
 //! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock: what a
 //! simulated path does to packets in virtual time, an emulated one does to those of a running stack and its
@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod emulated;
+pub mod run;
 pub mod scenario;
 
 pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};

@@ -123,6 +123,7 @@ impl Application for Requests {
 pub struct Responder {
     port: u16,
     exchange: Exchange,
+    profile: Option<Arc<Profile>>,
     /// Of each connection: what is missing of its request, and of the responses to it.
     pending: Map<ConnectionId, (u64, u64)>,
 }
@@ -130,7 +131,12 @@ pub struct Responder {
 impl Responder {
     /// Answers at `port`.
     pub fn new(port: u16, exchange: Exchange) -> Self {
-        Responder { port, exchange, pending: Map::default() }
+        Responder { port, exchange, profile: None, pending: Map::default() }
+    }
+
+    /// The same with a profile of its own for what it accepts.
+    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
+        Responder { profile: Some(profile), ..self }
     }
 
     fn serve(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -152,7 +158,7 @@ impl Responder {
 
 impl Application for Responder {
     fn on_timer(&mut self, io: &mut Io<'_>) {
-        let _ = io.listen(self.port, None);
+        let _ = io.listen(self.port, self.profile.clone());
     }
 
     fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {

@@ -1,21 +1,29 @@
 //! An application that takes whatever comes.
 
 use super::{Application, FlowId, Io};
+use std::sync::Arc;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
+use transom_tcp::profile::Profile;
 
 /// Listens at a port, reads everything, and closes when the other end has.
 #[derive(Clone, Debug)]
 pub struct Sink {
     flow: FlowId,
     port: u16,
+    profile: Option<Arc<Profile>>,
 }
 
 impl Sink {
     /// A sink for `flow` at `port`.
     pub fn new(flow: FlowId, port: u16) -> Self {
-        Sink { flow, port }
+        Sink { flow, port, profile: None }
+    }
+
+    /// The same with a profile of its own for what it accepts.
+    pub fn with_profile(self, profile: Arc<Profile>) -> Self {
+        Sink { profile: Some(profile), ..self }
     }
 
     fn drain(&mut self, io: &mut Io<'_>, id: ConnectionId) {
@@ -36,7 +44,7 @@ impl Sink {
 impl Application for Sink {
     fn on_timer(&mut self, io: &mut Io<'_>) {
         // If somebody else listens there already, nothing will be delivered, and the ledger shows it.
-        let _ = io.listen(self.port, None);
+        let _ = io.listen(self.port, self.profile.clone());
     }
 
     fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {

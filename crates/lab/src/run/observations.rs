@@ -1,0 +1,71 @@
+//! What was seen of a run.
+
+use super::build::Built;
+use crate::scenario::{Name, Resolved};
+use transom_sim::measure::{FlowSample, LinkSample, Recorder};
+use transom_sim::units::Rate;
+use transom_tcp::time::{Duration, Instant};
+
+/// Everything that was seen of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observations {
+    /// The flows, in the order of the scenario.
+    pub flows: Vec<FlowObservations>,
+    /// Both ways of the links, in the order of the scenario.
+    pub links: Vec<LinkObservations>,
+    /// Packets that left a host.
+    pub packets: u64,
+    /// Events of the simulation.
+    pub events: u64,
+}
+
+/// What was seen of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowObservations {
+    /// Its name.
+    pub name: Name,
+    /// At every sample interval, from when it was first heard of.
+    pub samples: Vec<FlowSample>,
+    /// Its transfers or requests: when each was complete, and how long it took.
+    pub completions: Vec<(Instant, Duration)>,
+}
+
+/// What was seen of one way of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkObservations {
+    /// The link's name.
+    pub name: Name,
+    /// Whether it is the way back.
+    pub back: bool,
+    /// Its rate, if it has one.
+    pub rate: Option<Rate>,
+    /// At every sample interval.
+    pub samples: Vec<LinkSample>,
+}
+
+impl Observations {
+    pub(super) fn collect(scenario: &Resolved, built: &Built, recorder: &Recorder) -> Self {
+        let flows = scenario.flows.iter().enumerate().map(|(number, flow)| FlowObservations {
+            name: flow.name.clone(),
+            samples: recorder.flows().get(number).cloned().unwrap_or_default(),
+            completions: built
+                .network
+                .flows()
+                .get(number)
+                .map(|flow| flow.completions.clone())
+                .unwrap_or_default(),
+        });
+        let ways = scenario.links.iter().flat_map(|link| {
+            [(&link.name, false, link.there.rate), (&link.name, true, link.back.rate)]
+        });
+        let links = ways.zip(recorder.links()).map(|((name, back, rate), series)| {
+            LinkObservations { name: name.clone(), back, rate, samples: series.samples.clone() }
+        });
+        Observations {
+            flows: flows.collect(),
+            links: links.collect(),
+            packets: built.network.packets(),
+            events: built.network.events(),
+        }
+    }
+}
