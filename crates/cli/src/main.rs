@@ -14,6 +14,7 @@ mod get;
 mod hash;
 mod html;
 mod interrupt;
+mod lab;
 mod network;
 mod output;
 mod progress;
@@ -44,6 +45,7 @@ use clap::{Parser, Subcommand};
   transom demo                                      a transfer through a bad path, with a report
   transom serve . --run curl -s http://10.9.0.2/    curl against Transom, no privileges needed
   transom bench --server --run transom bench --side kernel 10.9.0.2
+  transom lab new && transom lab check scenario.toml
 
 `transom help COMMAND` shows a command's options and examples."
 )]
@@ -60,6 +62,7 @@ enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Bench(bench::Args),
+    Lab(lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Recv(args) => recv::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Lab(args) => lab::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

@@ -32,6 +32,10 @@ fn wrong_command_lines_are_usage_errors() {
         (vec!["bench", "x", "--time", "0"], "above zero"),
         (vec!["bench", "x", "--bytes", "1X"], "not a size"),
         (vec!["bench", "x", "--parallel", "0"], "0"),
+        (vec!["lab"], "Usage: transom lab"),
+        (vec!["lab", "check"], "<FILE>"),
+        (vec!["lab", "check", "x", "--point", "0"], "0"),
+        (vec!["lab", "new", "--kind", "ring"], "dumbbell"),
     ] {
         run(&arguments).fails_with(USAGE, message);
     }
@@ -70,7 +74,7 @@ fn what_cannot_work_fails_with_the_reason() {
 #[test]
 fn help_is_complete() {
     let general = run(["--help"]).success().text();
-    for command in ["demo", "serve", "get", "send", "recv", "bench"] {
+    for command in ["demo", "serve", "get", "send", "recv", "bench", "lab"] {
         assert!(general.contains(&format!("  {command} ")), "{command}");
         let help = run([command, "--help"]).success().text();
         assert!(help.contains(&format!("Usage: transom {command}")), "{help}");

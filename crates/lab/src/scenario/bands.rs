@@ -262,8 +262,8 @@ impl Known<'_> {
                 problems.add(place("measure"), Problem::Conflict(text));
             }
             if taken == Taken::FromAllFlows && flows.len() == 1 {
-                unfit("flow", "fairness is between two flows at least", problems);
-                unfit("flows", "fairness is between two flows at least", problems);
+                let key = if options.flow.is_some() { "flow" } else { "flows" };
+                unfit(key, "fairness is between two flows at least", problems);
             }
         }
         let statistic = match (options.statistic, taken.usual_statistic()) {

@@ -4,7 +4,7 @@
 //! was wrong out of the tree and tries again, until nothing is wrong any more or the whole cannot be without what was taken
 //! out. Nobody has to say twice what a section looks like: derived `Deserialize` implementations are all there is.
 
-use super::error::{Problem, Problems};
+use super::error::{Problem, Problems, suggest};
 use super::tree::{Entry, Node, Span, Step, Table, Value};
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Unexpected, Visitor};
@@ -21,6 +21,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
 ) -> Option<T> {
     let mut table = table.clone();
     let mut taken: Vec<Vec<Step>> = Vec::new();
+    let mut misspelt: Vec<String> = Vec::new();
     loop {
         let mistake = match T::deserialize(TableReader(&table)) {
             Ok(value) => return Some(value),
@@ -34,21 +35,22 @@ pub(crate) fn decode<T: DeserializeOwned>(
             (false, _) => table.span(&path),
         };
         match &mut problem {
-            // It was there, and has been reported as wrong.
+            // It was there, and has been reported as wrong, or under another name.
             Problem::MissingKey { key } => {
                 let mut missing = path.clone();
                 missing.push(Step::Key(key.clone()));
-                if !taken.contains(&missing) {
+                if !taken.contains(&missing) && !misspelt.contains(key) {
                     problems.add(place, problem);
                 }
             }
-            Problem::UnknownKey { known, .. } => {
+            Problem::UnknownKey { key, known } => {
                 // Options of a link stand beside the link's own keys.
                 let beside = path.len() == 1
                     || matches!(&path[..], [Step::Key(way), _] if way == "there" || way == "back");
                 if beside {
                     known.extend(also.iter().map(|key| key.to_string()));
                 }
+                misspelt.extend(suggest(key, known).cloned());
                 problems.add(place, problem);
             }
             _ => problems.add(place, problem),

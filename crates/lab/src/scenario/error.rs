@@ -160,11 +160,12 @@ impl Problem {
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::UnknownKey { key, known } | Problem::UnknownChoice { choice: key, known } => {
-                Some(suggest(key, known).unwrap_or_else(|| choices(known)))
+                Some(did_you_mean(key, known).unwrap_or_else(|| choices(known)))
             }
             Problem::UnknownName { name, known, .. } => {
-                suggest(name, known).or_else(|| (!known.is_empty()).then(|| choices(known)))
+                did_you_mean(name, known).or_else(|| (!known.is_empty()).then(|| choices(known)))
             }
+            Problem::Duplicate { what: "links", .. } => Some("give one of them a `name`".into()),
             Problem::BadName(_) => {
                 Some("names begin with a letter and go on with letters, digits, `-` and `_`".into())
             }
@@ -187,13 +188,18 @@ impl Problem {
     }
 }
 
-fn suggest(word: &str, known: &[String]) -> Option<String> {
-    let best = known
+/// The one of `known` that was probably meant by `word`.
+pub(crate) fn suggest<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
+    let (distance, best) = known
         .iter()
         .map(|one| (strsim::osa_distance(word, one), one))
         .min_by_key(|(distance, _)| *distance)?;
     // One letter in three may be wrong.
-    (best.0 <= word.chars().count().div_ceil(3)).then(|| format!("did you mean `{}`?", best.1))
+    (distance <= word.chars().count().div_ceil(3)).then_some(best)
+}
+
+fn did_you_mean(word: &str, known: &[String]) -> Option<String> {
+    suggest(word, known).map(|best| format!("did you mean `{best}`?"))
 }
 
 /// The choices, unless they are too many to read.

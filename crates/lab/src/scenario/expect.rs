@@ -180,7 +180,7 @@ pub enum Direction {
 
 /// A text or a number, until it is known of what measure it is a bound.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(transparent)]
+#[schemars(transparent, rename = "Bound")]
 pub(super) struct Scalar(#[schemars(with = "super::schema::TextOrNumber")] String);
 
 impl std::str::FromStr for Scalar {

@@ -12,6 +12,7 @@ use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
 use super::measure::Series;
 use super::name::Name;
 use super::nodes::Nodes;
+use super::quantity::Time;
 use super::reach;
 use super::resolved::Resolved;
 use super::sweep::{Sweep, wrong_type};
@@ -122,7 +123,9 @@ pub(super) fn resolve(
         }
     }
     let (header, seeds) = read_header(tree, problems);
-    let duration = header.as_ref().map(|header| header.duration);
+    // A run of no time has been reported, and nothing is measured by it.
+    let duration =
+        header.as_ref().map(|header| header.duration).filter(|time| *time > Time::default());
     let nodes = Nodes::read(tree, problems);
     let links = Links::read(tree, &nodes, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
@@ -261,7 +264,7 @@ impl Links {
 fn read_flows(
     tree: &Table,
     nodes: &Nodes,
-    duration: Option<super::quantity::Time>,
+    duration: Option<Time>,
     files: &mut Files,
     problems: &mut Problems,
 ) -> Flows {

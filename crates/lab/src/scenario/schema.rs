@@ -24,7 +24,13 @@ use transom_sim::link::LinkConfig;
 pub fn schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = Document::json_schema(&mut generator);
-    let definitions = generator.take_definitions(true);
+    if let Some(properties) = schema.get_mut("properties") {
+        without_null(properties);
+    }
+    let mut definitions = generator.take_definitions(true);
+    for definition in definitions.values_mut() {
+        without_null(definition);
+    }
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".into(), "Transom scenario".into());
     schema.insert("$defs".into(), Value::Object(definitions));
@@ -33,12 +39,44 @@ pub fn schema() -> String {
     text
 }
 
+/// TOML has no null: what may be left out is left out.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.get("default") == Some(&Value::Null) {
+                object.remove("default");
+            }
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    object.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+                choices.retain(|choice| *choice != json!({ "type": "null" }));
+                if let [only] = &choices[..] {
+                    let only = only.clone();
+                    object.remove("anyOf");
+                    if let Value::Object(only) = only {
+                        object.extend(only);
+                    }
+                }
+            }
+            object.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        _ => {}
+    }
+}
+
 /// An experiment: a network, what goes over it, what is measured, what must hold.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[allow(dead_code, reason = "described, never made")]
 struct Document {
     scenario: Head,
+    #[schemars(default)]
     topology: Option<Topology>,
     /// The hosts, or groups of hosts, by name.
     #[schemars(default)]
@@ -62,6 +100,7 @@ struct Document {
 
 /// What the experiment is called and how long it takes.
 #[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false))]
 #[allow(dead_code, reason = "described, never made")]
 struct Head {
     #[schemars(flatten)]
@@ -72,6 +111,7 @@ struct Head {
 
 /// A flow, or several.
 #[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false))]
 #[allow(dead_code, reason = "described, never made")]
 struct FlowItem {
     #[schemars(flatten)]
@@ -82,6 +122,7 @@ struct FlowItem {
 
 /// A band around a measured value.
 #[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false, "required" = ["measure"]))]
 #[allow(dead_code, reason = "described, never made")]
 struct ExpectItem {
     #[schemars(flatten)]
@@ -96,6 +137,7 @@ struct ExpectItem {
 
 /// The divisor of a band. What is left out is as in the band.
 #[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false))]
 #[allow(dead_code, reason = "described, never made")]
 struct Divisor {
     #[schemars(flatten)]

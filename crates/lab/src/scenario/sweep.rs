@@ -195,9 +195,14 @@ fn set(table: &mut Table, steps: &[&str], key: &Span, value: &Node) -> Result<()
         Value::Table(table) => set(table, rest, key, value).map_err(within),
         Value::List(list) => {
             let Some((item, rest)) = rest.split_first() else { return Err(step.into()) };
+            // A link without a name is called by its ends.
             let named = |node: &Node| {
-                let name = node.table().and_then(|table| table.get("name")).and_then(Node::text);
-                name == Some(*item)
+                let text = |key| node.table()?.get(key)?.text();
+                match (text("name"), text("from"), text("to")) {
+                    (Some(name), ..) => name == *item,
+                    (None, Some(from), Some(to)) => format!("{from}-{to}") == *item,
+                    _ => false,
+                }
             };
             let index = list
                 .iter()

@@ -65,6 +65,10 @@ fn the_schema_refuses_mistakes() {
         ("kind = \"bulk\"", "kind = \"transfer\""),
         ("delay = \"10ms\"", "delay = 10"),
         ("to = \"b\"\nrate", "rate"),
+        ("[hosts.b]", "[hosts.b]\n[topology]\nkind = \"star\"\nleaves = 1\nlink = {}\nhops = 2"),
+        ("[hosts.b]", "[hosts.b]\n[topology]\nkind = \"star\"\nleaves = 0\nlink = {}"),
+        ("[hosts.b]", "[hosts.b]\n[[expect]]\nmeasure = \"jain\"\nmax = 1\nmaxx = 1"),
+        ("[hosts.b]", "[hosts.b]\n[[expect]]\nmax = 1"),
     ] {
         let text = minimal("");
         assert!(text.contains(right));

@@ -1,1 +1,107 @@
+//! Which points a sweep has, and in which order.
+
 use super::*;
+
+fn swept(rest: &str) -> Vec<Variant> {
+    let scenario = Scenario::parse("test.toml", &minimal(rest)).unwrap();
+    let variants: Vec<Variant> = scenario.sweep().collect();
+    assert_eq!(variants.len(), scenario.points());
+    variants
+}
+
+fn settings(variants: &[Variant]) -> Vec<String> {
+    let text = |variant: &Variant| {
+        variant.settings.iter().map(|one| one.value.clone()).collect::<Vec<_>>().join(" ")
+    };
+    variants.iter().map(text).collect()
+}
+
+#[test]
+fn the_axis_written_last_varies_fastest() {
+    // Not in alphabetical order.
+    let variants = swept(
+        "[sweep]\n\"scenario.duration\" = [\"5s\", \"6s\"]\nlinks.a-b.rate = [\"1Mbit/s\", \"2Mbit/s\", \"3Mbit/s\"]",
+    );
+    assert_eq!(
+        settings(&variants),
+        ["5s 1Mbit/s", "5s 2Mbit/s", "5s 3Mbit/s", "6s 1Mbit/s", "6s 2Mbit/s", "6s 3Mbit/s",]
+    );
+    assert_eq!(variants[4].number, 4);
+    assert_eq!(variants[4].settings[1].path, "links.a-b.rate");
+    let resolved = &variants[4].resolved;
+    assert_eq!(resolved.scenario.duration.to_string(), "6s");
+    assert_eq!(resolved.links[0].back.rate.unwrap().to_string(), "2Mbit/s");
+}
+
+#[test]
+fn zipped_lists_go_side_by_side() {
+    let variants = swept(
+        "[sweep]\nzip = true\nscenario.duration = [\"5s\", \"6s\"]\nlinks.0.rate = [\"1Mbit/s\", \"2Mbit/s\"]",
+    );
+    assert_eq!(settings(&variants), ["5s 1Mbit/s", "6s 2Mbit/s"]);
+}
+
+#[test]
+fn what_is_not_written_can_be_swept_and_so_can_tables() {
+    let variants = swept(
+        "[sweep]\nhosts.a.profile = [{ sack = false }, { nodelay = true, sack = true }]\n\
+         \"links.a-b.there.loss\" = [\"0\", \"1%\"]",
+    );
+    assert_eq!(
+        settings(&variants),
+        [
+            "{ sack = false } 0",
+            "{ sack = false } 1%",
+            "{ nodelay = true, sack = true } 0",
+            "{ nodelay = true, sack = true } 1%",
+        ]
+    );
+    let loss = |variant: &Variant| variant.resolved.links[0].there.loss.to_string();
+    assert_eq!(variants.iter().map(loss).collect::<Vec<_>>(), ["0", "0.01", "0", "0.01"]);
+    assert_eq!(variants[1].resolved.links[0].back.loss.to_string(), "0");
+    let host = |variant: &Variant| variant.resolved.hosts.values().next().unwrap().profile.clone();
+    assert_eq!((host(&variants[0]).sack, host(&variants[0]).nodelay), (Some(false), None));
+    assert_eq!((host(&variants[2]).sack, host(&variants[2]).nodelay), (Some(true), Some(true)));
+}
+
+#[test]
+fn bands_can_be_for_some_points() {
+    let variants = swept(
+        "[sweep]\nlinks.a-b.rate = [\"1Mbit/s\", \"2Mbit/s\"]\n\
+         [[expect]]\nmeasure = \"goodput\"\nmin = \"0.9Mbit/s\"\nwhen = { links.a-b.rate = \"1Mbit/s\" }\n\
+         [[expect]]\nmeasure = \"goodput\"\nmin = \"1.8Mbit/s\"\nwhen = { \"links.a-b.rate\" = \"2Mbit/s\" }",
+    );
+    let least = |variant: &Variant| {
+        variant.resolved.expect.iter().map(|band| band.min.unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(least(&variants[0]), ["900kbit/s"]);
+    assert_eq!(least(&variants[1]), ["1800kbit/s"]);
+}
+
+#[test]
+fn bands_can_compare_points() {
+    let variants = swept(
+        "[sweep]\nhosts.a.profile.sack = [true, false]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n\
+         [[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = { at = { hosts.a.profile.sack = true } }",
+    );
+    assert!(variants.iter().all(|variant| variant.resolved.expect.is_empty()));
+    // With SACK it would be compared with itself; without, with the same loss.
+    let baselines = |variant: &Variant| {
+        variant.comparisons.iter().map(|comparison| comparison.baseline).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = variants.iter().map(baselines).collect();
+    assert_eq!(all, [vec![], vec![], vec![0], vec![1]]);
+    let band = &variants[2].comparisons[0].band;
+    assert_eq!(band.max, Some(Bound::Number("1".parse().unwrap())));
+    assert_eq!(band.relative_to.as_ref(), Some(&band.quantity));
+}
+
+#[test]
+fn a_sweep_has_an_end() {
+    let list = format!("[{}]", "\"5s\", ".repeat(400));
+    let sweep = format!(
+        "[sweep]\nscenario.duration = {list}\nlinks.a-b.delay = {list}\nflows.bulk.stagger = {list}"
+    );
+    let said = refused(&minimal(&sweep));
+    assert!(said.contains("64000000 points of the sweep are more than the 100000"), "{said}");
+}

@@ -1,0 +1,156 @@
+//! `transom lab check`: whether a scenario is right, and what exactly it says.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::{Value, json};
+use transom_lab::scenario::{Errors, Resolved, Scenario, Time, Variant};
+
+use crate::output;
+
+/// Check a scenario, and show what it says
+///
+/// Everything that is wrong is shown at once, each with its line and a hint. Nothing is run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab check fairness.toml
+      what is wrong with it, or how many runs it makes
+  transom lab check fairness.toml --resolved --point 2
+      the second point of its sweep with every default written down, as a scenario of its own
+  transom lab check fairness.toml --json
+      for other programs")]
+pub(crate) struct Args {
+    /// The scenario
+    file: PathBuf,
+    /// Show the scenario with presets, groups, sweeps and defaults written out
+    #[arg(long)]
+    resolved: bool,
+    /// Only this point of the sweep, counted from one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    point: Option<u64>,
+    /// Print JSON, for errors too
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks the scenario.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let scenario = match Scenario::load(&args.file) {
+        Ok(scenario) => scenario,
+        Err(errors) => {
+            if args.json {
+                output::json(&wrong(&errors))?;
+            } else {
+                output::note(&errors);
+            }
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let points = scenario.points();
+    let chosen = |variant: &Variant| args.point.is_none_or(|n| variant.number as u64 + 1 == n);
+    if args.point.is_some_and(|point| point > points as u64) {
+        bail!(
+            "{} has {points} points; there is no point {}",
+            args.file.display(),
+            args.point.unwrap_or(0)
+        );
+    }
+    if args.json {
+        let variants: Vec<Value> = scenario
+            .sweep()
+            .filter(chosen)
+            .map(|variant| point(&variant, scenario.seeds(), args.resolved))
+            .collect();
+        let runs = points * scenario.seeds().len();
+        let all =
+            json!({ "ok": true, "runs": runs, "seeds": scenario.seeds(), "points": variants });
+        output::json(&all)?;
+    } else if args.resolved {
+        for variant in scenario.sweep().filter(chosen) {
+            if points > 1 {
+                output::line(format_args!("# Point {} of {points}", variant.number + 1))?;
+                for setting in &variant.settings {
+                    output::line(format_args!("# {setting}"))?;
+                }
+            }
+            output::line(variant.resolved.to_toml())?;
+        }
+    } else {
+        summary(&args, &scenario)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
+    let Some(first) = scenario.sweep().next() else { return Ok(()) };
+    let (points, seeds) = (scenario.points(), scenario.seeds().len());
+    let Resolved { scenario: header, hosts, routers, links, flows, .. } = &first.resolved;
+    let title = header.title.as_deref().unwrap_or(header.name.as_str());
+    output::line(format_args!("{}: {title}", args.file.display()))?;
+    let Time(duration) = header.duration;
+    output::line(format_args!(
+        "{} of {} s: {} × {}",
+        counted(points * seeds, "run"),
+        duration.as_secs_f64(),
+        counted(points, "point"),
+        counted(seeds, "seed"),
+    ))?;
+    let bands = first.resolved.expect.len() + first.comparisons.len();
+    output::line(format_args!(
+        "{}, {}, {}, {}, {}{}",
+        counted(hosts.len(), "host"),
+        counted(routers.len(), "router"),
+        counted(links.len(), "link"),
+        counted(flows.len(), "flow"),
+        counted(bands, "band"),
+        if points > 1 { " at the first point" } else { "" },
+    ))?;
+    if first.resolved.needs_emulation() {
+        output::line("A host has the kernel's TCP: this can only be emulated.")?;
+    }
+    Ok(())
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
+    let Variant { number, settings, resolved, comparisons } = variant;
+    let version = env!("CARGO_PKG_VERSION");
+    let runs: Vec<Value> = seeds
+        .iter()
+        .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, version).to_string() }))
+        .collect();
+    let mut point = json!({
+        "point": number + 1,
+        "settings": settings,
+        "runs": runs,
+        "comparisons": comparisons.len(),
+        "needs_emulation": resolved.needs_emulation(),
+    });
+    if let (true, Some(object)) = (with_resolved, point.as_object_mut()) {
+        object.insert("resolved".into(), json!(resolved));
+    }
+    point
+}
+
+fn wrong(errors: &Errors) -> Value {
+    let each: Vec<Value> = errors
+        .diagnostics()
+        .iter()
+        .map(|diagnostic| {
+            let place = errors.place(diagnostic);
+            json!({
+                "message": diagnostic.problem.to_string(),
+                "hint": diagnostic.problem.hint(),
+                "with": diagnostic.with,
+                "line": place.line,
+                "column": place.column,
+            })
+        })
+        .collect();
+    json!({ "ok": false, "file": errors.name(), "errors": each })
+}

@@ -1,0 +1,64 @@
+//! `transom lab new`: a scenario to begin with.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use transom_lab::scenario::Template;
+
+use crate::output;
+
+/// Write a scenario to begin with
+///
+/// The scenario has comments that say what else there is, and can be run as it is.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab new
+      flows that share a bottleneck, in scenario.toml
+  transom lab new web.toml --kind star
+      web-like traffic around one router
+  transom lab new - --kind network
+      a network written out node by node, on standard output")]
+pub(crate) struct Args {
+    /// Where it goes; `-` is standard output
+    #[arg(default_value = "scenario.toml")]
+    file: PathBuf,
+    /// The shape of the network
+    #[arg(long, default_value = "dumbbell", value_parser = kinds())]
+    kind: Template,
+    /// Overwrite the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+fn kinds() -> impl TypedValueParser<Value = Template> {
+    PossibleValuesParser::new(["dumbbell", "chain", "star", "network"])
+        .try_map(|kind| kind.parse::<Template>())
+}
+
+/// Writes the scenario.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let text = args.kind.text();
+    if args.file.as_os_str() == "-" {
+        output::line(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = args.file.display();
+    if !args.force && args.file.exists() {
+        bail!("{name} exists already; choose another name, or --force to overwrite it");
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .create_new(!args.force)
+        .truncate(args.force)
+        .open(&args.file)
+        .with_context(|| format!("cannot write {name}"))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {name}"))?;
+    output::line(format_args!("{name} is written; check it with `transom lab check {name}`"))?;
+    Ok(ExitCode::SUCCESS)
+}
