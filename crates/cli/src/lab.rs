@@ -2,13 +2,14 @@
 
 mod check;
 mod new;
+mod run;
 mod schema;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// Write and check experiments
+/// Write, check and run experiments
 ///
 /// A scenario is one TOML file: hosts, links and routers, what goes over them, what is measured and what must hold.
 #[derive(clap::Args, Clone, Debug)]
@@ -19,7 +20,9 @@ Examples:
   transom lab check scenario.toml
       see whether everything in it is right
   transom lab check scenario.toml --resolved
-      see exactly what it says")]
+      see exactly what it says
+  transom lab run scenario.toml
+      run it in the simulator")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -29,6 +32,7 @@ pub(crate) struct Args {
 enum Command {
     Check(check::Args),
     New(new::Args),
+    Run(run::Args),
     Schema(schema::Args),
 }
 
@@ -37,6 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Check(args) => check::run(args),
         Command::New(args) => new::run(args),
+        Command::Run(args) => run::run(args),
         Command::Schema(args) => schema::run(args),
     }
 }
