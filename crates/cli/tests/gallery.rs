@@ -1,0 +1,77 @@
+//! Every scenario in `scenarios/` runs, and what it expects holds.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn what_the_scenarios_expect_holds() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let results = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        count += 1;
+        let name = file.file_stem().unwrap().to_owned();
+        let output = Command::new(env!("CARGO_BIN_EXE_transom"))
+            .args(["lab", "run", "--quiet", "--output"])
+            .args([&results.path().join(&name), &file])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}:\n{text}{errors}", file.display());
+        assert!(text.contains("bands hold") && !text.contains("FAILED"), "{text}");
+        // For each run: what it was, what was seen, and what came of it.
+        for run in std::fs::read_dir(results.path().join(&name)).unwrap() {
+            let run = run.unwrap().path();
+            for file in ["scenario.toml", "flows.csv", "links.csv", "summary.json"] {
+                assert!(run.join(file).is_file(), "{} has no {file}", run.display());
+            }
+        }
+    }
+    assert!(count >= 7, "{count} scenarios");
+}
+
+#[test]
+fn a_band_that_does_not_hold_fails_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("wrong.toml");
+    let text =
+        include_str!("../../../scenarios/sawtooth.toml").replace("min = 0.98", "min = 0.9999");
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_transom"))
+        .args(["lab", "run", "--json", "-o"])
+        .args([&directory.path().join("results"), &file])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["passed"], false);
+    let bands = json["runs"][0]["bands"].as_array().unwrap();
+    let passed: Vec<bool> = bands.iter().map(|band| band["passed"].as_bool().unwrap()).collect();
+    assert_eq!(passed, [false, true, true, true]);
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/lossy.toml");
+    let mut all = Vec::new();
+    for name in ["one", "other"] {
+        let results = directory.path().join(name);
+        let status = Command::new(env!("CARGO_BIN_EXE_transom"))
+            .args(["lab", "run", "--quiet", "--seeds", "1", "-o"])
+            .args([&results, &file])
+            .output()
+            .unwrap()
+            .status;
+        assert!(status.success());
+        let run = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
+        let files = ["scenario.toml", "flows.csv", "links.csv"];
+        all.push(files.map(|file| std::fs::read(run.join(file)).unwrap()));
+    }
+    assert!(all[0] == all[1]);
+}
