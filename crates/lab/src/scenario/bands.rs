@@ -12,7 +12,7 @@ use super::name::Name;
 use super::resolve::split;
 use super::sweep::{Sweep, wrong_type};
 use super::tree::{Node, Span, Table, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What bands can be about.
 pub(super) struct Known<'a> {
@@ -246,9 +246,13 @@ impl Known<'_> {
                 }
             }
             flows = self.flows_named(options, &place, table, problems);
-            let udp = |name: &Name| {
-                self.flows.flows.iter().any(|flow| flow.name == *name && !flow.traffic.is_tcp())
-            };
+            let udp: BTreeSet<&Name> = self
+                .flows
+                .flows
+                .iter()
+                .filter(|flow| !flow.traffic.is_tcp())
+                .map(|flow| &flow.name)
+                .collect();
             let any = matches!(
                 measure,
                 Measure::Goodput
@@ -257,7 +261,7 @@ impl Known<'_> {
                     | Measure::Efficiency
                     | Measure::Jain
             );
-            if let (false, Some(name)) = (any, flows.iter().find(|name| udp(name))) {
+            if let (false, Some(name)) = (any, flows.iter().find(|name| udp.contains(name))) {
                 let text = format!("`{name}` is UDP, which has nothing of the kind");
                 problems.add(place("measure"), Problem::Conflict(text));
             }
@@ -362,11 +366,12 @@ impl Known<'_> {
             (None, None) => return self.flows.flows.iter().map(|flow| flow.name.clone()).collect(),
         }
         let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
         for (name, span) in names {
             match self.flows.groups.get(name) {
                 Some(members) => {
                     for member in members {
-                        if !found.contains(member) {
+                        if seen.insert(member) {
                             found.push(member.clone());
                         }
                     }

@@ -332,11 +332,15 @@ impl Errors {
 
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for diagnostic in &self.diagnostics {
+        for diagnostic in self.diagnostics.iter().take(Problems::ENOUGH) {
             render::diagnostic(f, &self.name, &self.text, diagnostic)?;
             writeln!(f)?;
         }
         match self.diagnostics.len() {
+            many if many > Problems::ENOUGH => {
+                let (shown, name) = (Problems::ENOUGH, &self.name);
+                write!(f, "{many} problems in {name}, of which {shown} are shown; nothing was run")
+            }
             1 => write!(f, "1 problem in {}; nothing was run", self.name),
             many => write!(f, "{many} problems in {}; nothing was run", self.name),
         }

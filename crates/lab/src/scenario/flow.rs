@@ -129,13 +129,16 @@ impl Flows {
             return None;
         }
         let mut names = Vec::new();
+        let mut late = false;
         let instances = pairs.into_iter().flat_map(|pair| vec![pair; each as usize]);
         for (number, (from, to)) in (1u32..).zip(instances) {
             let name = if is_group || count.is_some() { name.member(number) } else { name.clone() };
             let later = stagger.0.as_nanos().saturating_mul((number - 1).into());
             let start = Time(Duration::from_nanos(start.0.as_nanos().saturating_add(later)));
-            if number > 1 && duration.is_some_and(|duration| start >= duration) {
+            // The first of those that start too late stands for them all.
+            if number > 1 && !late && duration.is_some_and(|duration| start >= duration) {
                 problems.add(place("stagger"), starts_too_late(start, duration));
+                late = true;
             }
             let (traffic, profile) = (traffic.clone(), profile.clone());
             names.push(name.clone());

@@ -6,58 +6,71 @@
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
-/// A name: a letter, then letters, digits, `-` and `_`.
+/// A name: a letter, then letters, digits, `-` and `_`. A clone costs next to nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+pub struct Name {
+    text: Arc<str>,
+    /// Where what is before the number at the end ends, and where that number begins without its leading zeros: names are
+    /// compared often.
+    stem: usize,
+    number: usize,
+}
 
 /// The longest name, in bytes.
 const LONGEST: usize = 64;
 
 impl Name {
+    fn of(text: &str) -> Name {
+        let stem = text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let digits = text.get(stem..).unwrap_or_default();
+        let number = text.len() - digits.trim_start_matches('0').len();
+        Name { text: text.into(), stem, number }
+    }
+
     /// The name that `text` is; `None` if it is none.
     pub fn new(text: &str) -> Option<Name> {
         let mut characters = text.chars();
         let first = characters.next().is_some_and(|c| c.is_ascii_alphabetic());
         let rest = characters.all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-        (first && rest && text.len() <= LONGEST).then(|| Name(text.into()))
+        (first && rest && text.len() <= LONGEST).then(|| Name::of(text))
     }
 
     /// A name that this program gives.
     pub(crate) fn literal(text: &'static str) -> Name {
         debug_assert!(Name::new(text).is_some(), "{text}");
-        Name(text.into())
+        Name::of(text)
     }
 
     /// The name of the `number`th member of the group with this name, from one. Not checked against the longest name: members
     /// of a group may be a little longer.
     pub(crate) fn member(&self, number: u32) -> Name {
-        Name(format!("{}{number}", self.0))
+        Name::of(&format!("{self}{number}"))
     }
 
     /// The name of what joins two nodes.
     pub(crate) fn joining(from: &Name, to: &Name) -> Name {
-        Name(format!("{from}-{to}"))
+        Name::of(&format!("{from}-{to}"))
     }
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// What is before the number at the end, how long that number is, and its digits.
     fn parts(&self) -> (&str, usize, &str) {
-        let stem = self.0.trim_end_matches(|c: char| c.is_ascii_digit());
-        let digits = self.0.get(stem.len()..).unwrap_or_default();
-        let digits = digits.trim_start_matches('0');
+        let stem = self.text.get(..self.stem).unwrap_or_default();
+        let digits = self.text.get(self.number..).unwrap_or_default();
         (stem, digits.len(), digits)
     }
 }
 
 impl Ord for Name {
     fn cmp(&self, other: &Name) -> Ordering {
-        self.parts().cmp(&other.parts()).then_with(|| self.0.cmp(&other.0))
+        self.parts().cmp(&other.parts()).then_with(|| self.text.cmp(&other.text))
     }
 }
 
@@ -69,13 +82,13 @@ impl PartialOrd for Name {
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        f.pad(&self.text)
     }
 }
 
 impl From<Name> for String {
     fn from(name: Name) -> String {
-        name.0
+        name.text.to_string()
     }
 }
 
@@ -83,10 +96,12 @@ impl TryFrom<String> for Name {
     type Error = String;
 
     fn try_from(text: String) -> Result<Name, String> {
-        // What this program has put together itself is read back, whatever its length.
+        // What this program has put together itself is read back: a name, a hyphen, a name and its numbers.
         let stem = text.get(..LONGEST).unwrap_or(&text);
-        if text.len() <= 4 * LONGEST && Name::new(stem).is_some() {
-            return Ok(Name(text));
+        let rest = text.get(stem.len()..).unwrap_or_default();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if text.len() <= 4 * LONGEST && Name::new(stem).is_some() && rest.chars().all(allowed) {
+            return Ok(Name::of(&text));
         }
         Err(super::error::Problem::BadName(text).to_string())
     }

@@ -739,3 +739,17 @@ error: `ä` is not a duration: write it like 20ms or 1.5s
 ",
     );
 }
+
+#[test]
+fn what_is_wrong_everywhere_is_not_said_everywhere() {
+    let text =
+        minimal("").replace("kind = \"bulk\"", "kind = \"bulk\"\nstagger = \"1s\"\ncount = 1000");
+    assert!(refused(&text).ends_with("\n1 problem in test.toml; nothing was run"));
+    let mut text = minimal("");
+    for number in 0..300 {
+        text += &format!("[hosts.h{number}]\n");
+    }
+    let said = refused(&text);
+    assert!(said.ends_with("300 problems in test.toml, of which 100 are shown; nothing was run"));
+    assert_eq!(said.matches("error: ").count(), 100);
+}
