@@ -2,8 +2,10 @@
 
 mod check;
 mod new;
+mod page;
 mod run;
 mod schema;
+mod words;
 
 use std::process::ExitCode;
 

@@ -27,7 +27,7 @@ fn what_the_scenarios_expect_holds() {
         // For each run: what it was, what was seen, and what came of it.
         for run in std::fs::read_dir(results.path().join(&name)).unwrap() {
             let run = run.unwrap().path();
-            for file in ["scenario.toml", "flows.csv", "links.csv", "summary.json"] {
+            for file in ["scenario.toml", "flows.csv", "links.csv", "summary.json", "report.html"] {
                 assert!(run.join(file).is_file(), "{} has no {file}", run.display());
             }
         }

@@ -12,15 +12,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use transom_lab::run::{Judgement, Observations, compare, flows_csv, judge, links_csv, simulate};
-use transom_lab::scenario::{Measure, Scenario, Unit, Variant};
+use transom_lab::scenario::{Scenario, Variant};
 
+use super::page::Page;
+use super::words;
 use crate::output;
 
 /// Run a scenario in the simulator
 ///
 /// Every point of its sweep is run with each of its seeds, on all processors, in virtual time: the same scenario and seed give the
-/// same result on every machine. What was seen is written to a directory for each run, and what was expected is judged. The command
-/// succeeds if all of it holds.
+/// same result on every machine. What was seen is written to a directory for each run (tables, the scenario with everything written out, and a
+/// page with charts, report.html), and what was expected is judged. The command succeeds if all of it holds.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -115,6 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         all_hold &= judgements.iter().all(|one| one.passed);
         let summary = summary(run, outcome, &judgements);
         write(&outcome.directory.join("summary.json"), &format!("{summary:#}\n"))?;
+        page(&args, run, outcome, &judgements)?;
         if args.json {
             listed.push(summary);
         } else {
@@ -183,6 +186,26 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Writes the report.
+fn page(
+    args: &Args,
+    run: &Run<'_>,
+    outcome: &Outcome,
+    judgements: &[Judgement],
+) -> anyhow::Result<()> {
+    let settings: Vec<String> = run.variant.settings.iter().map(ToString::to_string).collect();
+    let path = outcome.directory.join("report.html");
+    let page = Page {
+        scenario: &run.variant.resolved,
+        seed: run.seed,
+        settings: &settings,
+        seen: &outcome.observations,
+        judgements,
+        command: format!("transom lab run {}", args.file.display()),
+    };
+    page.write(&path).with_context(|| format!("cannot write {}", path.display()))
+}
+
 fn summary(run: &Run<'_>, outcome: &Outcome, judgements: &[Judgement]) -> Value {
     let Run { variant, seed } = run;
     let version = env!("CARGO_PKG_VERSION");
@@ -222,45 +245,14 @@ fn report(run: &Run<'_>, judgements: &[Judgement], points: bool, seeds: bool) ->
 }
 
 fn described(judgement: &Judgement) -> String {
-    let Judgement { band, values, passed } = judgement;
-    let quantity = &band.quantity;
-    let of = match &quantity.link {
-        Some(link) => link.to_string(),
-        None => quantity.flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    };
-    let unit = if band.relative_to.is_some() { Unit::Number } else { quantity.measure.unit() };
-    let seen: Vec<String> = values.iter().map(|value| in_unit(*value, unit)).collect();
-    let mut text = format!(
-        "{} {} of {of}: {}",
+    let Judgement { band, values: _, passed } = judgement;
+    let why = band.why.as_ref().filter(|_| !passed).map(|why| format!(": {why}"));
+    format!(
+        "{} {}: {}  {}{}",
         if *passed { "ok    " } else { "FAILED" },
-        name(quantity.measure),
-        if seen.is_empty() { "nothing seen".into() } else { seen.join(", ") },
-    );
-    let _ = match (band.min, band.max) {
-        (Some(min), Some(max)) => write!(text, "  (from {min} to {max})"),
-        (Some(min), None) => write!(text, "  (at least {min})"),
-        (None, Some(max)) => write!(text, "  (at most {max})"),
-        (None, None) => Ok(()),
-    };
-    if let Some(why) = band.why.as_ref().filter(|_| !passed) {
-        let _ = write!(text, ": {why}");
-    }
-    text
-}
-
-/// A measure's name as scenarios have it.
-fn name(measure: Measure) -> String {
-    serde_json::to_value(measure)
-        .ok()
-        .and_then(|name| Some(name.as_str()?.to_owned()))
-        .unwrap_or_default()
-}
-
-fn in_unit(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),
-        Unit::Time => format!("{:.3} ms", value / 1e6),
-        Unit::Size => format!("{value:.0} B"),
-        Unit::Number => format!("{value:.3}"),
-    }
+        words::quantity(band),
+        words::seen(judgement),
+        words::bounds(band),
+        why.unwrap_or_default(),
+    )
 }

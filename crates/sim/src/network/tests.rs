@@ -210,3 +210,27 @@ fn two_ways_and_the_shorter_one_is_taken() {
     // The flow began with a round trip for the handshake.
     assert!(network.flows()[0].finished.unwrap() >= Instant::ZERO + Duration::from_millis(9));
 }
+
+#[test]
+fn no_way_leads_through_a_host() {
+    let mut topology = Topology::new(1);
+    let hosts: Vec<_> = (0..3).map(|_| topology.host(HostConfig::default())).collect();
+    let routers: Vec<_> = (0..3).map(|_| topology.router()).collect();
+    let mut join = |one, other| topology.join(one, other, link("delay=1ms"), link("delay=1ms")).0;
+    join(hosts[0], routers[0]);
+    join(hosts[1], routers[1]);
+    // The third host has a link to each of the two routers, which would be the shorter way.
+    let shorter = join(routers[0], hosts[2]);
+    join(hosts[2], routers[1]);
+    join(routers[0], routers[2]);
+    let longer = join(routers[2], routers[1]);
+    let remote = (topology.address(hosts[1]).unwrap(), PORT).into();
+    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::ZERO, Box::new(bulk)).unwrap();
+    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    let mut network = topology.build().unwrap();
+    network.run_until(Instant::from_secs(1)).unwrap();
+    assert_eq!(network.flows()[0].delivered, 10_000);
+    assert_eq!(network.link_counters(shorter).unwrap().offered.packets, 0);
+    assert!(network.link_counters(longer).unwrap().offered.packets > 7);
+}

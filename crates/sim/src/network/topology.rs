@@ -256,12 +256,18 @@ fn routes(
         .iter()
         .map(|leaving| if leaving.len() == 1 { Vec::new() } else { vec![NOWHERE; hosts.len()] })
         .collect();
+    let mut forwards = vec![true; leaving.len()];
+    for host in hosts {
+        if let Some(forwards) = forwards.get_mut(host.0 as usize) {
+            *forwards = false;
+        }
+    }
     // All hosts behind one node are reached in the same way up to that node.
     let mut ways: BTreeMap<NodeId, Vec<LinkId>> = BTreeMap::new();
     for (number, &host) in hosts.iter().enumerate() {
         let last = only_link(host);
         let anchor = last.and_then(far_end).unwrap_or(host);
-        let ways = ways.entry(anchor).or_insert_with(|| ways_to(anchor, leaving, links));
+        let ways = ways.entry(anchor).or_insert_with(|| ways_to(anchor, &forwards, leaving, links));
         let reaches = |node: NodeId| {
             node == anchor || ways.get(node.0 as usize).is_some_and(|way| *way != NOWHERE)
         };
@@ -287,9 +293,10 @@ fn routes(
         .collect())
 }
 
-/// The first link of the way from each node to `target`.
+/// The first link of the way from each node to `target`, over nodes that forward.
 fn ways_to(
     target: NodeId,
+    forwards: &[bool],
     leaving: &[Vec<LinkId>],
     links: &[(NodeId, NodeId, LinkConfig)],
 ) -> Vec<LinkId> {
@@ -303,7 +310,9 @@ fn ways_to(
                 continue;
             }
             *way = link.back();
-            frontier.push_back(*neighbour);
+            if forwards.get(neighbour.0 as usize).copied().unwrap_or(false) {
+                frontier.push_back(*neighbour);
+            }
         }
     }
     ways

@@ -1,0 +1,51 @@
+//! Bands and what came of them, in words.
+
+use transom_lab::run::Judgement;
+use transom_lab::scenario::{Band, Measure, Unit};
+
+/// What a band is about: "goodput of bulk1, bulk2".
+pub(super) fn quantity(band: &Band) -> String {
+    let quantity = &band.quantity;
+    let of = match &quantity.link {
+        Some(link) => link.to_string(),
+        None => quantity.flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
+    let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
+    format!("{}{statistic} of {of}", name(quantity.measure))
+}
+
+/// What was seen, with its unit.
+pub(super) fn seen(judgement: &Judgement) -> String {
+    let band = &judgement.band;
+    let unit = if band.relative_to.is_some() { Unit::Number } else { band.quantity.measure.unit() };
+    let whole = matches!(
+        band.quantity.measure,
+        Measure::Timeouts | Measure::Retransmissions | Measure::Drops | Measure::Marks
+    );
+    let values = judgement.values.iter().map(|&value| match unit {
+        Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),
+        Unit::Time => format!("{:.3} ms", value / 1e6),
+        Unit::Size => format!("{value:.0} B"),
+        Unit::Number if whole && value.fract() == 0.0 => format!("{value:.0}"),
+        Unit::Number => format!("{value:.4}"),
+    });
+    let values: Vec<String> = values.collect();
+    if values.is_empty() { "nothing seen".into() } else { values.join(", ") }
+}
+
+/// The bounds of a band: "(at least 0.9)".
+pub(super) fn bounds(band: &Band) -> String {
+    match (band.min, band.max) {
+        (Some(min), Some(max)) => format!("(from {min} to {max})"),
+        (Some(min), None) => format!("(at least {min})"),
+        (None, Some(max)) => format!("(at most {max})"),
+        (None, None) => String::new(),
+    }
+}
+
+/// A word as scenarios have it.
+fn name(word: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(word).ok();
+    value.and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
+}
