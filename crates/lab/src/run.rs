@@ -29,16 +29,6 @@ pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which can only be emulated")]
     NeedsEmulation(Name),
-    /// Something that scenarios have and the simulator has not yet.
-    #[error("{what} {name}: {missing} cannot be simulated yet")]
-    NotYet {
-        /// What it is.
-        what: &'static str,
-        /// Its name.
-        name: Name,
-        /// What is missing.
-        missing: &'static str,
-    },
     /// Something that scenarios can ask for and no run measures yet.
     #[error("the measure {0} is not taken yet")]
     NotMeasured(&'static str),

@@ -8,6 +8,7 @@
 //! Variates are computed in integers: normal ones by Marsaglia's polar method, Pareto ones by inversion,
 //! on a binary logarithm and exponential of 48 fractional bits.
 
+mod draw;
 mod fixed;
 mod variates;
 
@@ -16,6 +17,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::units::Probability;
 
+pub use draw::Draw;
 pub use variates::Shape;
 
 /// The source of all generators of a run.

@@ -12,6 +12,7 @@ mod schedule;
 mod sink;
 mod transfers;
 
+use crate::network::NodeId;
 use crate::network::host::Registry;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -26,8 +27,8 @@ pub use bulk::{Amount, Bulk};
 pub use datagrams::{DatagramSink, OnOff};
 pub use ledger::{Flow, FlowId, Ledger};
 pub use limited::Limited;
-pub use requests::{Exchange, Requests, Responder};
-pub use schedule::{Pareto, Schedule};
+pub use requests::{Exchange, Pattern, Requests, Responder, requests};
+pub use schedule::Schedule;
 pub use sink::Sink;
 pub use transfers::Transfers;
 
@@ -79,6 +80,11 @@ impl Io<'_> {
     /// The host's stack, for everything that is not here.
     pub fn stack(&mut self) -> &mut Stack {
         self.stack
+    }
+
+    /// The host.
+    pub fn node(&self) -> NodeId {
+        self.registry.node
     }
 
     /// The host's own random numbers.

@@ -3,10 +3,10 @@
 use std::net::SocketAddrV4;
 use transom_sim::link::LinkConfig;
 use transom_sim::network::{HostConfig, Network, NodeId, Topology};
-use transom_sim::random::Shape;
+use transom_sim::random::{Draw, Shape};
 use transom_sim::traffic::{
-    Application, DatagramSink, Exchange, Flow, FlowId, Limited, OnOff, Pareto, Requests, Responder,
-    Schedule, Sink, Transfers,
+    Application, DatagramSink, Exchange, Flow, FlowId, Limited, OnOff, Pattern, Schedule, Sink,
+    Transfers, requests,
 };
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
@@ -22,13 +22,22 @@ fn run(
     client: impl FnOnce(SocketAddrV4) -> Box<dyn Application>,
     server: impl Application + 'static,
 ) -> Flow {
+    run_both(seconds, |remote| (client(remote), Box::new(server)))
+}
+
+/// The same with both made at once.
+fn run_both(
+    seconds: u64,
+    both: impl FnOnce(SocketAddrV4) -> (Box<dyn Application>, Box<dyn Application>),
+) -> Flow {
     let mut topology = Topology::new(1);
     let hosts: [NodeId; 2] = std::array::from_fn(|_| topology.host(HostConfig::default()));
     let link: LinkConfig = PATH.parse().unwrap();
     topology.join(hosts[0], hosts[1], link.clone(), link);
     let remote = SocketAddrV4::new(topology.address(hosts[1]).unwrap(), PORT);
-    topology.run(hosts[1], Instant::ZERO, Box::new(server)).unwrap();
-    topology.run(hosts[0], Instant::ZERO, client(remote)).unwrap();
+    let (client, server) = both(remote);
+    topology.run(hosts[1], Instant::ZERO, server).unwrap();
+    topology.run(hosts[0], Instant::ZERO, client).unwrap();
     let mut network: Network = topology.build().unwrap();
     network.run_until(Instant::from_secs(seconds)).unwrap();
     assert_eq!(network.undeliverable(), 0);
@@ -61,12 +70,18 @@ fn a_transfer_is_complete_when_its_last_byte_is_there() {
 
 #[test]
 fn a_response_takes_a_round_trip_and_its_transmission() {
-    let exchange = Exchange { request: 100, response: 1000, think: ms(100) };
-    let flow = run(
-        5,
-        |remote| Box::new(Requests::new(FLOW, remote.into(), exchange, Instant::from_secs(4))),
-        Responder::new(PORT, exchange),
-    );
+    let exchange = Exchange {
+        request: Draw::Constant(100),
+        response: Draw::Constant(1000),
+        think: Draw::Constant(100_000_000),
+    };
+    let ask = |pattern, stop| {
+        run_both(5, move |remote| {
+            let (client, server) = requests(FLOW, remote.into(), exchange, pattern, stop);
+            (Box::new(client), Box::new(server))
+        })
+    };
+    let flow = ask(Pattern::Sequence(None), Instant::from_secs(4));
     // 152 bytes there and 1052 back, at 0.8 us each, and twice the delay.
     let each = 121_600 + 841_600 + 40_000_000;
     let took: Vec<u64> = flow.completions.iter().map(|(_, took)| took.as_nanos()).collect();
@@ -74,6 +89,40 @@ fn a_response_takes_a_round_trip_and_its_transmission() {
     assert!(took.iter().all(|&took| (each..each + 50_000).contains(&took)), "{took:?}");
     assert_eq!(flow.delivered, 1000 * took.len() as u64);
     assert!(flow.finished.is_some());
+    // So many and no more.
+    let flow = ask(Pattern::Sequence(Some(7)), Instant::FAR_FUTURE);
+    assert_eq!((flow.completions.len(), flow.delivered), (7, 7000));
+    assert!(flow.finished.is_some());
+}
+
+#[test]
+fn a_page_is_fetched_over_several_connections() {
+    let exchange = Exchange {
+        request: Draw::Uniform(100, 300),
+        response: Draw::Uniform(5_000, 20_000),
+        think: Draw::Constant(500_000_000),
+    };
+    let fetch = |connections| {
+        let pattern = Pattern::Pages { objects: 12, connections };
+        run_both(60, move |remote| {
+            let stop = Instant::from_secs(50);
+            let (client, server) = requests(FLOW, remote.into(), exchange, pattern, stop);
+            (Box::new(client), Box::new(server))
+        })
+    };
+    let (one, six) = (fetch(1), fetch(6));
+    for flow in [&one, &six] {
+        let objects = flow.completions.len() as u64;
+        assert!((5_000 * objects..=20_000 * objects).contains(&flow.delivered), "{flow:?}");
+    }
+    // A page takes a handshake, and then twelve round trips of 40 ms and more one after the other, or two with six connections.
+    let pages = one.completions.len() / 12;
+    assert!((30..=52).contains(&pages), "{pages}");
+    assert!(
+        six.completions.len() as f64 > 1.3 * one.completions.len() as f64,
+        "{}",
+        six.completions.len()
+    );
 }
 
 #[test]
@@ -82,8 +131,8 @@ fn datagrams_come_in_their_periods() {
     let flow = run(
         10,
         |remote| {
-            let periods = (Duration::from_secs(1), Duration::from_secs(1));
-            Box::new(OnOff::new(5000, remote, rate, 972, periods, Instant::from_secs(4)))
+            let second = Draw::Constant(1_000_000_000);
+            Box::new(OnOff::new(5000, remote, rate, 972, (second, second), Instant::from_secs(4)))
         },
         DatagramSink::new(FLOW, PORT),
     );
@@ -111,9 +160,8 @@ fn an_application_limits_its_stream() {
 fn a_reader_of_the_web_waits_for_a_page_and_then_thinks() {
     let shape = Shape::from_thousandths(1200).unwrap();
     let schedule = Schedule::Web {
-        size: Pareto { scale: 10_000, shape },
-        think: Pareto { scale: 100_000_000, shape },
-        most: 500_000,
+        size: Draw::Pareto { scale: 10_000, shape, most: 500_000 },
+        think: Draw::Pareto { scale: 100_000_000, shape, most: 10_000_000_000 },
     };
     let flow = run(
         60,

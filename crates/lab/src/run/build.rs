@@ -2,20 +2,21 @@
 
 use super::RunError;
 use crate::scenario::{
-    Distribution, Flow, HostKind, Name, Resolved, SizeDistribution, TimeDistribution, Traffic,
-    read_trace,
+    Count, Distribution, Flow, HostKind, Name, Resolved, SizeDistribution, TimeDistribution,
+    Traffic, read_trace,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
+use transom_sim::random::Draw;
 use transom_sim::traffic::{
-    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Limited, OnOff, Requests, Responder,
-    Schedule, Sink, Transfers,
+    Amount, Application, Bulk, DatagramSink, Exchange, FlowId, Limited, OnOff, Pattern, Requests,
+    Responder, Schedule, Sink, Transfers, requests,
 };
 use transom_tcp::profile::Profile;
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 
 /// The first of the ports at which flows arrive.
 const FIRST_PORT: u16 = 1024;
@@ -115,46 +116,61 @@ fn add(
             (Box::new(transfers.until(end).with_profile(at_sender)), sink())
         }
         Traffic::OnOffUdp(udp) => {
-            let periods = (time(flow, &udp.on)?, time(flow, &udp.off)?);
+            let periods = (time(&udp.on), time(&udp.off));
             // The scenario bounds a payload by what a datagram can have.
             let payload = u16::try_from(udp.payload.0).unwrap_or(u16::MAX);
             let source = OnOff::new(DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
             (Box::new(source), Box::new(DatagramSink::new(number, port)))
         }
-        Traffic::RequestResponse(exchange) => {
-            if exchange.requests.is_some() {
-                return Err(not_yet(flow, "a number of requests"));
-            }
+        Traffic::RequestResponse(asked) => {
             let exchange = Exchange {
-                request: size(flow, &exchange.request)?,
-                response: size(flow, &exchange.response)?,
-                think: time(flow, &exchange.think_time)?,
+                request: size(&asked.request),
+                response: size(&asked.response),
+                think: time(&asked.think_time),
             };
-            let requests = Requests::new(number, remote.into(), exchange, end);
-            let responder = Responder::new(port, exchange).with_profile(at_receiver);
-            (Box::new(requests.with_profile(at_sender)), Box::new(responder))
+            let pattern = Pattern::Sequence(asked.requests.map(Count::get));
+            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
         }
-        Traffic::Web(_) => return Err(not_yet(flow, "web traffic")),
+        Traffic::Web(web) => {
+            let exchange = Exchange {
+                request: size(&web.request),
+                response: size(&web.object),
+                think: time(&web.think_time),
+            };
+            let pattern =
+                Pattern::Pages { objects: web.objects.get(), connections: web.connections.get() };
+            both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
+        }
     };
     topology.run(receiver, Instant::ZERO, server)?;
     topology.run(from.node, Instant::ZERO + flow.start.0, client)?;
     Ok(())
 }
 
-fn not_yet(flow: &Flow, missing: &'static str) -> RunError {
-    RunError::NotYet { what: "flow", name: flow.name.clone(), missing }
+fn both(
+    (client, server): (Requests, Responder),
+    at_sender: Arc<Profile>,
+    at_receiver: Arc<Profile>,
+) -> (Box<dyn Application>, Box<dyn Application>) {
+    (Box::new(client.with_profile(at_sender)), Box::new(server.with_profile(at_receiver)))
 }
 
-fn size(flow: &Flow, size: &SizeDistribution) -> Result<u64, RunError> {
-    match size {
-        Distribution::Constant(size) => Ok(size.0),
-        _ => Err(not_yet(flow, "random sizes of requests")),
-    }
+fn size(size: &SizeDistribution) -> Draw {
+    draw(size, |size| size.0)
 }
 
-fn time(flow: &Flow, time: &TimeDistribution) -> Result<Duration, RunError> {
-    match time {
-        Distribution::Constant(time) => Ok(time.0),
-        _ => Err(not_yet(flow, "random times")),
+/// In nanoseconds.
+fn time(time: &TimeDistribution) -> Draw {
+    draw(time, |time| time.0.as_nanos())
+}
+
+fn draw<Q: Copy>(distribution: &Distribution<Q>, number: impl Fn(Q) -> u64) -> Draw {
+    match *distribution {
+        Distribution::Constant(value) => Draw::Constant(number(value)),
+        Distribution::Uniform(low, high) => Draw::Uniform(number(low), number(high)),
+        Distribution::Exponential(mean) => Draw::Exponential(number(mean)),
+        Distribution::Pareto { scale, shape, max } => {
+            Draw::Pareto { scale: number(scale), shape, most: max.map_or(u64::MAX, number) }
+        }
     }
 }

@@ -126,11 +126,29 @@ fn what_cannot_be_run_says_so() {
         |text: &str| simulate(&resolved(text), 1, Path::new(""), |_| true).unwrap_err().to_string();
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
     assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
-    let web = DUMBBELL
-        .replace("kind = \"bulk\"", "kind = \"web\"\nobject = \"10kB\"\nthink-time = \"1s\"");
-    assert_eq!(error(&web), "flow bulk: web traffic cannot be simulated yet");
     let measure = DUMBBELL.replace("measure = \"goodput\"", "measure = \"throughput\"");
     assert_eq!(error(&measure), "the measure throughput is not taken yet");
+}
+
+#[test]
+fn every_kind_of_traffic_runs() {
+    for kind in [
+        "kind = \"request-response\"\nresponse = \"uniform(1kB, 20kB)\"\nthink-time = \"exponential(50ms)\"\nrequests = 40",
+        "kind = \"web\"\nobject = \"pareto(2kB, 1.2, 200kB)\"\nobjects = 6\nconnections = 3\nthink-time = \"300ms\"",
+        "kind = \"on-off-udp\"\nrate = \"1Mbit/s\"\non = \"exponential(1s)\"\noff = \"uniform(0s, 1s)\"",
+        "kind = \"app-limited\"\nrate = \"500kbit/s\"",
+    ] {
+        let scenario = resolved(&DUMBBELL.replace("kind = \"bulk\"", kind));
+        let seen = run(&scenario, 1);
+        let flow = &seen.flows[0];
+        assert!(flow.samples.last().unwrap().delivered > 100_000, "{kind}");
+        if kind.contains("requests") {
+            assert_eq!(flow.completions.len(), 40);
+        } else if kind.contains("web") {
+            assert!(flow.completions.len() > 60, "{}", flow.completions.len());
+        }
+        assert_eq!(seen, run(&scenario, 1));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! UDP that heeds nothing: on for a while, off for a while.
 
 use super::{Application, FlowId, Io};
+use crate::random::Draw;
 use crate::units::Rate;
 use std::net::SocketAddrV4;
 use transom_tcp::time::{Duration, Instant};
@@ -13,22 +14,23 @@ pub struct OnOff {
     payload: u16,
     /// Between two datagrams.
     gap: Duration,
-    on: Duration,
-    off: Duration,
+    /// Nanoseconds.
+    on: Draw,
+    off: Draw,
     stop: Instant,
     /// When the present period of being on ends.
     until: Option<Instant>,
 }
 
 impl OnOff {
-    /// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, for `on` and not for `off` in turns,
-    /// until `stop`. With `off` zero it is always on.
+    /// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, on and off in turns for so many
+    /// nanoseconds each, until `stop`. If it is never off it is always on.
     pub fn new(
         port: u16,
         remote: SocketAddrV4,
         rate: Rate,
         payload: u16,
-        (on, off): (Duration, Duration),
+        (on, off): (Draw, Draw),
         stop: Instant,
     ) -> Self {
         let bits = (u128::from(payload) + u128::from(super::DATAGRAM_HEADERS as u32)) * 8;
@@ -44,13 +46,20 @@ impl Application for OnOff {
         if now >= self.stop {
             return;
         }
-        let until = *self.until.get_or_insert(now + self.on);
-        if now < until || self.off.is_zero() {
+        let until = match self.until {
+            Some(until) => until,
+            None => {
+                let until = now + Duration::from_nanos(self.on.draw(io.rng()));
+                *self.until.insert(until)
+            }
+        };
+        if now < until || self.off == Draw::Constant(0) {
             io.send_datagram(self.port, self.remote, self.payload);
             io.call_at(now + self.gap);
         } else {
             self.until = None;
-            io.call_at(until + self.off);
+            let off = Duration::from_nanos(self.off.draw(io.rng()));
+            io.call_at((until + off).max(now));
         }
     }
 }

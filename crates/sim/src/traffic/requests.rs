@@ -1,9 +1,14 @@
-//! Requests and responses over one connection, one after the other.
+//! Requests and responses: one after the other over one connection, or the objects of pages over several.
+//!
+//! How large a request and its response are is drawn where the request is made; the other end is told beside the network
+//! ([`Plan`]), as a real server reads it in the request.
 
 use super::{Application, FlowId, Io};
 use crate::network::host::Map;
+use crate::random::Draw;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
@@ -13,12 +18,54 @@ use transom_tcp::time::{Duration, Instant};
 /// What is asked and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Bytes of a request.
-    pub request: u64,
-    /// Bytes of the response.
-    pub response: u64,
-    /// How long the client waits after a response.
-    pub think: Duration,
+    /// Bytes of a request; at least one.
+    pub request: Draw,
+    /// Bytes of the response; at least one.
+    pub response: Draw,
+    /// Nanoseconds that the client waits after a response, or after a page.
+    pub think: Draw,
+}
+
+impl Exchange {
+    fn draw(&self, io: &mut Io<'_>) -> (u64, u64) {
+        let request = self.request.draw(io.rng()).max(1);
+        (request, self.response.draw(io.rng()).max(1))
+    }
+}
+
+/// How requests are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One after the other over one connection, with a pause after each; so many, or for ever.
+    Sequence(Option<u32>),
+    /// Pages of so many objects, fetched over so many connections at a time, which are opened for each page; a pause after each page.
+    Pages {
+        /// Objects of a page; at least one.
+        objects: u32,
+        /// Connections at a time; at least one.
+        connections: u32,
+    },
+}
+
+/// Requests under way, by the client's address: the bytes of each and of its response.
+type Pending = BTreeMap<SocketAddr, VecDeque<(u64, u64)>>;
+
+/// What the two ends know of each other.
+#[derive(Clone, Debug, Default)]
+struct Plan(Arc<Mutex<Pending>>);
+
+impl Plan {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request and the response to it.
+#[derive(Clone, Copy, Debug)]
+struct Fetch {
+    asked: Instant,
+    unsent: u64,
+    awaited: u64,
 }
 
 /// The asking end. Each exchange counts as a completed transfer, from the request to the last byte of the response.
@@ -27,82 +74,159 @@ pub struct Requests {
     flow: FlowId,
     remote: SocketAddr,
     exchange: Exchange,
+    pattern: Pattern,
+    plan: Plan,
     profile: Option<Arc<Profile>>,
     stop: Instant,
-    connection: Option<ConnectionId>,
-    asked: Instant,
-    unsent: u64,
-    awaited: u64,
+    /// The connections in the order in which they were opened, with what each is waiting for.
+    fetches: Vec<(ConnectionId, Option<Fetch>)>,
+    /// Requests still to be made: of the page, or in all.
+    left: u32,
+    begun: bool,
+}
+
+/// Both ends of requests to `remote` until `stop`.
+pub fn requests(
+    flow: FlowId,
+    remote: SocketAddr,
+    exchange: Exchange,
+    pattern: Pattern,
+    stop: Instant,
+) -> (Requests, Responder) {
+    let plan = Plan::default();
+    let client = Requests {
+        flow,
+        remote,
+        exchange,
+        pattern,
+        plan: plan.clone(),
+        profile: None,
+        stop,
+        fetches: Vec::new(),
+        left: 0,
+        begun: false,
+    };
+    let server = Responder { port: remote.port(), plan, profile: None, pending: Map::default() };
+    (client, server)
 }
 
 impl Requests {
-    /// Asks `remote` until `stop`.
-    pub fn new(flow: FlowId, remote: SocketAddr, exchange: Exchange, stop: Instant) -> Self {
-        Requests {
-            flow,
-            remote,
-            exchange,
-            profile: None,
-            stop,
-            connection: None,
-            asked: Instant::ZERO,
-            unsent: 0,
-            awaited: 0,
-        }
-    }
-
-    /// The same over a connection with a profile of its own.
+    /// The same over connections with a profile of their own.
     pub fn with_profile(self, profile: Arc<Profile>) -> Self {
         Requests { profile: Some(profile), ..self }
     }
 
+    fn open(&mut self, io: &mut Io<'_>) {
+        let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
+        self.fetches.push((id, None));
+        let (now, node) = (io.now(), io.node());
+        let flow = io.ledger().flow(self.flow);
+        flow.sender = Some((node, id));
+        flow.started.get_or_insert(now);
+    }
+
+    /// Makes the next request on a connection, or closes it if there is none to make.
     fn ask(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         let now = io.now();
-        if now >= self.stop {
-            io.ledger().flow(self.flow).finished = Some(now);
-            self.connection = None;
-            io.close(id);
-            return;
+        if self.left == 0 || now >= self.stop {
+            return self.close(io, id);
         }
-        self.asked = io.now();
-        self.unsent = self.exchange.request;
-        self.awaited = self.exchange.response;
+        if self.left != u32::MAX {
+            self.left -= 1;
+        }
+        let (request, response) = self.exchange.draw(io);
+        if let Some(local) = io.stack().local_address(id) {
+            self.plan.lock().entry(local).or_default().push_back((request, response));
+        }
+        if let Some(slot) = self.slot(id) {
+            *slot = Some(Fetch { asked: now, unsent: request, awaited: response });
+        }
         self.push(io, id);
     }
 
+    fn slot(&mut self, id: ConnectionId) -> Option<&mut Option<Fetch>> {
+        self.fetches.iter_mut().find(|(one, _)| *one == id).map(|(_, fetch)| fetch)
+    }
+
     fn push(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        self.unsent -= io.write(id, self.unsent);
+        if let Some(Some(fetch)) = self.slot(id) {
+            fetch.unsent -= io.write(id, fetch.unsent);
+        }
     }
 
     fn take(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         let (read, over) = io.read(id);
-        let (now, asked) = (io.now(), self.asked);
-        let flow = io.ledger().flow(self.flow);
-        flow.delivered += read;
-        let waiting = self.awaited > 0;
-        self.awaited = self.awaited.saturating_sub(read);
-        if waiting && self.awaited == 0 {
-            flow.completions.push((now, now.since(asked)));
-            io.call_at(now + self.exchange.think);
+        let now = io.now();
+        io.ledger().flow(self.flow).delivered += read;
+        if let Some(slot) = self.slot(id)
+            && let Some(fetch) = slot
+        {
+            fetch.awaited = fetch.awaited.saturating_sub(read);
+            if fetch.awaited == 0 {
+                let took = now.since(fetch.asked);
+                *slot = None;
+                io.ledger().flow(self.flow).completions.push((now, took));
+                match self.pattern {
+                    Pattern::Sequence(_) => self.pause(io),
+                    Pattern::Pages { .. } => self.ask(io, id),
+                }
+            }
         }
         if over {
-            io.ledger().flow(self.flow).finished = Some(now);
-            self.connection = None;
-            io.close(id);
+            self.close(io, id);
+        }
+    }
+
+    fn pause(&mut self, io: &mut Io<'_>) {
+        let think = Duration::from_nanos(self.exchange.think.draw(io.rng()));
+        let at = io.now() + think;
+        io.call_at(at);
+    }
+
+    fn close(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        let Some(place) = self.fetches.iter().position(|(one, _)| *one == id) else { return };
+        self.fetches.remove(place);
+        if let Some(local) = io.stack().local_address(id) {
+            self.plan.lock().remove(&local);
+        }
+        io.close(id);
+        if !self.fetches.is_empty() {
+            return;
+        }
+        let now = io.now();
+        io.ledger().flow(self.flow).finished = Some(now);
+        if matches!(self.pattern, Pattern::Pages { .. }) {
+            self.pause(io);
         }
     }
 }
 
 impl Application for Requests {
     fn on_timer(&mut self, io: &mut Io<'_>) {
-        match self.connection {
-            Some(id) if self.awaited == 0 => self.ask(io, id),
-            Some(_) => {}
-            None if io.now() >= self.stop => {}
-            None => {
-                self.connection = io.connect(self.remote, self.profile.clone());
-                if let Some(id) = self.connection {
-                    io.transfer_begins(self.flow, id);
+        if io.now() >= self.stop {
+            let open: Vec<ConnectionId> = self.fetches.iter().map(|(id, _)| *id).collect();
+            return open.into_iter().for_each(|id| self.close(io, id));
+        }
+        match self.pattern {
+            Pattern::Sequence(count) => {
+                let idle = self.fetches.iter().find(|(_, fetch)| fetch.is_none());
+                match idle.map(|(id, _)| *id) {
+                    Some(id) => self.ask(io, id),
+                    None if !self.begun => {
+                        self.begun = true;
+                        self.left = count.unwrap_or(u32::MAX);
+                        self.open(io);
+                        if self.stop != Instant::FAR_FUTURE {
+                            io.call_at(self.stop);
+                        }
+                    }
+                    None => {}
+                }
+            }
+            Pattern::Pages { objects, connections } => {
+                if self.fetches.is_empty() {
+                    self.left = objects.max(1);
+                    (0..connections.clamp(1, self.left)).for_each(|_| self.open(io));
                 }
             }
         }
@@ -122,32 +246,32 @@ impl Application for Requests {
 #[derive(Debug)]
 pub struct Responder {
     port: u16,
-    exchange: Exchange,
+    plan: Plan,
     profile: Option<Arc<Profile>>,
-    /// Of each connection: what is missing of its request, and of the responses to it.
-    pending: Map<ConnectionId, (u64, u64)>,
+    /// Of each connection: its client, what has come of its next request, and what is owed.
+    pending: Map<ConnectionId, (SocketAddr, u64, u64)>,
 }
 
 impl Responder {
-    /// Answers at `port`.
-    pub fn new(port: u16, exchange: Exchange) -> Self {
-        Responder { port, exchange, profile: None, pending: Map::default() }
-    }
-
     /// The same with a profile of its own for what it accepts.
     pub fn with_profile(self, profile: Arc<Profile>) -> Self {
         Responder { profile: Some(profile), ..self }
     }
 
     fn serve(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        let (mut read, over) = io.read(id);
-        let Some((missing, owed)) = self.pending.get_mut(&id) else { return };
-        while read >= *missing {
-            read -= *missing;
-            *missing = self.exchange.request.max(1);
-            *owed += self.exchange.response;
+        let (read, over) = io.read(id);
+        let Some((client, come, owed)) = self.pending.get_mut(&id) else { return };
+        *come += read;
+        {
+            let mut plan = self.plan.lock();
+            let asked = plan.entry(*client).or_default();
+            while let Some((request, response)) =
+                asked.pop_front_if(|(request, _)| *request <= *come)
+            {
+                *come -= request;
+                *owed += response;
+            }
         }
-        *missing -= read;
         *owed -= io.write(id, *owed);
         if over && *owed == 0 {
             self.pending.remove(&id);
@@ -158,12 +282,15 @@ impl Responder {
 
 impl Application for Responder {
     fn on_timer(&mut self, io: &mut Io<'_>) {
+        // If somebody else listens there already, nothing will be answered, and the ledger shows it.
         let _ = io.listen(self.port, self.profile.clone());
     }
 
     fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {
-        self.pending.insert(id, (self.exchange.request.max(1), 0));
-        self.serve(io, id);
+        if let Some(client) = io.stack().remote_address(id) {
+            self.pending.insert(id, (client, 0, 0));
+            self.serve(io, id);
+        }
     }
 
     fn on_event(&mut self, io: &mut Io<'_>, id: ConnectionId, event: Event) {

@@ -3,7 +3,7 @@
 //! Web-like traffic is many transfers whose sizes have a heavy tail, with pauses in which the reader thinks: the mean of the
 //! load is made by a few large ones (Crovella and Bestavros, "Self-Similarity in World Wide Web Traffic", 1997).
 
-use crate::random::{Rng, Shape};
+use crate::random::{Draw, Rng};
 use transom_tcp::time::{Duration, Instant};
 
 /// Where the next transfer comes from.
@@ -14,11 +14,9 @@ pub enum Schedule {
     /// One after the other, with a pause after each.
     Web {
         /// Bytes of a transfer.
-        size: Pareto,
+        size: Draw,
         /// Nanoseconds of a pause.
-        think: Pareto,
-        /// The most bytes of a transfer.
-        most: u64,
+        think: Draw,
     },
     /// A transfer of so many bytes every so often, whatever has become of those before.
     Periodic {
@@ -27,15 +25,6 @@ pub enum Schedule {
         /// Bytes of each.
         bytes: u64,
     },
-}
-
-/// A Pareto distribution: P(X > x) = (scale / x)^shape for x ≥ scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pareto {
-    /// The least value.
-    pub scale: u64,
-    /// The tail's exponent; the smaller, the heavier. At 1 or below there is no mean.
-    pub shape: Shape,
 }
 
 /// The next transfer.
@@ -60,13 +49,9 @@ impl Schedule {
                 let &(after, bytes) = transfers.get(index)?;
                 Some(Next { at: began + after, bytes })
             }
-            Schedule::Web { size, think, most } => {
-                let pause = if index == 0 {
-                    0
-                } else {
-                    rng.pareto(think.scale, think.shape).min(MAX_PAUSE)
-                };
-                let bytes = rng.pareto(size.scale, size.shape).min(*most);
+            Schedule::Web { size, think } => {
+                let pause = if index == 0 { 0 } else { think.draw(rng) };
+                let bytes = size.draw(rng);
                 Some(Next { at: last + Duration::from_nanos(pause), bytes })
             }
             Schedule::Periodic { interval, bytes } => {
@@ -81,6 +66,3 @@ impl Schedule {
         matches!(self, Schedule::Web { .. })
     }
 }
-
-/// Nobody thinks for longer: an hour, in nanoseconds.
-const MAX_PAUSE: u64 = 3_600_000_000_000;
