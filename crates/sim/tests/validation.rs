@@ -134,3 +134,15 @@ fn a_discipline_keeps_the_queue_where_it_says() {
     let pie = mean_wait("pie", 20);
     assert!(pie > 5.0 && pie < 30.0, "PIE: {pie:.1} ms");
 }
+
+/// Nothing but loss limits a bulk flow: it fills a queue of five times the bandwidth-delay product, whose round-trip time is six
+/// times what the handshake saw, and then halves. A receiver that tuned its window by the handshake would end it before.
+#[test]
+fn one_flow_fills_a_long_queue() {
+    let path = "rate=10Mbit/s, delay=24ms, queue=200 packets";
+    let (mut network, link, _) = dumbbell(1, path, &["delay=0ms"]);
+    network.run_until(Instant::from_secs(200)).unwrap();
+    let counters = network.link_counters(link).unwrap();
+    assert_eq!(counters.queue_peak.packets, 200);
+    assert!(counters.queue_full.packets > 3, "{counters:?}");
+}

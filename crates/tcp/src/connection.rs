@@ -211,6 +211,9 @@ struct Receiver {
     dsack: Option<(Pos, Pos)>,
     /// The largest segment the peer has sent, an estimate of its SMSS.
     segment: u64,
+    /// The round-trip time as a receiver sees it, and the echo it was last taken from.
+    rtt: Option<Duration>,
+    rtt_echo: u32,
     /// When anything acceptable last arrived.
     last_heard: Instant,
     keep_alives_unanswered: u32,

@@ -171,7 +171,9 @@ impl Connection {
         if read == 0 {
             return;
         }
-        self.rcv.flow.on_read(now, read, self.snd.timer.srtt());
+        // The receiver's own measure is in milliseconds only; below that the sender's is better.
+        let rtt = self.snd.timer.srtt().max(self.rcv.rtt);
+        self.rcv.flow.on_read(now, read, rtt);
         self.update_window_if_due();
     }
 

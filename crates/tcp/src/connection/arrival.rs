@@ -6,7 +6,7 @@ use crate::ack_policy::{AckDecision, Arrival};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use transom_wire::{Flags, TcpHeader};
 
 /// Where a segment stands relative to the receive window.
@@ -226,6 +226,27 @@ impl Connection {
     }
 
     /// The segment's data, trimmed to the window.
+    /// Takes the round-trip time from the first full segment that echoes an acknowledgement of ours. Who only receives has no
+    /// other measure of it but the handshake's, and that was taken before there was anything in the queues.
+    fn sample_receiver_rtt(&mut self, now: Instant, segment: &Segment<'_>) {
+        let Some(stamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
+        else {
+            return;
+        };
+        if stamps.echo == self.rcv.rtt_echo {
+            return;
+        }
+        self.rcv.rtt_echo = stamps.echo;
+        let Some(sample) = self.rcv.timestamps.echo_rtt(stamps.echo, now) else { return };
+        self.rcv.rtt = Some(match self.rcv.rtt {
+            None => sample,
+            // The weight of RFC 6298 section 2.3.
+            Some(rtt) => {
+                Duration::from_nanos(rtt.as_nanos() - rtt.as_nanos() / 8 + sample.as_nanos() / 8)
+            }
+        });
+    }
+
     pub(super) fn on_text(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
         let len = segment.payload.len() as u64;
         if len == 0 {
@@ -266,6 +287,9 @@ impl Connection {
         self.counters.out_of_order_segments += u64::from(gap && !accepted.in_order);
         let one = segment.segment_size.map_or(len, u64::from);
         self.rcv.segment = self.rcv.segment.max(one.min(u64::from(self.path.announced_mss())));
+        if one >= self.rcv.segment {
+            self.sample_receiver_rtt(now, segment);
+        }
         self.acknowledge_arrival(&Arrival {
             now,
             bytes: accepted.new_bytes,

@@ -172,6 +172,8 @@ impl Connection {
                 urgent: None,
                 dsack: None,
                 segment: 536,
+                rtt: None,
+                rtt_echo: 0,
                 last_heard: now,
                 keep_alives_unanswered: 0,
                 shut: false,
