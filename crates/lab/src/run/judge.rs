@@ -2,7 +2,7 @@
 
 use super::{LinkObservations, Observations, RunError};
 use crate::scenario::{
-    Band, Bound, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic,
+    Band, Bound, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Traffic,
 };
 use serde::Serialize;
 use transom_sim::measure::{FlowSample, LinkSample, jain_index, per_second};
@@ -33,10 +33,23 @@ pub(super) fn check(scenario: &Resolved) -> Result<(), RunError> {
             Measure::Throughput => return Err(RunError::NotMeasured("throughput")),
             Measure::Efficiency => return Err(RunError::NotMeasured("efficiency")),
             Measure::QueueDelay => return Err(RunError::NotMeasured("queue-delay")),
+            // What is counted is counted for each connection, and forgotten with it.
+            Measure::Retransmissions | Measure::Timeouts
+                if has_many_connections(scenario, quantity) =>
+            {
+                return Err(RunError::NotMeasured(
+                    "retransmissions or timeouts of a flow with many connections",
+                ));
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn has_many_connections(scenario: &Resolved, quantity: &Quantity) -> bool {
+    let flows = scenario.flows.iter().filter(|flow| quantity.flows.contains(&flow.name));
+    flows.into_iter().any(|flow| matches!(flow.traffic, Traffic::Web(_) | Traffic::Trace(_)))
 }
 
 /// Judges the bands of a scenario by one run of it.

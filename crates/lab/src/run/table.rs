@@ -1,6 +1,7 @@
 //! Series as comma-separated values.
 //!
-//! Integers throughout: times in nanoseconds, sizes in bytes, totals from the start of the run. Each file begins with the scenario
+//! Integers throughout: times in nanoseconds, sizes in bytes, totals from the start of the run; those that a sender counts are of its
+//! present connection. Each file begins with the scenario
 //! that made it, in comments.
 
 use super::Observations;

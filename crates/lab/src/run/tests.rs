@@ -128,6 +128,13 @@ fn what_cannot_be_run_says_so() {
     assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
     let measure = DUMBBELL.replace("measure = \"goodput\"", "measure = \"throughput\"");
     assert_eq!(error(&measure), "the measure throughput is not taken yet");
+    let web = DUMBBELL
+        .replace("kind = \"bulk\"", "kind = \"web\"\nobject = \"10kB\"\nthink-time = \"1s\"")
+        .replacen("measure = \"goodput\"", "measure = \"timeouts\"", 1)
+        .replace("min = \"6Mbit/s\"\nmax = \"9.7Mbit/s\"", "max = 0");
+    let message =
+        "the measure retransmissions or timeouts of a flow with many connections is not taken yet";
+    assert_eq!(error(&web), message);
 }
 
 #[test]
