@@ -8,7 +8,7 @@ cd "$(dirname "$0")" || exit 1
 
 install_packages() {
     local missing=() entry program package
-    for entry in curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc valgrind:valgrind; do
+    for entry in curl:curl nginx:nginx-light wrk:wrk iperf3:iperf3 tshark:tshark ip:iproute2 cc:gcc valgrind:valgrind chromium:chromium; do
         program=${entry%%:*} package=${entry##*:}
         PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing+=("$package")
     done
@@ -50,13 +50,41 @@ if command -v cargo-deny >/dev/null; then
 else
     echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
 fi
-for example in in_memory echo_server http_get; do
+for example in in_memory my_controller echo_server http_get; do
     step "example $example" cargo run --quiet -p transom-examples --example "$example"
 done
-step "tests" cargo test --workspace --no-fail-fast -- --nocapture --test-threads=2
+
+# Kernels, browsers and other programs keep their own time, and a machine that is busy elsewhere can spoil one run of a test that
+# drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
+# be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
+tests() {
+    local output status target targets
+    output=$(mktemp)
+    cargo test --workspace --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
+    status=${PIPESTATUS[0]}
+    mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
+    if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
+        status=0
+        for target in "${targets[@]}"; do
+            echo "== once more: $target"
+            # shellcheck disable=SC2086 # the words of a target are separate arguments
+            if cargo test $target -- --nocapture --test-threads=1 >"$output" 2>&1; then
+                echo "UNSTABLE: $target failed, and passed when run again"
+            else
+                status=1
+            fi
+            sed 's/^test result:/second result:/' "$output"
+        done
+    fi
+    rm -f "$output"
+    return "$status"
+}
+step "tests" tests
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")
 grep "SKIPPED" "$log" | sort | uniq -c
-echo "$(count passed) passed, $(count failed) failed, $((skipped + $(count ignored))) skipped"
+grep "^UNSTABLE" "$log"
+unstable=$(grep -c "^UNSTABLE" "$log")
+echo "$(count passed) passed, $(count failed) failed, $((skipped + $(count ignored))) skipped, $unstable unstable"
 exit $failed

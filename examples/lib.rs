@@ -1,6 +1,8 @@
 //! Small programs that show how Transom is used:
 //!
 //! - `cargo run -p transom-examples --example in_memory`: two hosts in virtual time, no sockets, no threads.
+//! - `cargo run -p transom-examples --example my_controller`: a congestion control algorithm of one's own, beside Reno, in virtual time.
+//! - `cargo run -p transom-examples --example adu`: data units over a path that loses, processed as they arrive, beside a stream.
 //! - `cargo run -p transom-examples --example echo_server`: an echo server on a TUN device, and the kernel's TCP as its client.
 //! - `cargo run -p transom-examples --example http_get`: fetching a page from a server that uses the kernel's TCP.
 //!

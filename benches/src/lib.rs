@@ -19,4 +19,5 @@ pub mod placement;
 pub mod replay;
 pub mod report;
 pub mod smol;
+pub mod transfer;
 pub mod watchdog;

@@ -55,11 +55,23 @@ impl Pair {
     /// # Errors
     /// When the profile does not work or the handshake does not complete.
     pub fn connect(profile: Profile, now: Instant) -> anyhow::Result<Self> {
+        Pair::connect_with(profile, Some(65_535), now)
+    }
+
+    /// The same with super-segments of at most so many bytes, or none.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_with(
+        profile: Profile,
+        segmentation: Option<usize>,
+        now: Instant,
+    ) -> anyhow::Result<Self> {
         let profile = Arc::new(profile);
         let host = |address: Ipv4Addr, secret: u8| {
             let config = StackConfig {
                 mtu: MTU as u32,
-                offload: Offload { tx_checksum: true, segmentation: Some(65_535) },
+                offload: Offload { tx_checksum: true, segmentation },
                 profile: profile.clone(),
                 secret: [secret; 16],
                 ..StackConfig::new(vec![(IpAddr::V4(address), 24)])

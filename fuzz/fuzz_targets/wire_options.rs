@@ -47,6 +47,10 @@ fuzz_target!(|bytes: &[u8]| {
         options.fast_open.map(TcpOption::FastOpen),
         first(|o| matches!(o, TcpOption::FastOpen(_)))
     );
+    assert_eq!(
+        options.partial.map(TcpOption::Partial),
+        first(|o| matches!(o, TcpOption::Partial(_)))
+    );
 
     match options.emit(&mut out) {
         Ok(len) => {

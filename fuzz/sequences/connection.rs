@@ -9,15 +9,27 @@
 use crate::bytes::Script;
 use std::cell::Cell;
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, ReadError, State};
+use transom_tcp::adu::AduConfig;
+use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, Piece, ReadError, State};
+use transom_tcp::ecn::EcnConfig;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::holes::{HoleChoice, Patience};
+use transom_tcp::ordering::Delivery;
 use transom_tcp::packet::{PacketBuf, Payload};
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::persistence::Persistence;
 use transom_tcp::pos::Pos;
-use transom_tcp::profile::{FlowChoice, KeepAlive, PacingChoice, Profile, RecoveryChoice};
+use transom_tcp::profile::{
+    EcnChoice, FlowChoice, KeepAlive, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
+    ReductionChoice, ValidationChoice,
+};
+use transom_tcp::ranges::RangeSet;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Flags, Options, SackBlock, Seq, TcpHeader, Timestamps};
+use transom_tcp::undo::UndoConfig;
+use transom_wire::{
+    Ecn, Flags, Options, PartialReliability, SackBlock, Seq, TcpHeader, Timestamps,
+};
 
 const PORTS: Endpoint = Endpoint { local_port: 1, remote_port: 2 };
 /// The most a connection has to send at one moment, in segments: its largest buffer in the smallest segments.
@@ -47,17 +59,32 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.options.timestamps = script.flag();
     profile.options.sack = script.flag();
     profile.nodelay = script.flag();
-    if script.flag() || !profile.options.sack {
-        profile.recovery = RecoveryChoice::NewReno;
-    }
+    profile.recovery = match script.below(4) {
+        0 => RecoveryChoice::GoBackN,
+        1 if profile.options.sack => RecoveryChoice::RackTlp,
+        2 if profile.options.sack => RecoveryChoice::Sack,
+        _ => RecoveryChoice::NewReno,
+    };
     if script.flag() {
         profile.pacing = PacingChoice::Rate;
     }
+    let config = EcnConfig { offer: script.flag(), control_packets: script.flag() };
+    profile.ecn =
+        script.pick(&[EcnChoice::Off, EcnChoice::Classic(config), EcnChoice::PerPacket(config)]);
+    profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
+    profile.validation = script.pick(&[
+        ValidationChoice::RestartWindow,
+        ValidationChoice::Keep,
+        ValidationChoice::Cwv,
+    ]);
+    profile.undo = UndoConfig { eifel: script.flag(), dsack: script.flag(), f_rto: script.flag() };
     profile.send_buffer = script.pick(&[1_460, 5_000, 60_000]);
     profile.max_send_buffer = LARGEST;
     let max = if profile.options.window_scale { LARGEST } else { 65_535 };
     let initial = script.pick(&[1_460, 4_000, 20_000, 65_535]);
     profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+    profile.early_retransmit = script.flag() && profile.recovery != RecoveryChoice::RackTlp;
+    profile.limited_transmit = script.flag();
     profile.dup_thresh = script.pick(&[3, 1, 2, 10]);
     if script.flag() {
         let (idle, interval) = (Duration::from_secs(5), Duration::from_secs(1));
@@ -66,6 +93,30 @@ fn profile(script: &mut Script<'_>) -> Profile {
     if script.flag() {
         profile.user_timeout = Some(Duration::from_secs(10));
     }
+    let lifetime = Some(Duration::from_millis(200));
+    profile.persistence = script.pick(&[
+        None,
+        Some(Persistence::NONE),
+        Some(Persistence { retransmissions: Some(1), lifetime: None }),
+        Some(Persistence { retransmissions: None, lifetime }),
+    ]);
+    let patience = Patience { after: Duration::from_millis(100) };
+    profile.holes =
+        script.pick(&[HoleChoice::Wait, HoleChoice::Accept, HoleChoice::Skip(patience)]);
+    profile.flow = script.pick(&[
+        profile.flow,
+        profile.flow,
+        FlowChoice::Fixed(initial),
+        FlowChoice::None { memory: initial },
+    ]);
+    let units = |ordered| OrderingChoice::Units(AduConfig { max: 300, ordered });
+    profile.ordering = script.pick(&[
+        OrderingChoice::InOrder,
+        OrderingChoice::InOrder,
+        OrderingChoice::Unordered,
+        units(false),
+        units(true),
+    ]);
     assert_eq!(profile.validate(), Ok(()));
     profile
 }
@@ -79,6 +130,8 @@ struct Run {
     write_at: Seq,
     /// Wire position of the next byte it reads.
     read_at: Seq,
+    /// What it has read where there is no order.
+    pieces: RangeSet,
     /// TSval of the peer's next segment, and the last value of ours.
     clock: u32,
     echo: u32,
@@ -102,6 +155,11 @@ impl Run {
             window_scale: script.pick(&[Some(7), None, Some(0), Some(14), Some(255)]),
             sack_permitted: script.flag(),
             timestamps: script.flag().then_some(Timestamps { value: clock, echo: 0 }),
+            partial: script.pick(&[
+                None,
+                Some(PartialReliability::Permitted),
+                Some(PartialReliability::ForwardPoint(irs)),
+            ]),
             ..Options::default()
         };
         let syn =
@@ -119,7 +177,12 @@ impl Run {
                 options: Options { timestamps: options.timestamps, ..Options::default() },
                 ..ports()
             };
-            let segment = Segment { header: &ack, payload: Payload::EMPTY, segment_size: None };
+            let segment = Segment {
+                header: &ack,
+                payload: Payload::EMPTY,
+                segment_size: None,
+                ecn: Ecn::NotEct,
+            };
             assert_eq!(half.on_segment(now, &segment), HalfOpenAction::Complete);
             let mut connection = Connection::from_half_open(profile, &half, now);
             connection.on_segment(now, &segment);
@@ -128,13 +191,16 @@ impl Run {
         };
         let active = connection.state() == State::SynSent;
         let (write_at, read_at) = (iss + 1, irs + 1);
-        let mut run = Run { connection, now, irs, write_at, read_at, clock, echo: 77, segments: 0 };
+        let pieces = RangeSet::new();
+        let (echo, segments) = (77, 0);
+        let mut run =
+            Run { connection, now, irs, write_at, read_at, pieces, clock, echo, segments };
         // Most active opens are answered properly; a few are left to the script.
         if active && script.below(4) > 0 {
             run.send();
             let flags = script.pick(&[Flags::SYN | Flags::ACK, Flags::SYN]);
             let header = TcpHeader { ack: iss + 1, flags, ..syn };
-            run.deliver(&header, &[], None, 0);
+            run.deliver(&header, &[], None, Ecn::NotEct, 0);
         }
         run
     }
@@ -162,6 +228,7 @@ impl Run {
         header: &TcpHeader,
         payload: &[u8],
         segment_size: Option<u16>,
+        ecn: Ecn,
         how: usize,
     ) {
         let opening = self.connection.state() == State::SynSent;
@@ -172,13 +239,13 @@ impl Run {
             _ => None,
         };
         if let Some(payload) = lent {
-            self.connection.on_segment(self.now, &Segment { header, payload, segment_size });
+            self.connection.on_segment(self.now, &Segment { header, payload, segment_size, ecn });
         } else {
             // Headers in front; now and then more room behind than the payload is worth.
             let room = if how == 2 { 0 } else { 3 * payload.len() };
             let buffer = PacketBuf::copy_of(&[&[0; 40], payload, &vec![0; room][..]].concat());
             let range = 40..40 + payload.len();
-            self.connection.on_owned_segment(self.now, header, buffer, range, segment_size);
+            self.connection.on_owned_segment(self.now, header, buffer, range, segment_size, ecn);
         }
         if opening && !matches!(self.connection.state(), State::SynSent | State::Closed) {
             // Whatever SYN was taken, its numbers count.
@@ -227,6 +294,10 @@ impl Run {
             timestamps: script.pick(&[Some(stamps), Some(stamps), None]),
             ..Options::default()
         };
+        if script.below(8) == 0 {
+            let point = if script.flag() { seq } else { self.rcv_nxt() } + script.offset();
+            options.partial = Some(PartialReliability::ForwardPoint(point));
+        }
         for _ in 0..script.below(5).saturating_sub(1) {
             let left = ack + script.offset();
             options.sack.push(SackBlock { left, right: left + u32::from(script.word()) });
@@ -243,7 +314,8 @@ impl Run {
         let segment_size = script.pick(&[None, None, Some(100), Some(0)]);
         let first = seq + u32::from(flags.contains(Flags::SYN));
         let how = script.below(4);
-        self.deliver(&header, &bytes_at(first, len), segment_size, how);
+        let ecn = Ecn::from_traffic_class(script.below(4) as u8);
+        self.deliver(&header, &bytes_at(first, len), segment_size, ecn, how);
     }
 
     /// The next segment of a peer that tells the truth, acknowledging everything or a part.
@@ -265,7 +337,8 @@ impl Run {
             ..ports()
         };
         let how = script.below(4);
-        self.deliver(&header, &bytes_at(header.seq, len), None, how);
+        let ecn = Ecn::from_traffic_class(script.below(4) as u8);
+        self.deliver(&header, &bytes_at(header.seq, len), None, ecn, how);
     }
 
     fn write(&mut self, len: usize, urgent: bool) {
@@ -279,8 +352,17 @@ impl Run {
     }
 
     fn read(&mut self, len: usize) {
-        let mut peeked = vec![0; len];
         let mut buffer = vec![0; len];
+        match self.connection.delivery() {
+            Delivery::Stream => {}
+            Delivery::Pieces => return self.read_piece(&mut buffer),
+            Delivery::Units => {
+                let taken = self.connection.recv_adu(self.now, &mut buffer);
+                assert!(taken.is_err() || buffer.len() <= 300.max(len));
+                return;
+            }
+        }
+        let mut peeked = vec![0; len];
         let expected = self.connection.peek(&mut peeked);
         match self.connection.read(self.now, &mut buffer) {
             Ok(n) => {
@@ -288,11 +370,33 @@ impl Run {
                 assert!(len == 0 || (expected == Ok(n) && peeked[..n] == buffer[..n]));
                 self.read_at += n as u32;
             }
+            Err(ReadError::Hole) => {
+                let hole = self.connection.take_hole().expect("it was there");
+                let offset = self.read_at.distance_from(self.irs) as u32;
+                assert_eq!(hole.offset as u32, offset.wrapping_sub(1));
+                self.read_at += hole.len as u32;
+            }
             Err(ReadError::WouldBlock | ReadError::Failed(_)) => {}
+            Err(ReadError::Delivery(_)) => unreachable!("it delivers a stream"),
         }
     }
 
+    fn read_piece(&mut self, buffer: &mut [u8]) {
+        let Ok(Piece::Data { offset, len, .. }) = self.connection.read_unordered(self.now, buffer)
+        else {
+            return;
+        };
+        assert_bytes(&buffer[..len], self.irs + 1 + offset as u32, "other than were sent");
+        let start = Pos::FIRST_DATA + offset;
+        let range = start..start + len as u64;
+        assert_eq!(self.pieces.overlapping(&range), None, "read twice");
+        self.pieces.insert(range);
+    }
+
     fn consume(&mut self, most: usize) {
+        if self.connection.delivery() == Delivery::Pieces {
+            return self.read_piece(&mut vec![0; most]);
+        }
         let slice = self.connection.readable_slice();
         let n = slice.len().min(most);
         assert_bytes(&slice[..n], self.read_at, "other than were sent");

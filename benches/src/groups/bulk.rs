@@ -10,6 +10,7 @@ use crate::network::{TransomPath, Veth, patient};
 use crate::smol::tun::{Help, SmolPath};
 use anyhow::{Context, bail, ensure};
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -176,6 +177,29 @@ fn kernel_to_transom(
     }))
 }
 
+/// Receives from an end that is not a stream, in a thread of its own. `send` sends until the flag is set, and closes; it returns how much
+/// it sent, and how that and the closing went.
+fn into_kernel(
+    listener: &TcpListener,
+    span: Duration,
+    settings: Settings,
+    send: impl FnOnce(&AtomicBool) -> (u64, anyhow::Result<()>),
+) -> anyhow::Result<f64> {
+    let (receiver, _) = listener.accept()?;
+    patient(&receiver)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            settings.place_peer()?;
+            receive(receiver, span, settings.chunk, &stop)
+        });
+        let (sent, sending) = send(&stop);
+        let meter = joined(receiving)?;
+        sending?;
+        meter.finish(sent)
+    })
+}
+
 /// What no TCP on this device can exceed: headers before memory that stays as it is.
 fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
     let mut path = BarePath::new()?;
@@ -184,14 +208,7 @@ fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case
     let bytes = vec![7; settings.chunk];
     Ok(Case::new(name, move |span| {
         let mut connection = path.connect(PORT)?;
-        let (receiver, _) = listener.accept()?;
-        patient(&receiver)?;
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| {
-                settings.place_peer()?;
-                receive(receiver, span, settings.chunk, &stop)
-            });
+        into_kernel(&listener, span, settings, |stop| {
             let mut sent = 0;
             let mut sending = Ok(());
             while sending.is_ok() && !stop.load(Ordering::Relaxed) {
@@ -199,9 +216,7 @@ fn bare_to_kernel(name: &'static str, settings: Settings) -> anyhow::Result<Case
                 sent += bytes.len() as u64;
             }
             let closing = path.close(connection);
-            let meter = joined(receiving)?;
-            sending.and(closing)?;
-            meter.finish(sent)
+            (sent, sending.and(closing))
         })
     }))
 }
@@ -212,14 +227,7 @@ fn smoltcp_to_kernel(name: &'static str, help: Help, settings: Settings) -> anyh
     let bytes = vec![7; settings.chunk];
     Ok(Case::new(name, move |span| {
         let socket = path.connect(PORT)?;
-        let (receiver, _) = listener.accept()?;
-        patient(&receiver)?;
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let receiving = scope.spawn(|| {
-                settings.place_peer()?;
-                receive(receiver, span, settings.chunk, &stop)
-            });
+        into_kernel(&listener, span, settings, |stop| {
             let mut sent = 0;
             let sending = path.run(true, |path| {
                 let socket = path.socket(socket);
@@ -229,9 +237,7 @@ fn smoltcp_to_kernel(name: &'static str, help: Help, settings: Settings) -> anyh
                 stop.load(Ordering::Relaxed).then_some(())
             });
             let closing = path.close(socket);
-            let meter = joined(receiving)?;
-            sending.and(closing)?;
-            meter.finish(sent)
+            (sent, sending.and(closing))
         })
     }))
 }

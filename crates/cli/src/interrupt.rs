@@ -5,11 +5,28 @@
 //! shell gives a program that the signal itself has ended.
 
 use std::process::exit;
+use std::sync::OnceLock;
 use std::thread;
 
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
+
+/// Calls `restore` before a second signal ends the process: for what must not stay as it is, such as a terminal that was drawn on.
+/// Only the first that is given is called.
+pub(crate) fn before_exit(restore: fn()) {
+    let _ = BEFORE_EXIT.set(restore);
+}
+
+/// Ends the process at once.
+fn leave(status: i32) -> ! {
+    if let Some(restore) = BEFORE_EXIT.get() {
+        restore();
+    }
+    exit(status)
+}
 
 /// Calls `handler` when the process is asked to end, with the exit status that is due then. From now on the
 /// process has a second thread.
@@ -21,12 +38,12 @@ pub(crate) fn handle(handler: impl FnOnce(u8) + Send + 'static) -> anyhow::Resul
             let mut handler = Some(handler);
             for signal in signals.forever() {
                 let status = 128 + signal;
-                let Some(handler) = handler.take() else { exit(status) };
+                let Some(handler) = handler.take() else { leave(status) };
                 let status = u8::try_from(status).unwrap_or(u8::MAX);
                 // On a thread of its own, so that a second signal is seen while it runs.
                 let work = move || handler(status);
                 if thread::Builder::new().name("interrupt".into()).spawn(work).is_err() {
-                    exit(status.into());
+                    leave(status.into());
                 }
             }
         })

@@ -1,11 +1,25 @@
 //! `transom lab`: experiments that are written down as scenarios.
 
+mod accuracy;
 mod check;
+pub(crate) mod columns;
+mod drawing;
+mod emulation;
+mod finish;
+pub(crate) mod interruption;
+mod list;
+mod live;
+mod merge;
 mod new;
+mod overview;
 mod page;
-mod run;
+mod report;
+pub(crate) mod run;
 mod schema;
-mod words;
+mod statistics;
+mod tui;
+mod watch;
+pub(crate) mod words;
 
 use std::process::ExitCode;
 
@@ -24,7 +38,13 @@ Examples:
   transom lab check scenario.toml --resolved
       see exactly what it says
   transom lab run scenario.toml
-      run it in the simulator")]
+      run it in the simulator
+  transom lab run scenario.toml --emulate
+      run it in real time, with the kernel's TCP on hosts that are to have it
+  transom lab run scenario.toml --watch
+      and look at it in a browser while it runs
+  transom lab list
+      see which results there are")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -32,8 +52,12 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
+    Accuracy(accuracy::Args),
     Check(check::Args),
+    List(list::Args),
+    Merge(merge::Args),
     New(new::Args),
+    Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
 }
@@ -41,8 +65,12 @@ enum Command {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
+        Command::Accuracy(args) => accuracy::run(args),
         Command::Check(args) => check::run(args),
+        Command::List(args) => list::run(args),
+        Command::Merge(args) => merge::run(args),
         Command::New(args) => new::run(args),
+        Command::Report(args) => report::run(args),
         Command::Run(args) => run::run(args),
         Command::Schema(args) => schema::run(args),
     }

@@ -9,14 +9,17 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod choices;
 mod demo;
 mod get;
 mod hash;
 mod html;
 mod interrupt;
 mod lab;
+mod ltcp;
 mod network;
 mod output;
+mod papers;
 mod progress;
 mod recv;
 mod report;
@@ -63,6 +66,9 @@ enum Command {
     Recv(recv::Args),
     Bench(bench::Args),
     Lab(lab::Args),
+    Ltcp(ltcp::Args),
+    Papers(papers::Args),
+    Units(choices::Args),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +80,9 @@ fn main() -> ExitCode {
         Command::Recv(args) => recv::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Ltcp(args) => ltcp::run(args),
+        Command::Papers(args) => papers::run(args),
+        Command::Units(args) => choices::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

@@ -1,7 +1,12 @@
 //! Every scenario in `scenarios/` runs, and what it expects holds.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
+
+use transom_lab::results::Store;
+use transom_lab::scenario::Scenario;
 
 #[test]
 fn what_the_scenarios_expect_holds() {
@@ -15,21 +20,39 @@ fn what_the_scenarios_expect_holds() {
         }
         count += 1;
         let name = file.file_stem().unwrap().to_owned();
+        // What the kernel's TCP takes part in takes real time, and a system that allows it.
+        let scenario = Scenario::load(&file).unwrap();
+        let emulated = scenario.sweep().any(|variant| variant.resolved.needs_emulation());
+        if emulated && !support::lab() {
+            continue;
+        }
         let output = Command::new(env!("CARGO_BIN_EXE_transom"))
-            .args(["lab", "run", "--quiet", "--output"])
+            .args(["lab", "run", "--quiet"])
+            .args(emulated.then_some("--emulate"))
+            .arg("--output")
             .args([&results.path().join(&name), &file])
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
+        if emulated && errors.contains("FELL BEHIND") {
+            eprintln!("SKIPPED: this machine is too busy for {}: {errors}", file.display());
+            continue;
+        }
         assert!(output.status.success(), "{}:\n{text}{errors}", file.display());
         assert!(text.contains("bands hold") && !text.contains("FAILED"), "{text}");
         // For each run: what it was, what was seen, and what came of it.
-        for run in std::fs::read_dir(results.path().join(&name)).unwrap() {
-            let run = run.unwrap().path();
-            for file in ["scenario.toml", "flows.csv", "links.csv", "summary.json", "report.html"] {
-                assert!(run.join(file).is_file(), "{} has no {file}", run.display());
+        let store = Store::open(&results.path().join(&name)).unwrap();
+        let runs = store.runs().unwrap();
+        assert_eq!(runs.len(), store.plan().unwrap().unwrap().runs.len());
+        for run in runs {
+            assert_eq!(run.manifest().passed(), Some(true));
+            for file in
+                ["scenario.toml", "flows.csv", "links.csv", "completions.csv", "report.html"]
+            {
+                assert!(run.directory().join(file).is_file(), "{run:?} has no {file}");
             }
+            assert!(run.observations().unwrap().packets > 0);
         }
     }
     assert!(count >= 7, "{count} scenarios");
@@ -69,9 +92,11 @@ fn the_same_run_gives_the_same_bytes() {
             .unwrap()
             .status;
         assert!(status.success());
-        let run = std::fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
-        let files = ["scenario.toml", "flows.csv", "links.csv"];
-        all.push(files.map(|file| std::fs::read(run.join(file)).unwrap()));
+        let run = Store::open(&results).unwrap().runs().unwrap().remove(0);
+        // The manifest has the hashes of all others.
+        assert_eq!(run.manifest().files.len(), 7);
+        let files = ["run.json", "flows.parquet"];
+        all.push(files.map(|file| std::fs::read(run.directory().join(file)).unwrap()));
     }
     assert!(all[0] == all[1]);
 }

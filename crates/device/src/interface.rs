@@ -114,6 +114,20 @@ pub struct InterfaceState {
     pub up: bool,
 }
 
+/// Packets that have passed through an interface, or have not. To the kernel, what it sends into a TUN interface is transmitted
+/// and what is written to the TUN device is received. A super-segment counts as one packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Packets received.
+    pub received: u64,
+    /// Packets transmitted.
+    pub transmitted: u64,
+    /// Packets dropped on reception.
+    pub receive_dropped: u64,
+    /// Packets dropped on transmission: a TUN device's queue was full, for one.
+    pub transmit_dropped: u64,
+}
+
 /// The interfaces of one network namespace.
 #[derive(Debug)]
 pub struct Interfaces {
@@ -138,6 +152,19 @@ impl Interfaces {
             let request = link_request(libc::RTM_GETLINK, 0, 0, 0).name(name)?;
             let answer = netlink.execute(request)?;
             parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        };
+        attempt(&mut self.netlink).map_err(failed("look up", name))
+    }
+
+    /// What has passed through an interface so far.
+    ///
+    /// # Errors
+    /// As [`Interfaces::state`].
+    pub fn counters(&mut self, name: &str) -> Result<InterfaceCounters, InterfaceError> {
+        let attempt = |netlink: &mut Netlink| {
+            let request = link_request(libc::RTM_GETLINK, 0, 0, 0).name(name)?;
+            let answer = netlink.execute(request)?;
+            parse_counters(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
         };
         attempt(&mut self.netlink).map_err(failed("look up", name))
     }
@@ -242,6 +269,35 @@ impl Interfaces {
         destination: IpPrefix,
         gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
+        self.route(name, destination, gateway, |request| request)
+    }
+
+    /// Routes `destination` out of an interface, and gives all TCP connections that take this route a congestion control
+    /// of the kernel's: `reno`, `cubic`, `bbr`.
+    ///
+    /// Other than the parameter `net.ipv4.tcp_congestion_control`, a route may name one that the system does not let ordinary
+    /// users choose. A program cannot choose another then.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if the kernel has no such congestion control, and those of [`Interfaces::add_route`].
+    pub fn add_route_with_congestion(
+        &mut self,
+        name: &str,
+        destination: IpPrefix,
+        congestion: &str,
+    ) -> Result<(), InterfaceError> {
+        self.route(name, destination, None, |request| {
+            request.nested(libc::RTA_METRICS, &[], |metrics| metrics.text(RTAX_CC_ALGO, congestion))
+        })
+    }
+
+    fn route(
+        &mut self,
+        name: &str,
+        destination: IpPrefix,
+        gateway: Option<IpAddr>,
+        add: impl FnOnce(Request) -> Request,
+    ) -> Result<(), InterfaceError> {
         let index = self.state(name)?.index;
         let mut body = [0; ROUTE_BODY_LEN];
         body[0] = family(destination.address());
@@ -260,7 +316,7 @@ impl Interfaces {
         if let Some(gateway) = gateway {
             request = request.attribute(libc::RTA_GATEWAY, &octets(gateway));
         }
-        self.netlink.execute(request).map_err(failed("add a route through", name))?;
+        self.netlink.execute(add(request)).map_err(failed("add a route through", name))?;
         Ok(())
     }
 
@@ -311,6 +367,8 @@ impl Interfaces {
     }
 }
 
+/// `RTAX_CC_ALGO` of `linux/rtnetlink.h`.
+const RTAX_CC_ALGO: u16 = 16;
 /// `VETH_INFO_PEER` of `linux/veth.h`.
 const VETH_INFO_PEER: u16 = 1;
 /// Bytes of `struct ifinfomsg`.
@@ -355,6 +413,18 @@ fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
         mtu: number(find_attribute(attributes, libc::IFLA_MTU)?)?,
         queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
         up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
+    })
+}
+
+/// The `struct rtnl_link_stats64` of an answer: counts of 64 bits each.
+fn parse_counters(answer: &[u8]) -> Option<InterfaceCounters> {
+    let stats = find_attribute(answer.get(LINK_BODY_LEN..)?, libc::IFLA_STATS64)?;
+    let count = |index: usize| Some(u64::from_ne_bytes(*stats.get(index * 8..)?.first_chunk()?));
+    Some(InterfaceCounters {
+        received: count(0)?,
+        transmitted: count(1)?,
+        receive_dropped: count(6)?,
+        transmit_dropped: count(7)?,
     })
 }
 

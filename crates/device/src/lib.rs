@@ -10,6 +10,8 @@
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
+//! - [`kernel_tcp`] and [`diag`]: what the kernel tells of its own TCP connections.
+//! - [`scheduling`]: for threads that cannot wait.
 //!
 //! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
 //! A device says in its [`Capabilities`] which of them it takes; it refuses the others with a typed
@@ -38,11 +40,13 @@
 
 pub mod capture;
 mod device;
+pub mod diag;
 pub mod interface;
 pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 mod netlink;
+pub mod scheduling;
 pub mod tun;
 
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

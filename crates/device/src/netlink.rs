@@ -1,15 +1,17 @@
-//! The part of rtnetlink that sets up interfaces, by hand.
+//! The part of netlink that sets up interfaces and looks at sockets, by hand.
 //!
 //! A request is a header, a fixed body that depends on its kind, and attributes, all of them padded
 //! to four bytes and in the machine's byte order (RFC 3549, section 2). The kernel handles it
 //! before `send` returns and queues the answer: for requests that ask for something one message
 //! with it, and always an acknowledgement that carries an error number or zero. A socket acts on
-//! the network namespace it was opened in, whoever uses it later.
+//! the network namespace it was opened in, whoever uses it later. A request for a dump is answered with any number of messages and
+//! one that says it was the last.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// Bytes of `struct nlmsghdr`.
 const HEADER_LEN: usize = 16;
@@ -93,7 +95,7 @@ impl Request {
     }
 }
 
-/// A socket to the kernel's routing subsystem in one network namespace.
+/// A socket to one of the kernel's subsystems, by default routing, in one network namespace.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
@@ -103,13 +105,62 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = rustix::net::socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        Self::open_with(None, SocketFlags::CLOEXEC)
+    }
+
+    /// Opens a socket to another subsystem.
+    pub(crate) fn open_to(protocol: Protocol) -> io::Result<Self> {
+        Self::open_with(Some(protocol), SocketFlags::CLOEXEC)
+    }
+
+    /// Opens a socket that hears what a subsystem tells everybody in these groups, one bit for each.
+    pub(crate) fn listen_to(protocol: Protocol, groups: u32) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let netlink = Self::open_with(Some(protocol), flags)?;
+        rustix::net::bind(&netlink.socket, &SocketAddrNetlink::new(0, groups))?;
+        Ok(netlink)
+    }
+
+    fn open_with(protocol: Option<Protocol>, flags: SocketFlags) -> io::Result<Self> {
+        let kind = SocketType::RAW;
+        let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, protocol)?;
         Ok(Netlink { socket, sequence: 0 })
+    }
+
+    /// Carries out a request for a dump and hands the body of each message of the answer to `each`.
+    pub(crate) fn dump(&mut self, request: Request, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let message = request.into_message(self.sequence);
+        rustix::net::send(&self.socket, &message, SendFlags::empty())?;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+            for reply in replies(&buffer[..length]) {
+                if reply.sequence != self.sequence {
+                    continue;
+                }
+                match i32::from(reply.kind) {
+                    libc::NLMSG_DONE => return Ok(()),
+                    libc::NLMSG_ERROR => return Err(refusal(reply.body)),
+                    _ => each(reply.body),
+                }
+            }
+        }
+    }
+
+    /// Hands everything that has been told since the last time to `each`; for a socket that listens.
+    pub(crate) fn hear(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+                Ok((length, _)) => {
+                    replies(&buffer[..length]).for_each(|reply| each(reply.body));
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
     }
 
     /// Carries out one request and returns the body of the answer, empty if there is none but
@@ -130,15 +181,19 @@ impl Netlink {
                     answer = reply.body.to_vec();
                     continue;
                 }
-                let code =
-                    reply.body.first_chunk().map_or(-libc::EBADMSG, |c| i32::from_ne_bytes(*c));
-                if code == 0 {
-                    return Ok(answer);
-                }
-                return Err(io::Error::from_raw_os_error(code.saturating_neg()));
+                return match reply.body.first_chunk() {
+                    Some([0, 0, 0, 0]) => Ok(answer),
+                    _ => Err(refusal(reply.body)),
+                };
             }
         }
     }
+}
+
+/// What an `NLMSG_ERROR` says.
+fn refusal(body: &[u8]) -> io::Error {
+    let code = body.first_chunk().map_or(-libc::EBADMSG, |code| i32::from_ne_bytes(*code));
+    io::Error::from_raw_os_error(code.saturating_neg())
 }
 
 /// One message from the kernel.

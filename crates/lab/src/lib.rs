@@ -1,6 +1,7 @@
 //! Experiments: what they are, and real packets in real time.
 //!
-//! A [`scenario`] is an experiment in one TOML file, a [`run`] what becomes of it with a seed.
+//! A [`scenario`] is an experiment in one TOML file, a [`run`] what becomes of it with a seed in the simulator, and [`emulate`] runs it in
+//! real time, with hosts that have the kernel's TCP; [`accuracy`] says how well. [`results`] are what is kept of runs.
 //!
 //! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock: what a
 //! simulated path does to packets in virtual time, an emulated one does to those of a running stack and its
@@ -31,8 +32,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
+pub mod emulate;
 pub mod emulated;
+pub mod results;
 pub mod run;
 pub mod scenario;
 
 pub use emulated::{Emulated, PathConfig, PathMonitor, PathReport};
+
+/// Which program this is: its version, and a hash of the sources that decide what a run gives. Part of every run's identity.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TRANSOM_SOURCES"));

@@ -4,24 +4,33 @@
 //! gives back [`Observations`]: series and totals, all integers, the same on every machine. [`judge()`] compares them with the bands
 //! that the scenario expects; what a run is worth is not known before.
 
-mod build;
-mod judge;
+pub(crate) mod build;
+pub(crate) mod capture;
+pub(crate) mod judge;
 mod observations;
-mod table;
 
 use crate::scenario::{Name, Resolved};
-use build::build;
-use std::path::Path;
+use build::{KernelHosts, build};
+use capture::Captures;
+use std::path::{Path, PathBuf};
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
 use transom_tcp::time::{Duration, Instant};
 
 pub use judge::{Judgement, compare, judge};
 pub use observations::{FlowObservations, LinkObservations, Observations};
-pub use table::{flows_csv, links_csv};
 
 /// Between two looks at how far a run is.
 const STEPS: u64 = 200;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The time reached in the network, of the scenario's duration.
+    pub reached: Duration,
+    /// What has been seen so far.
+    pub recorder: &'a Recorder,
+}
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +38,14 @@ pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which can only be emulated")]
     NeedsEmulation(Name),
-    /// Something that scenarios can ask for and no run measures yet.
-    #[error("the measure {0} is not taken yet")]
-    NotMeasured(&'static str),
+    /// A capture cannot be written.
+    #[error("the capture {} cannot be written: {error}", .path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// A trace cannot be read, or is another one than when the scenario was.
     #[error(transparent)]
     Trace(#[from] crate::scenario::TraceError),
@@ -46,19 +60,33 @@ pub enum RunError {
     Ports(Name),
 }
 
-/// Runs a scenario in virtual time. `directory` is where its trace files are looked for. `progress` is called with the time reached
-/// now and then, and ends the run by returning false; there are no observations then.
+/// Where a run finds files, and where it leaves them.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulateOptions<'a> {
+    /// Where the scenario's trace files are looked for: in its own directory.
+    pub directory: &'a Path,
+    /// The directory, which is there already, for the captures that the scenario asks for: of each link two files, `capture-LINK@NODE.pcapng`,
+    /// as if somebody had listened at either end. Without it nothing is captured.
+    pub captures: Option<&'a Path>,
+}
+
+/// Runs a scenario in virtual time. `progress` is called now and then, and ends the run by returning false; there are no observations
+/// then, and no captures.
 ///
 /// # Errors
-/// [`RunError`] if the scenario has what cannot be simulated.
+/// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture cannot be written.
 pub fn simulate(
     scenario: &Resolved,
     seed: u64,
-    directory: &Path,
-    mut progress: impl FnMut(Duration) -> bool,
+    options: SimulateOptions<'_>,
+    mut progress: impl FnMut(Progress<'_>) -> bool,
 ) -> Result<Option<Observations>, RunError> {
-    judge::check(scenario)?;
-    let mut built = build(scenario, seed, directory)?;
+    let SimulateOptions { directory, captures } = options;
+    let mut built = build(scenario, seed, directory, KernelHosts::Refused)?;
+    let captures = match captures {
+        Some(directory) => Captures::begin(scenario, &mut built, directory)?,
+        None => Captures::default(),
+    };
     let mut recorder = Recorder::new(scenario.scenario.sample_interval.0, built.links());
     let end = scenario.scenario.duration.0;
     for step in 1..=STEPS {
@@ -66,10 +94,12 @@ pub fn simulate(
             (u128::from(end.as_nanos()) * u128::from(step) / u128::from(STEPS)) as u64,
         );
         recorder.run_until(&mut built.network, Instant::ZERO + reached)?;
-        if !progress(reached) {
+        captures.check()?;
+        if !progress(Progress { reached, recorder: &recorder }) {
             return Ok(None);
         }
     }
+    captures.finish()?;
     Ok(Some(Observations::collect(scenario, &built, &recorder)))
 }
 

@@ -1,7 +1,7 @@
 //! Scenarios: one TOML file, one experiment.
 //!
 //! Theory of operation. A scenario is read in steps, each a file of its own here: the text becomes a *tree* whose values know their
-//! places; the *sweep* puts its values into the tree, once for each of its points; the tree is *decoded*, presets and groups are spread
+//! places; what a *form* says differently goes into it, if one is wanted; the *sweep* puts its values into the tree, once for each of its points; the tree is *decoded*, presets and groups are spread
 //! out and everything is checked against everything else, which gives a [`Resolved`]. All points are checked before anything is
 //! run, and all mistakes are reported at once, each with its line.
 //!
@@ -50,19 +50,25 @@
 //! ```
 
 mod bands;
+mod bound;
+mod claim;
 mod decode;
 mod distribution;
 mod error;
 mod expect;
 mod flow;
+mod form;
 mod header;
 mod host;
+mod known;
 mod link;
 mod measure;
 mod name;
 mod nodes;
+mod paper;
 mod profile;
 mod quantity;
+mod rate_trace;
 mod reach;
 mod render;
 mod resolve;
@@ -85,23 +91,29 @@ use trace::Files;
 use tree::Table;
 
 pub use bands::Comparison;
+pub use bound::{Bound, Unit};
+pub use claim::Claim;
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{Band, Bound, Direction, Measure, Quantity, Statistic, Taken, Unit};
+pub use expect::{Band, Course, Direction, Measure, Quantity, Statistic, Taken};
 pub use flow::Flow;
 pub use header::Header;
 pub use host::{Host, HostKind, KernelCongestion, Router};
 pub use link::Link;
 pub use measure::{FlowSeries, LinkSeries, Series};
 pub use name::Name;
-pub use profile::{Congestion, Pacing, ProfileOptions, Recovery};
+pub use paper::Paper;
+pub use profile::{Composition, Congestion, Pacing, ProfileOptions, Recovery};
 pub use quantity::{Count, Number, Size, Time};
+pub use rate_trace::{RateTraces, read_rate_trace};
 pub use resolved::{Resolved, RunId};
 pub use schema::schema;
 pub use sweep::Setting;
 pub use template::Template;
 pub use trace::{TraceEntry, TraceError, read_trace};
-pub use traffic::{AppLimited, Bulk, OnOffUdp, RequestResponse, Trace, Traffic, Transfer, Web};
+pub use traffic::{
+    AppLimited, Bulk, OnOffUdp, Program, RequestResponse, Trace, Traffic, Transfer, Web,
+};
 
 /// A scenario that has been checked: every point of its sweep can be run.
 #[derive(Clone, Debug)]
@@ -110,6 +122,9 @@ pub struct Scenario {
     sweep: Sweep,
     seeds: Vec<u64>,
     directory: Option<PathBuf>,
+    form: Option<String>,
+    forms: Vec<String>,
+    paper: Option<Paper>,
 }
 
 /// One point of a scenario's sweep.
@@ -131,11 +146,19 @@ impl Scenario {
     /// # Errors
     /// [`Errors`]: everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Scenario, Errors> {
+        Self::load_form(path, None)
+    }
+
+    /// Reads a scenario from a file, in one of its forms if one is named.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it, in any of its forms.
+    pub fn load_form(path: &Path, form: Option<&str>) -> Result<Scenario, Errors> {
         let name = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|error| Errors::unreadable(&name, &error))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Self::read(&name, &text, Some(directory))
+        Self::read(&name, &text, Some(directory), form)
     }
 
     /// Reads a scenario from a text. `name` is what errors call it. Files that it names are not looked at.
@@ -143,10 +166,23 @@ impl Scenario {
     /// # Errors
     /// [`Errors`]: everything that is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Errors> {
-        Self::read(name, text, None)
+        Self::parse_form(name, text, None)
     }
 
-    fn read(name: &str, text: &str, directory: Option<PathBuf>) -> Result<Scenario, Errors> {
+    /// Reads a scenario from a text, in one of its forms if one is named.
+    ///
+    /// # Errors
+    /// [`Errors`]: everything that is wrong with it, in any of its forms.
+    pub fn parse_form(name: &str, text: &str, form: Option<&str>) -> Result<Scenario, Errors> {
+        Self::read(name, text, None, form)
+    }
+
+    fn read(
+        name: &str,
+        text: &str,
+        directory: Option<PathBuf>,
+        form: Option<&str>,
+    ) -> Result<Scenario, Errors> {
         let mut problems = Problems::default();
         let shared: Arc<str> = text.into();
         let (document, syntax) = DeTable::parse_recoverable(text);
@@ -164,14 +200,40 @@ impl Scenario {
         if !problems.is_empty() {
             return Err(problems.into_errors(name, &shared));
         }
-        let sweep = Sweep::read(&tree, &mut problems);
-        let mut files = Files::new(directory.clone());
+        let paper = Paper::read(&tree, &mut problems);
+        let forms = form::names(&tree, &mut problems);
+        let wanted = Self::check(&tree, form, directory.clone(), &mut problems);
+        // A form inherits the mistakes of the scenario, which are not to be shown twice.
+        let others = std::iter::once(None).chain(forms.iter().map(|name| Some(name.as_str())));
+        for other in others.filter(|other| *other != form) {
+            if problems.is_empty() {
+                let _ = Self::check(&tree, other, directory.clone(), &mut problems);
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.into_errors(name, &shared));
+        }
+        let (tree, sweep, seeds) = wanted;
+        let form = form.map(str::to_owned);
+        Ok(Scenario { tree, sweep, seeds, directory, form, forms, paper })
+    }
+
+    /// Checks a form of what is written, at all points of its sweep.
+    fn check(
+        tree: &Table,
+        form: Option<&str>,
+        directory: Option<PathBuf>,
+        problems: &mut Problems,
+    ) -> (Table, Sweep, Vec<u64>) {
+        let tree = form::apply(tree, form, problems);
+        let sweep = Sweep::read(&tree, problems);
+        let mut files = Files::new(directory);
         let mut seeds = Vec::new();
         let points = if problems.is_empty() { sweep.points() } else { 1 };
         for point in 0..points {
             problems.at_point(&sweep.settings(point));
-            let here = sweep.apply(&tree, point, &mut problems);
-            let outcome = resolve(&here, &sweep, point, &mut files, &mut problems);
+            let here = sweep.apply(&tree, point, problems);
+            let outcome = resolve(&here, &sweep, point, &mut files, problems);
             if let Some(outcome) = outcome {
                 seeds = outcome.seeds;
             }
@@ -179,10 +241,22 @@ impl Scenario {
                 break;
             }
         }
-        if !problems.is_empty() {
-            return Err(problems.into_errors(name, &shared));
-        }
-        Ok(Scenario { tree, sweep, seeds, directory })
+        (tree, sweep, seeds)
+    }
+
+    /// Which of its forms this is; none as it is written.
+    pub fn form(&self) -> Option<&str> {
+        self.form.as_deref()
+    }
+
+    /// The names of the forms that it can have.
+    pub fn forms(&self) -> &[String] {
+        &self.forms
+    }
+
+    /// Which experiment of a paper it is, if it is one.
+    pub fn paper(&self) -> Option<&Paper> {
+        self.paper.as_ref()
     }
 
     /// The seeds it asks for: there is a run for each, at each point of the sweep.
@@ -198,17 +272,25 @@ impl Scenario {
     /// The points of the sweep, or the scenario itself if it has none.
     pub fn sweep(&self) -> impl Iterator<Item = Variant> {
         let mut files = Files::new(self.directory.clone());
-        (0..self.points()).filter_map(move |point| {
-            // What was right when it was read is right now, unless a file that it names has gone since.
-            let mut problems = Problems::default();
-            let tree = self.sweep.apply(&self.tree, point, &mut problems);
-            let outcome = resolve(&tree, &self.sweep, point, &mut files, &mut problems)?;
-            Some(Variant {
-                number: point,
-                settings: self.sweep.settings(point),
-                resolved: outcome.resolved,
-                comparisons: outcome.comparisons,
-            })
+        (0..self.points()).filter_map(move |point| self.variant(point, &mut files))
+    }
+
+    /// One point of the sweep, by its number from zero.
+    pub fn point(&self, number: usize) -> Option<Variant> {
+        let mut files = Files::new(self.directory.clone());
+        (number < self.points()).then(|| self.variant(number, &mut files))?
+    }
+
+    fn variant(&self, point: usize, files: &mut Files) -> Option<Variant> {
+        // What was right when it was read is right now, unless a file that it names has gone since.
+        let mut problems = Problems::default();
+        let tree = self.sweep.apply(&self.tree, point, &mut problems);
+        let outcome = resolve(&tree, &self.sweep, point, files, &mut problems)?;
+        Some(Variant {
+            number: point,
+            settings: self.sweep.settings(point),
+            resolved: outcome.resolved,
+            comparisons: outcome.comparisons,
         })
     }
 }

@@ -303,11 +303,12 @@ impl Inner {
             return (true, true);
         };
         let ended = connection.error().is_some();
-        let readable = connection.readable() > 0 || connection.end_of_stream() || ended;
+        let readable = connection.has_unread() || connection.end_of_stream() || ended;
         let writable = match connection.write_space() {
             Ok(space) => space > 0 && connection.state().is_synchronized(),
             Err(WriteError::WouldBlock) => false,
-            Err(WriteError::Closed | WriteError::Failed(_)) => true,
+            // A call fails at once.
+            Err(_) => true,
         };
         (readable, writable)
     }

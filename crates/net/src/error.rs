@@ -27,9 +27,17 @@ pub(crate) fn socket_error(error: SocketError) -> io::Error {
         SocketError::Read(ReadError::WouldBlock) | SocketError::Write(WriteError::WouldBlock) => {
             would_block()
         }
+        // It is the data that is not whole; the stream can be read on behind it.
+        SocketError::Read(ReadError::Hole) => io::Error::new(io::ErrorKind::InvalidData, error),
         SocketError::Read(ReadError::Failed(error))
         | SocketError::Write(WriteError::Failed(error)) => errno(error).into(),
         SocketError::Write(WriteError::Closed) => Errno::PIPE.into(),
+        SocketError::Write(WriteError::TooLarge { .. }) => {
+            io::Error::new(io::ErrorKind::InvalidInput, error)
+        }
+        SocketError::Read(ReadError::Delivery(_)) | SocketError::Write(WriteError::Delivery(_)) => {
+            io::Error::new(io::ErrorKind::Unsupported, error)
+        }
     }
 }
 

@@ -50,5 +50,6 @@ mod waiting;
 pub use listener::{Incoming, TcpListener};
 pub use stack::{Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
-pub use transom_tcp::connection::Info;
+pub use transom_tcp::connection::{Adu, Info, Piece, Received};
+pub use transom_tcp::holes::Hole;
 pub use transom_tcp::profile::{KeepAlive, Profile};

@@ -9,6 +9,7 @@
 //!   in both.
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
+mod delivery;
 mod options;
 mod transfer;
 
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{Connection, Info, ReadError, State, WriteError};
+use transom_tcp::connection::{Connection, Info, ReadError, Received, State, WriteError};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -315,6 +316,27 @@ impl TcpStream {
     /// None at present.
     pub fn try_clone(&self) -> io::Result<TcpStream> {
         Ok(TcpStream { socket: Arc::clone(&self.socket) })
+    }
+
+    /// Reads bytes, or takes note of a hole: a part of the stream that was given up and will never come. Waits until there is
+    /// something. See [`Connection::read_or_hole`].
+    ///
+    /// In front of a hole [`io::Read::read`] and [`TcpStream::peek`] fail with [`io::ErrorKind::InvalidData`], as often as they are
+    /// called, so that a program that does not know of holes never takes what stands behind one for what stands before it. This is how
+    /// to read on. There are holes only where the profile gives up data, or accepts or skips holes
+    /// ([`Profile::persistence`], [`Profile::holes`]).
+    ///
+    /// # Errors
+    /// As [`io::Read::read`], but for [`io::ErrorKind::InvalidData`].
+    pub fn read_or_hole(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let id = self.socket.id;
+        let result = self.repeat(Channel::Readable(id), &self.socket.read_timeout, |inner, now| {
+            inner.host.read_or_hole(id, now, buffer)
+        });
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Received::Bytes(0)),
+            other => other,
+        }
     }
 
     /// Reads without taking the data out of the stream.

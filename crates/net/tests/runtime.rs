@@ -16,6 +16,7 @@ use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Capabilities, Device, RxPacket, TxPacket};
 use transom_net::{Stack, TcpListener, TcpStream};
 use transom_tcp::packet::PacketBuf;
+use transom_tcp::profile::{AckChoice, CongestionChoice, PacingChoice};
 
 const SOON: Duration = Duration::from_secs(3);
 
@@ -275,4 +276,49 @@ fn dropping_the_last_handle_ends_the_device() {
     assert!(!ended.load(Ordering::SeqCst));
     drop(handle);
     assert!(ended.load(Ordering::SeqCst), "the device outlives its host");
+}
+
+#[test]
+fn units_are_exchanged_while_data_flows() {
+    let (a, b) = hosts();
+    let (mut client, mut server) = connect(&a, &b);
+    const BYTES: usize = 8 << 20;
+    let received = aside(move || {
+        let (mut piece, mut bytes) = (vec![0; 64 * 1024], 0);
+        loop {
+            match server.read(&mut piece)? {
+                0 => return io::Result::Ok((bytes, server)),
+                length => {
+                    assert!(
+                        piece[..length].iter().zip(bytes..).all(|(&byte, at)| byte == at as u8)
+                    );
+                    bytes += length;
+                }
+            }
+        }
+    });
+    let algorithms = transom_tcp::congestion::ALGORITHMS.iter().map(|entry| entry.name);
+    let words = algorithms.filter(|name| *name != "none").collect::<Vec<_>>();
+    let content: Vec<u8> = (0..BYTES).map(|at| at as u8).collect();
+    for (piece, word) in content.chunks(BYTES / words.len() + 1).zip(words) {
+        client.recompose(&format!("{word} + pacing")).unwrap();
+        assert_eq!(client.congestion().unwrap().to_string(), word);
+        assert_eq!(client.info().unwrap().congestion, client.congestion().unwrap().name());
+        client.write_all(piece).unwrap();
+    }
+    let refused = client.recompose("go-back-n").unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    assert!(refused.to_string().contains("what is known of the data in flight"), "{refused}");
+    // A controller that counts on pacing keeps it.
+    client.recompose("bbr").unwrap();
+    let unpaced = client.set_pacing(PacingChoice::None).unwrap_err();
+    assert_eq!(unpaced.kind(), io::ErrorKind::InvalidInput);
+    client.set_ack_policy(AckChoice::Immediate).unwrap();
+    client.set_congestion(CongestionChoice::reno()).unwrap();
+    client.set_pacing(PacingChoice::None).unwrap();
+    let too_slow = client.set_ack_policy(AckChoice::Delayed(ms(500).into())).unwrap_err();
+    assert_eq!(too_slow.kind(), io::ErrorKind::InvalidInput);
+    client.shutdown(Shutdown::Write).unwrap();
+    let (bytes, _server) = received.recv_timeout(10 * SOON).expect("the transfer hangs").unwrap();
+    assert_eq!(bytes, BYTES);
 }

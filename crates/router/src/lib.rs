@@ -41,3 +41,5 @@ extern crate std;
 pub mod probability;
 pub mod queue;
 mod text;
+
+pub use transom_tcp::quantity;

@@ -1,7 +1,9 @@
 //! Probabilities as integers, so that every machine takes the same decisions.
 
 use core::fmt;
+use core::str::FromStr;
 
+use crate::quantity::{Decimal, UnitError};
 use crate::queue::Coin;
 
 /// A probability in parts per 2^63, compared with 63 random bits.
@@ -87,6 +89,44 @@ impl Probability {
     }
 }
 
+impl FromStr for Probability {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Probability, UnitError> {
+        const QUANTITY: &str = "probability";
+        let out_of_range = || UnitError::OutOfRange {
+            quantity: QUANTITY,
+            text: text.into(),
+            range: "from 0 to 1 (or 0% to 100%), and not below 1e-19 unless 0",
+        };
+        if let Some((numerator, denominator)) = fraction(text) {
+            let possible = denominator > 0 && numerator <= denominator;
+            return possible
+                .then(|| Probability::ratio(numerator, denominator))
+                .ok_or_else(out_of_range);
+        }
+        let malformed = || UnitError::Malformed {
+            quantity: QUANTITY,
+            text: text.into(),
+            example: "0.5% or 0.005",
+        };
+        let (number, unit) = Decimal::split(text).ok_or_else(malformed)?;
+        let parts = match unit {
+            "" => number.scaled(Self::PARTS),
+            // Dividing last keeps "0.5%" and "0.005" the same number.
+            "%" => number.hundredth().scaled(Self::PARTS),
+            _ => return Err(malformed()),
+        };
+        parts.filter(|parts| *parts <= Self::PARTS).map(Probability).ok_or_else(out_of_range)
+    }
+}
+
+/// The numbers of "1/50".
+fn fraction(text: &str) -> Option<(u64, u64)> {
+    let (numerator, denominator) = text.split_once('/')?;
+    Some((numerator.trim().parse().ok()?, denominator.trim().parse().ok()?))
+}
+
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The fewest decimals that read back as the same value; 19 always do, since 10^-19 < 2^-63.
@@ -150,6 +190,21 @@ mod tests {
             [(0, 1, "0"), (1, 1, "1"), (1, 50, "0.02"), (2, 1000, "0.002"), (1, 8, "0.125")]
         {
             assert_eq!(Probability::ratio(numerator, denominator).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn texts() {
+        let read = |text: &str| text.parse::<Probability>().ok();
+        let fiftieth = Some(Probability::ratio(1, 50));
+        for text in ["1/50", "2%", "0.02", " 2e-2 ", "2 %"] {
+            assert_eq!(read(text), fiftieth, "{text}");
+        }
+        assert_eq!(read("1"), Some(Probability::ONE));
+        assert_eq!(read("0%"), Some(Probability::ZERO));
+        for text in ["", "x", "1.1", "101%", "1/0", "3/2", "-1", "1e-30", "0.5p", "1e999999999999"]
+        {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 }

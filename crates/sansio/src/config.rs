@@ -151,9 +151,12 @@ impl Default for Config {
     fn default() -> Self {
         let stack = StackConfig::new(Vec::new());
         let profile = Profile::default();
-        let FlowChoice::ReceiveWindow(flow) = profile.flow;
-        let TimerChoice::Rfc6298(timer) = profile.timer;
-        let AckChoice::Delayed(delay) = profile.ack;
+        let flow = profile.flow.buffer();
+        let timer = Rfc6298Config::default();
+        let delay = match profile.ack {
+            AckChoice::Delayed(delay) => delay,
+            AckChoice::Immediate => transom_tcp::time::Duration::ZERO,
+        };
         Config {
             size: size(size_of::<Config>()),
             mtu: stack.mtu,
@@ -246,11 +249,11 @@ impl Config {
             .collect::<Result<Vec<_>, _>>()?;
         let sack = switch("sack", sack)?;
         let default = Profile::default();
-        let TimerChoice::Rfc6298(timer) = default.timer;
+        let timer = Rfc6298Config::default();
         let profile = Profile {
             congestion: match congestion {
-                CONGESTION_NONE => CongestionChoice::None,
-                CONGESTION_RENO => CongestionChoice::Reno,
+                CONGESTION_NONE => CongestionChoice::none(),
+                CONGESTION_RENO => CongestionChoice::reno(),
                 other => return Err(format!("there is no congestion controller {other}")),
             },
             recovery: if sack { RecoveryChoice::Sack } else { RecoveryChoice::NewReno },

@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{CongestionChoice, FlowChoice, KeepAlive, MAX_WINDOW, Profile};
+use transom_tcp::profile::{KeepAlive, MAX_WINDOW, Profile};
 use transom_tcp::time::Duration;
 use values::{bool_of, int_in, int_of, linger_of, show_linger, show_time, time_of};
 use zerocopy::IntoBytes;
@@ -76,14 +76,14 @@ impl Options {
 
     /// The profile of connections opened with these settings.
     pub(crate) fn profile(&self, base: &Profile) -> Profile {
-        let FlowChoice::ReceiveWindow(mut flow) = base.flow;
+        let mut flow = base.flow.buffer();
         if let Some(bytes) = self.receive_buffer {
             let most = if base.options.window_scale { MAX_WINDOW } else { 65_535 };
             let bytes = bytes.min(most);
             flow = ReceiveWindowConfig { initial: bytes, max: bytes };
         }
         Profile {
-            flow: FlowChoice::ReceiveWindow(flow),
+            flow: base.flow.with_buffer(flow),
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             max_send_buffer: self.send_buffer.unwrap_or(base.max_send_buffer),
             nodelay: self.nodelay,
@@ -93,7 +93,7 @@ impl Options {
             syn_r2: self.syn_retries,
             hop_limit: self.hop_limit,
             dscp: self.traffic_class >> 2,
-            ..*base
+            ..base.clone()
         }
     }
 
@@ -187,14 +187,6 @@ fn buffer_of(value: &[u8]) -> Result<usize> {
     Ok(bytes.clamp(MIN_BUFFER, MAX_WINDOW))
 }
 
-/// The name that `TCP_CONGESTION` shows.
-fn congestion_name(profile: &Profile) -> &'static str {
-    match profile.congestion {
-        CongestionChoice::None => "none",
-        CongestionChoice::Reno => "reno",
-    }
-}
-
 impl Host {
     /// `setsockopt(2)`.
     ///
@@ -202,11 +194,11 @@ impl Host {
     /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, `ENOENT` for a congestion
     /// controller other than the present one.
     pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
-        let profile = *self.stack.config().profile;
+        let profile = self.stack.config().profile.clone();
         let socket = self.sockets.get_mut(fd)?;
         if (level, name) == (IPPROTO_TCP, TCP_CONGESTION) {
             let wanted = value.split(|&byte| byte == 0).next().unwrap_or_default();
-            let same = wanted == congestion_name(&profile).as_bytes();
+            let same = wanted == profile.congestion.name().as_bytes();
             return if same { Ok(()) } else { Err(Errno(ENOENT)) };
         }
         // IPv4's options are not for IPv6 sockets, nor the other way round.
@@ -294,7 +286,7 @@ impl Host {
             }
             (IPPROTO_TCP, TCP_MAXSEG) => int(self.segment_size(socket)),
             (IPPROTO_TCP, TCP_CONGESTION) => {
-                let mut name = congestion_name(profile).as_bytes().to_vec();
+                let mut name = profile.congestion.name().as_bytes().to_vec();
                 name.resize(16, 0);
                 Ok(name)
             }
@@ -311,7 +303,7 @@ impl Host {
             return if receive { info.rcv_buffer } else { info.snd_buffer };
         }
         let profile = &self.stack.config().profile;
-        let FlowChoice::ReceiveWindow(flow) = profile.flow;
+        let flow = profile.flow.buffer();
         if receive {
             socket.options.receive_buffer.unwrap_or(flow.initial)
         } else {

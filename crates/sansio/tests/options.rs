@@ -10,7 +10,8 @@ use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
-use transom_tcp::profile::{OfferedOptions, Profile};
+use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::profile::{FlowChoice, OfferedOptions, Profile};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, Options, TcpHeader, Timestamps};
 
@@ -216,10 +217,10 @@ fn the_user_timeout_ends_the_wait_for_an_acknowledgement() {
 #[test]
 fn a_receive_buffer_without_window_scaling_is_no_larger_than_a_window() {
     let mut host = host_with(support::LOCAL, |config| {
-        let mut profile: Profile = *config.profile;
+        let mut profile: Profile = config.profile.as_ref().clone();
         profile.options = OfferedOptions { window_scale: false, ..profile.options };
-        let transom_tcp::profile::FlowChoice::ReceiveWindow(flow) = &mut profile.flow;
-        (flow.initial, flow.max) = (30_000, 65_535);
+        let flow = ReceiveWindowConfig { initial: 30_000, max: 65_535 };
+        profile.flow = FlowChoice::ReceiveWindow(flow);
         config.profile = profile.into();
     });
     let fd = socket(&mut host);

@@ -4,12 +4,12 @@
 //!
 //! 1. **MTU**: a packet that is too big is dropped.
 //! 2. **Queue**: if the serialiser is busy the packet waits. The discipline may drop it, or another one, or mark it.
-//! 3. **Serialiser**: transmits one packet at a time at the rate.
+//! 3. **Serialiser**: transmits one packet at a time at the rate, which is constant or follows a trace.
 //! 4. **Wire**: loses the packet or delivers it after the propagation delay, perhaps later (jitter,
 //!    reordering), twice (duplication) or with flipped bits (corruption). What is lost here has taken its
 //!    place in the queue and its time on the serialiser, as on a real link.
 //!
-//! A drop-tail queue is first-in first-out and the rate is constant, so a packet's whole future is known when it is offered:
+//! A drop-tail queue is first-in first-out and the rate, or how it changes, is known, so a packet's whole future is known when it is offered:
 //! the model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until
 //! the serialiser is free. Either way the caller asks when something is due next and comes back then, or later; what happens
 //! meanwhile happens at its own time.
@@ -19,35 +19,42 @@
 mod config;
 mod corruption;
 mod counters;
+mod delays;
 mod deliveries;
 mod jitter;
 mod loss;
 mod managed;
 mod queue;
 mod queue_config;
+mod rate_trace;
 mod reorder;
 mod serialiser;
 mod text;
+mod transmitter;
 
 use std::fmt;
 
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 use crate::random::{Rng, Streams};
 use crate::units::{QueueLimit, Rate};
+use delays::Waits;
 use deliveries::Deliveries;
 use managed::{Managed, Waiting};
+use transmitter::Transmitter;
 use transom_router::queue::Item;
 use transom_wire::ip::{Ecn, set_ecn};
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use corruption::{Corrupt, Corruption};
 pub use counters::{Counters, Traffic};
+pub use delays::Delays;
 pub use jitter::{Jitter, JitterOrder};
 pub use loss::{GilbertElliott, Loss, LossProcess};
 pub use managed::Fate;
 pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
+pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
 pub use reorder::Reorder;
 pub use serialiser::{Serialiser, Transmission};
 pub use text::SyntaxError;
@@ -119,13 +126,40 @@ impl<P> Delivered<P> {
 /// One direction of a path, carrying packets of type `P`. See the [module](self).
 pub struct LinkModel<P> {
     config: LinkConfig,
-    serialiser: Serialiser,
+    transmitter: Transmitter,
     queue: Queue<P>,
     wire: Wire,
     deliveries: Deliveries<P>,
     /// The latest time the caller has shown; time does not run backwards.
     clock: Instant,
     counters: Counters,
+    waits: Measured,
+}
+
+/// Whether it is of interest how long each packet waits, and what has been seen of it.
+enum Measured {
+    No,
+    /// Nothing has waited yet.
+    Nothing,
+    Waits(Box<Waits>),
+}
+
+impl Measured {
+    fn record(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            return;
+        }
+        match self {
+            Measured::No => {}
+            Measured::Nothing => {
+                if let Some(mut waits) = Waits::new() {
+                    waits.record(delay);
+                    *self = Measured::Waits(waits);
+                }
+            }
+            Measured::Waits(waits) => waits.record(delay),
+        }
+    }
 }
 
 /// What waits for the serialiser.
@@ -159,10 +193,11 @@ mod purpose {
 
 impl<P: Clone + Send + 'static> LinkModel<P> {
     /// A link at rest. `entity` is its number in the run: links that should not share their luck need
-    /// different ones, the two directions of a path included.
+    /// different ones, the two directions of a path included. A configuration that [`LinkConfig::check`] refuses makes a link that
+    /// delivers nothing, if the file of its rate trace has not been read, or one without a rate besides the trace's.
     pub fn new(config: &LinkConfig, streams: Streams, entity: u64) -> Self {
         let managed = |queue: &QueueConfig| {
-            let rate = config.rate.map_or(u64::MAX, Rate::bits_per_sec);
+            let rate = config.mean_rate().map_or(u64::MAX, Rate::bits_per_sec);
             let discipline = queue.0.on_link(rate).build().ok()?;
             Some(Box::new(Managed::new(discipline, streams.rng(entity, purpose::QUEUE))))
         };
@@ -175,7 +210,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             ),
         };
         LinkModel {
-            serialiser: Serialiser::new(config.rate),
+            transmitter: Transmitter::new(config),
             queue,
             wire: Wire {
                 loss: LossProcess::new(&config.loss, streams.rng(entity, purpose::LOSS)),
@@ -188,6 +223,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             deliveries: Deliveries::new(),
             clock: Instant::ZERO,
             counters: Counters::default(),
+            waits: Measured::No,
             config: config.clone(),
         }
     }
@@ -208,7 +244,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
             self.counters.too_big.count(len);
             return Admission::Dropped(DropCause::TooBig);
         }
-        let busy = self.serialiser.is_busy(now);
+        let busy = self.transmitter.must_wait(now);
         match &mut self.queue {
             Queue::Computed(queue) => {
                 if busy && !queue.admits(len) {
@@ -216,7 +252,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                     self.counters.queue_full.count(len);
                     return Admission::Dropped(DropCause::QueueFull);
                 }
-                let transmission = self.serialiser.transmit(now, len);
+                let transmission = self.transmitter.transmit(now, len);
                 if transmission.begins > now {
                     queue.push(now, transmission.begins, len);
                 }
@@ -224,6 +260,9 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
                 self.carry(journey, packet)
             }
             Queue::Managed(queue) => {
+                if queue.is_empty() {
+                    self.transmitter.idle_until(now);
+                }
                 let waiting = Waiting { packet, index, sent: now };
                 let (admitted, verdicts) = queue.offer(now, waiting, len, ecn);
                 self.counters.count(verdicts);
@@ -250,7 +289,12 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let Some(Item { packet: Waiting { packet, index, sent }, len, marked, .. }) = item else {
             return;
         };
-        let transmission = self.serialiser.transmit(at, len);
+        let delay = at.since(sent);
+        self.counters.dequeued += 1;
+        self.counters.queue_delay = self.counters.queue_delay + delay;
+        self.waits.record(delay);
+        // It has waited for this since it came.
+        let transmission = self.transmitter.transmit(sent, len);
         let journey = Journey { sent, index, len, transmission, marked };
         let kept = queue.tells_fates().then(|| packet.clone());
         let admission = self.carry(journey, packet);
@@ -300,7 +344,7 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         let due = self.deliveries.next_due();
         match &self.queue {
             Queue::Managed(queue) if !queue.is_empty() => {
-                let turn = self.serialiser.free_at();
+                let turn = self.transmitter.turn();
                 Some(due.map_or(turn, |due| due.min(turn)))
             }
             _ => due,
@@ -338,11 +382,40 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
 
     /// What the link has done so far.
     pub fn counters(&self) -> Counters {
-        let queue_peak = match &self.queue {
-            Queue::Computed(queue) => queue.peak(),
-            Queue::Managed(queue) => queue.peak(),
-        };
-        Counters { queue_peak, ..self.counters }
+        let Counters { offered, too_big, queue_full, .. } = self.counters;
+        let opportunities = self.transmitter.opportunities(self.clock);
+        match &self.queue {
+            Queue::Computed(queue) => Counters {
+                queue_peak: queue.peak(),
+                // What was let in and does not wait has left, most of it without having waited.
+                dequeued: offered.packets
+                    - too_big.packets
+                    - queue_full.packets
+                    - queue.length().packets,
+                queue_delay: queue.delay(),
+                opportunities,
+                ..self.counters
+            },
+            Queue::Managed(queue) => {
+                Counters { queue_peak: queue.peak(), opportunities, ..self.counters }
+            }
+        }
+    }
+
+    /// Keeps from now on how long each packet waits, for [`LinkModel::take_delays`].
+    pub fn measure_delays(&mut self) {
+        if let Measured::No = self.waits {
+            self.waits = Measured::Nothing;
+        }
+    }
+
+    /// How long the packets had waited that have left the queue by `now` and since the last call.
+    pub fn take_delays(&mut self, now: Instant) -> Delays {
+        self.advance(now);
+        match &mut self.waits {
+            Measured::No | Measured::Nothing => Delays::default(),
+            Measured::Waits(waits) => waits.take(),
+        }
     }
 
     /// The configuration the link was made with.
@@ -362,10 +435,11 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
     fn advance(&mut self, now: Instant) -> Instant {
         self.clock = self.clock.max(now);
         loop {
-            let turn = self.serialiser.free_at();
+            let turn = self.transmitter.turn();
             match &mut self.queue {
                 Queue::Computed(queue) => {
-                    queue.drain(self.clock);
+                    let waits = &mut self.waits;
+                    queue.drain(self.clock, |delay| waits.record(delay));
                     return self.clock;
                 }
                 Queue::Managed(queue) if queue.is_empty() || turn > self.clock => {

@@ -3,14 +3,16 @@
 //! A [`Recorder`] lets a network run from tick to tick and writes down, at each, what every flow and the links of interest are
 //! like. It only looks; the same network runs in the same way without it.
 
+mod delay;
 mod summary;
 
-use crate::link::{Counters, Traffic};
+use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError};
-use crate::traffic::Flow;
+use crate::traffic::{Counted, Flow, Sent};
 use transom_tcp::connection::Info;
 use transom_tcp::time::{Duration, Instant};
 
+pub use delay::QueueDelay;
 pub use summary::{efficiency, jain_index, per_second};
 
 /// A flow at one moment.
@@ -20,9 +22,63 @@ pub struct FlowSample {
     pub at: Instant,
     /// Bytes that the receiving application has got so far.
     pub delivered: u64,
+    /// Bytes that never came: holes that the receiving application was told of so far.
+    pub skipped: u64,
     /// Transfers completed so far.
     pub completed: usize,
-    /// Its present connection as the sender sees it, while there is one.
+    /// What its sender has sent so far.
+    pub sent: SentSample,
+    /// The connection that was opened last as the sender sees it, while there is one.
+    pub sender: Option<SenderSample>,
+}
+
+impl FlowSample {
+    /// A flow that has not begun at `at`.
+    fn before_the_start(at: Instant) -> Self {
+        let sent = Sent::default().into();
+        FlowSample { at, delivered: 0, skipped: 0, completed: 0, sent, sender: None }
+    }
+}
+
+/// What the sender of a flow has sent so far, over all the flow's connections, those included that are no more. `None` is what whoever
+/// measured it could not tell: the simulator knows everything, a kernel's TCP does not say everything that it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentSample {
+    /// IP packets.
+    pub packets: Option<u64>,
+    /// Bytes of these packets, headers included: the throughput's integral.
+    pub bytes: Option<u64>,
+    /// Payload bytes of TCP segments, retransmissions included.
+    pub payload: Option<u64>,
+    /// Segments sent again.
+    pub retransmissions: Option<u64>,
+    /// Retransmission timeouts.
+    pub timeouts: Option<u64>,
+    /// Times fast recovery began.
+    pub fast_recoveries: Option<u64>,
+}
+
+impl From<Sent> for SentSample {
+    fn from(sent: Sent) -> Self {
+        let Sent { packets: Traffic { packets, bytes }, counted } = sent;
+        let Counted { payload, retransmissions, timeouts, fast_recoveries } = counted;
+        SentSample {
+            packets: Some(packets),
+            bytes: Some(bytes),
+            payload: Some(payload),
+            retransmissions: Some(retransmissions),
+            timeouts: Some(timeouts),
+            fast_recoveries: Some(fast_recoveries),
+        }
+    }
+}
+
+/// What is known of a flow's sender that is not in the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutsideSample {
+    /// What it has sent so far.
+    pub sent: SentSample,
+    /// The connection that was opened last, while there is one.
     pub sender: Option<SenderSample>,
 }
 
@@ -39,18 +95,10 @@ pub struct SenderSample {
     pub mss: u32,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// The last round-trip time sample.
+    /// The last round-trip time sample, where the sender tells it.
     pub last_rtt: Option<Duration>,
     /// The retransmission timeout with its back-off.
     pub rto: Duration,
-    /// Payload bytes sent so far, retransmissions included: the throughput's integral.
-    pub bytes_sent: u64,
-    /// Segments sent again so far.
-    pub retransmissions: u64,
-    /// Retransmission timeouts so far.
-    pub timeouts: u64,
-    /// Times fast recovery began so far.
-    pub fast_recoveries: u64,
 }
 
 impl From<Info> for SenderSample {
@@ -63,16 +111,12 @@ impl From<Info> for SenderSample {
             srtt: info.srtt,
             last_rtt: info.last_rtt,
             rto: info.rto,
-            bytes_sent: info.counters.bytes_sent,
-            retransmissions: info.counters.retransmitted_segments,
-            timeouts: info.counters.timeouts,
-            fast_recoveries: info.counters.fast_recoveries,
         }
     }
 }
 
 /// A link at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkSample {
     /// When.
     pub at: Instant,
@@ -80,6 +124,17 @@ pub struct LinkSample {
     pub waiting: Traffic,
     /// What it has done so far.
     pub counters: Counters,
+    /// How long the packets had waited that left the queue since the sample before.
+    pub delays: Delays,
+}
+
+impl LinkSample {
+    /// What a link is like at `at`, and what its packets have waited since the last such look; for that it has to be told before, by
+    /// [`LinkModel::measure_delays`].
+    pub fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
+        let waiting = link.queued(at);
+        LinkSample { at, waiting, counters: link.counters(), delays: link.take_delays(at) }
+    }
 }
 
 /// The history of one link.
@@ -96,6 +151,8 @@ pub struct LinkSeries {
 pub struct Recorder {
     interval: Duration,
     next: Instant,
+    /// The last time it looked.
+    looked: Option<Instant>,
     flows: Vec<Vec<FlowSample>>,
     links: Vec<LinkSeries>,
 }
@@ -107,9 +164,15 @@ impl Recorder {
         Recorder {
             interval: interval.max(Duration::from_nanos(1)),
             next: Instant::ZERO,
+            looked: None,
             flows: Vec::new(),
             links: links.collect(),
         }
+    }
+
+    /// When it looks next.
+    pub fn next(&self) -> Instant {
+        self.next
     }
 
     /// Runs `network` up to and including `limit`.
@@ -117,6 +180,9 @@ impl Recorder {
     /// # Errors
     /// As [`Network::run_until`].
     pub fn run_until(&mut self, network: &mut Network, limit: Instant) -> Result<(), NetworkError> {
+        for LinkSeries { link, .. } in &self.links {
+            network.measure_delays(*link);
+        }
         while self.next <= limit {
             network.run_until(self.next)?;
             self.look(network);
@@ -127,25 +193,25 @@ impl Recorder {
 
     fn look(&mut self, network: &mut Network) {
         let at = network.now();
-        self.flows.resize_with(network.flows().len().max(self.flows.len()), Vec::new);
+        let before = self.looked.replace(at);
+        let unheard = || before.map(FlowSample::before_the_start).into_iter().collect();
+        self.flows.resize_with(network.flows().len().max(self.flows.len()), unheard);
         for (flow, samples) in network.flows().iter().zip(&mut self.flows) {
             samples.push(FlowSample {
                 at,
                 delivered: flow.delivered,
+                skipped: flow.skipped,
                 completed: flow.completions.len(),
+                sent: flow.outside.map_or_else(|| flow.sent.into(), |outside| outside.sent),
                 sender: sender(network, flow, at),
             });
         }
         for LinkSeries { link, samples } in &mut self.links {
-            if let (Some(waiting), Some(counters)) =
-                (network.queued(*link), network.link_counters(*link))
-            {
-                samples.push(LinkSample { at, waiting, counters });
-            }
+            samples.extend(network.sample_link(*link));
         }
     }
 
-    /// The samples of each flow, by its number. A flow is there from when it was first heard of.
+    /// The samples of each flow, by its number. They begin with the last one in which it was not heard of yet.
     pub fn flows(&self) -> &[Vec<FlowSample>] {
         &self.flows
     }
@@ -158,7 +224,10 @@ impl Recorder {
 
 fn sender(network: &Network, flow: &Flow, at: Instant) -> Option<SenderSample> {
     let (host, id) = flow.sender?;
-    Some(network.stack(host)?.connection(id)?.info(at).into())
+    match network.stack(host) {
+        Some(stack) => Some(stack.connection(id)?.info(at).into()),
+        None => flow.outside?.sender,
+    }
 }
 
 #[cfg(test)]

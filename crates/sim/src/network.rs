@@ -6,6 +6,9 @@
 //! can be done at that time: its timers, then its applications, then its packets leave. What happens at the same nanosecond happens
 //! in the order in which it was asked for, so a run is a function of the topology and the seed.
 //!
+//! A *gateway* stands for a host outside of all this: packets leave and enter the network there (`gateway`). With gateways a run is
+//! a function of what enters when as well.
+//!
 //! # Example
 //!
 //! A megabyte over a link of 10 Mbit/s and 20 ms:
@@ -34,14 +37,18 @@
 //! ```
 
 mod agenda;
+mod gateway;
 pub(crate) mod host;
 mod packets;
+pub(crate) mod senders;
 mod topology;
 mod wire;
 
-use crate::link::{Admission, Counters, Delivered, Fate, QueueObserver, Traffic};
+use crate::link::{Admission, Counters, Delivered, Fate, LinkConfigError, QueueObserver, Traffic};
+use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
 use agenda::{Agenda, Entity};
+use gateway::Gateway;
 use host::Host;
 use packets::{Packet, PacketId, Packets};
 use std::net::IpAddr;
@@ -52,6 +59,7 @@ use transom_tcp::time::Instant;
 use transom_wire::IpPacket;
 use wire::Wire;
 
+pub use gateway::Departure;
 pub use topology::{HostConfig, Topology};
 
 /// A node's name.
@@ -75,9 +83,15 @@ pub enum NetworkError {
     /// The node is a router, or is not of this network.
     #[error("node {} is not a host", .0.0)]
     NotAHost(NodeId),
+    /// The node is no gateway of this network.
+    #[error("node {} is not a gateway", .0.0)]
+    NotAGateway(NodeId),
     /// A link from a node to itself or to none.
     #[error("link {} joins a node to itself, or to none", .0.0)]
     BadLink(LinkId),
+    /// A link that cannot be made.
+    #[error("link {}: {}", .0.0, .1)]
+    Link(LinkId, LinkConfigError),
     /// Hosts without a way between them.
     #[error("there is no way from node {} to node {}", .0.0, .1.0)]
     Unreachable(NodeId, NodeId),
@@ -92,19 +106,22 @@ pub enum NetworkError {
     Packet(#[from] transom_wire::Error),
 }
 
-/// Called for each packet that comes to a link: when, and its bytes with all checksums.
+/// Called for each packet that comes to a link, or out of one: when, and its bytes with all checksums.
 pub type Tap = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
 enum Node {
     /// With its number among the hosts.
     Host(usize, Box<Host>),
     Router(Routes),
+    Gateway(Gateway),
 }
 
 /// What joins the nodes.
 pub(crate) struct Fabric {
     wires: Vec<Wire>,
     taps: Vec<Option<Tap>>,
+    /// Of what comes out of each link; empty if nobody looks.
+    arrival_taps: Vec<Option<Tap>>,
     packets: Packets,
     agenda: Agenda,
     pub(crate) ledger: Ledger,
@@ -118,6 +135,7 @@ impl Fabric {
     fn new(wires: Vec<Wire>, hosts: usize) -> Self {
         Fabric {
             taps: wires.iter().map(|_| None).collect(),
+            arrival_taps: Vec::new(),
             packets: Packets::default(),
             agenda: Agenda::new(wires.len() + hosts),
             wires,
@@ -137,6 +155,25 @@ impl Fabric {
         self.sent += 1;
         let link = destination(packet.headers()).and_then(|host| routes.towards(host));
         let id = self.packets.insert(packet);
+        self.send(now, link, id)
+    }
+
+    /// Sends a packet that a wire has damaged on from a router.
+    fn forward_damaged(
+        &mut self,
+        now: Instant,
+        routes: &Routes,
+        mut bytes: Vec<u8>,
+    ) -> Result<(), NetworkError> {
+        let sound = match IpPacket::parse(&bytes) {
+            Ok(IpPacket::V4(v4)) => v4.checksum_ok(),
+            Ok(IpPacket::V6(_)) => true,
+            Err(_) => false,
+        };
+        let forward = sound
+            && matches!(transom_wire::ip::decrement_hop_limit(&mut bytes), Ok(left) if left > 0);
+        let link = destination(&bytes).filter(|_| forward).and_then(|host| routes.towards(host));
+        let id = self.packets.insert(Packet::damaged(bytes));
         self.send(now, link, id)
     }
 
@@ -244,17 +281,35 @@ impl Network {
         self.fabric.ledger.flows()
     }
 
+    /// Where it is written down what flows do, for what happens outside of the network.
+    pub fn ledger(&mut self) -> &mut Ledger {
+        &mut self.fabric.ledger
+    }
+
     /// A host's stack, to look at.
     pub fn stack(&self, host: NodeId) -> Option<&Stack> {
         match self.nodes.get(host.0 as usize)? {
             Node::Host(_, host) => Some(&host.stack),
-            Node::Router(_) => None,
+            Node::Router(_) | Node::Gateway(_) => None,
         }
     }
 
-    /// What a link has done so far.
+    /// What a link has done so far, as of the last packet that came to it or the last [look](Self::sample_link).
     pub fn link_counters(&self, link: LinkId) -> Option<Counters> {
         Some(self.fabric.wires.get(link.0 as usize)?.model.counters())
+    }
+
+    /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
+    pub fn measure_delays(&mut self, link: LinkId) {
+        if let Some(wire) = self.fabric.wires.get_mut(link.0 as usize) {
+            wire.model.measure_delays();
+        }
+    }
+
+    /// What a link is like now, and how long packets have waited since the last such look.
+    pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
+        let now = self.now;
+        Some(LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now))
     }
 
     /// What waits before a link now.
@@ -277,6 +332,15 @@ impl Network {
         }
     }
 
+    /// Watches every packet that comes out of a link, as its receiver finds it: marked, damaged, twice.
+    pub fn tap_arrivals(&mut self, link: LinkId, tap: Tap) {
+        let Fabric { wires, arrival_taps, .. } = &mut self.fabric;
+        arrival_taps.resize_with(wires.len(), || None);
+        if let Some(slot) = arrival_taps.get_mut(link.0 as usize) {
+            *slot = Some(tap);
+        }
+    }
+
     /// Handles everything up to and including `limit`, which is the present afterwards.
     ///
     /// # Errors
@@ -292,7 +356,17 @@ impl Network {
             }
         }
         self.now = self.now.max(limit);
+        self.count();
         Ok(())
+    }
+
+    /// Writes down what the flows' connections have counted.
+    fn count(&mut self) {
+        for host in self.fabric.ledger.sending() {
+            if let Some(Node::Host(_, host)) = self.nodes.get_mut(host.0 as usize) {
+                host.count(&mut self.fabric.ledger);
+            }
+        }
     }
 
     fn deliver(&mut self, link: LinkId) -> Result<(), NetworkError> {
@@ -305,7 +379,7 @@ impl Network {
             let delivered = wire.model.deliver(now);
             settle(wire, packets);
             let Some(delivered) = delivered else { break };
-            self.arrive(to, delivered)?;
+            self.arrive(link, to, delivered)?;
             // Packets that come at the same time are still answered one by one: a host that saw a whole window's
             // acknowledgements before it may send would forget what a clock they are.
             if let Some(&Node::Host(number, _)) = self.nodes.get(to.0 as usize) {
@@ -319,7 +393,12 @@ impl Network {
         Ok(())
     }
 
-    fn arrive(&mut self, to: NodeId, delivered: Delivered<PacketId>) -> Result<(), NetworkError> {
+    fn arrive(
+        &mut self,
+        link: LinkId,
+        to: NodeId,
+        delivered: Delivered<PacketId>,
+    ) -> Result<(), NetworkError> {
         let now = self.now;
         let id = self.fabric.packets.own(delivered.packet);
         let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
@@ -335,6 +414,14 @@ impl Network {
             None if packet.is_damaged() => Some(packet.bytes()?),
             None => None,
         };
+        if let Some(tap) =
+            self.fabric.arrival_taps.get_mut(link.0 as usize).and_then(Option::as_mut)
+        {
+            match &damaged {
+                Some(bytes) => tap(now, bytes),
+                None => tap(now, &packet.bytes()?),
+            }
+        }
         match (self.nodes.get_mut(to.0 as usize), damaged) {
             (Some(Node::Host(_, host)), None) => {
                 host.receive(now, packet);
@@ -343,6 +430,15 @@ impl Network {
             (Some(Node::Host(_, host)), Some(bytes)) => {
                 host.receive_bytes(now, &bytes);
                 self.fabric.packets.release(id);
+            }
+            (Some(Node::Gateway(gateway)), None) => {
+                if let Some(packet) = self.fabric.packets.take(id) {
+                    gateway.depart(now, packet.into_bytes()?);
+                }
+            }
+            (Some(Node::Gateway(gateway)), Some(bytes)) => {
+                self.fabric.packets.release(id);
+                gateway.depart(now, bytes);
             }
             (Some(Node::Router(routes)), None) => {
                 let forward = matches!(
@@ -357,25 +453,11 @@ impl Network {
             // A router verifies nothing but the IP header; what is damaged behind it goes on, damaged.
             (Some(Node::Router(routes)), Some(bytes)) => {
                 self.fabric.packets.release(id);
-                let routes = routes.clone();
-                self.forward_damaged(&routes, bytes)?;
+                self.fabric.forward_damaged(now, routes, bytes)?;
             }
             (None, _) => self.fabric.packets.release(id),
         }
         Ok(())
-    }
-
-    fn forward_damaged(&mut self, routes: &Routes, mut bytes: Vec<u8>) -> Result<(), NetworkError> {
-        let sound = match IpPacket::parse(&bytes) {
-            Ok(IpPacket::V4(v4)) => v4.checksum_ok(),
-            Ok(IpPacket::V6(_)) => true,
-            Err(_) => false,
-        };
-        let forward = sound
-            && matches!(transom_wire::ip::decrement_hop_limit(&mut bytes), Ok(left) if left > 0);
-        let link = destination(&bytes).filter(|_| forward).and_then(|host| routes.towards(host));
-        let id = self.fabric.packets.insert(Packet::damaged(bytes));
-        self.fabric.send(self.now, link, id)
     }
 
     fn run_host(&mut self, number: usize) -> Result<(), NetworkError> {

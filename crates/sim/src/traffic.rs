@@ -2,6 +2,8 @@
 //!
 //! An [`Application`] lives on one host. It is called when something happens to its connections, or at a time it asked for,
 //! and acts through its [`Io`]. What it sends are zeros, as many as it likes: a simulation is about how much arrives when.
+//! Whose connections they are is behind [`Sockets`]: a simulated host's, or those of another TCP that the network meets at a
+//! gateway.
 
 mod bulk;
 mod datagrams;
@@ -9,16 +11,16 @@ mod ledger;
 mod limited;
 mod requests;
 mod schedule;
+mod sent;
 mod sink;
+mod sockets;
 mod transfers;
 
 use crate::network::NodeId;
-use crate::network::host::Registry;
 use crate::random::Rng;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_stack::stack::{ConnectionId, Stack};
+use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
@@ -29,7 +31,9 @@ pub use ledger::{Flow, FlowId, Ledger};
 pub use limited::Limited;
 pub use requests::{Exchange, Pattern, Requests, Responder, requests};
 pub use schedule::Schedule;
+pub use sent::{Counted, Sent};
 pub use sink::Sink;
+pub use sockets::{Sockets, Taken};
 pub use transfers::Transfers;
 
 /// The bytes of the headers before a datagram's payload: IPv4 and UDP.
@@ -45,9 +49,9 @@ pub trait Application: Send {
         let _ = (io, id, event);
     }
 
-    /// One of its listeners has accepted a connection.
-    fn on_accept(&mut self, io: &mut Io<'_>, listener: ListenerId, id: ConnectionId) {
-        let _ = (io, listener, id);
+    /// A connection has been accepted at a port at which it listens.
+    fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        let _ = (io, id);
     }
 
     /// A datagram of `payload` bytes has come to a port that it is bound to.
@@ -58,16 +62,27 @@ pub trait Application: Send {
 
 /// What an application can do.
 pub struct Io<'a> {
-    pub(crate) now: Instant,
-    pub(crate) stack: &'a mut Stack,
-    pub(crate) registry: &'a mut Registry,
-    pub(crate) ledger: &'a mut Ledger,
-    pub(crate) application: usize,
+    now: Instant,
+    sockets: &'a mut dyn Sockets,
+    ledger: &'a mut Ledger,
+    application: usize,
 }
 
 impl std::fmt::Debug for Io<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Io").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Io<'a> {
+    /// What application number `application` of a host can do at `now`.
+    pub fn new(
+        now: Instant,
+        sockets: &'a mut dyn Sockets,
+        ledger: &'a mut Ledger,
+        application: usize,
+    ) -> Self {
+        Io { now, sockets, ledger, application }
     }
 }
 
@@ -77,19 +92,14 @@ impl Io<'_> {
         self.now
     }
 
-    /// The host's stack, for everything that is not here.
-    pub fn stack(&mut self) -> &mut Stack {
-        self.stack
-    }
-
     /// The host.
     pub fn node(&self) -> NodeId {
-        self.registry.node
+        self.sockets.node()
     }
 
-    /// The host's own random numbers.
+    /// Random numbers: the host's own.
     pub fn rng(&mut self) -> &mut Rng {
-        &mut self.registry.rng
+        self.sockets.rng(self.application)
     }
 
     /// Where it is written down what flows do.
@@ -99,7 +109,7 @@ impl Io<'_> {
 
     /// Asks to be called at `at`.
     pub fn call_at(&mut self, at: Instant) {
-        self.registry.call_at(at, self.application);
+        self.sockets.call_at(at, self.application);
     }
 
     /// Connects. What becomes of it comes as events; an attempt that cannot even begin gives `None`.
@@ -108,67 +118,81 @@ impl Io<'_> {
         remote: SocketAddr,
         profile: Option<Arc<Profile>>,
     ) -> Option<ConnectionId> {
-        let id = self.stack.connect(self.now, None, remote, profile).ok()?;
-        self.registry.connections.insert(id, self.application);
-        Some(id)
+        self.sockets.connect(self.now, self.application, remote, profile)
     }
 
-    /// Listens at a port. `None` if somebody else does already.
-    pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> Option<ListenerId> {
-        let config = ListenConfig { profile, ..ListenConfig::default() };
-        let id = self.stack.listen(([0, 0, 0, 0], port).into(), config).ok()?;
-        self.registry.listeners.insert(id, self.application);
-        Some(id)
+    /// Listens at a port. False if somebody else does already.
+    pub fn listen(&mut self, port: u16, profile: Option<Arc<Profile>>) -> bool {
+        self.sockets.listen(self.application, port, profile)
+    }
+
+    /// This end's address and port.
+    pub fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.sockets.local_address(id)
+    }
+
+    /// The other end's address and port.
+    pub fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.sockets.remote_address(id)
     }
 
     /// Writes up to `count` zeros and returns how many there was room for.
     pub fn write(&mut self, id: ConnectionId, count: u64) -> u64 {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let now = self.now;
-        let written = self.stack.with_connection(id, now, |one| one.write_zeros(now, count));
-        written.ok().and_then(Result::ok).unwrap_or(0) as u64
+        self.sockets.write(self.now, id, count)
     }
 
-    /// Takes everything that has arrived and returns how much that was, and whether the stream is over.
-    pub fn read(&mut self, id: ConnectionId) -> (u64, bool) {
-        let now = self.now;
-        let read = self.stack.with_connection(id, now, |one| {
-            let readable = one.readable();
-            let taken = one.consume(now, readable);
-            (taken as u64, one.end_of_stream() || one.error().is_some())
-        });
-        read.unwrap_or((0, true))
+    /// Takes everything that has arrived.
+    pub fn read(&mut self, id: ConnectionId) -> Taken {
+        self.sockets.read(self.now, id)
     }
 
     /// Ends the writing side.
     pub fn shutdown(&mut self, id: ConnectionId) {
-        let _ = self.stack.shutdown_write(id, self.now);
+        self.sockets.shutdown(self.now, id);
     }
 
     /// Lets go of a connection; it ends in order by itself.
     pub fn close(&mut self, id: ConnectionId) {
-        self.registry.connections.remove(&id);
-        self.stack.close(id, self.now);
+        self.sockets.close(self.now, self.ledger, id);
     }
 
     /// Writes down that a transfer of `flow` begins on this connection. It ends when the flow's [`Sink`] has all of it.
     pub fn transfer_begins(&mut self, flow: FlowId, id: ConnectionId) {
         let now = self.now;
-        if let Some(local) = self.stack.local_address(id) {
+        if let Some(local) = self.sockets.local_address(id) {
             self.ledger.begin(flow, local, now);
         }
-        let flow = self.ledger.flow(flow);
-        flow.sender = Some((self.registry.node, id));
-        flow.started.get_or_insert(now);
+        if let Some(remote) = self.sockets.remote_address(id) {
+            self.sends_to(flow, remote);
+        }
+        self.sends_over(flow, id);
+        self.ledger.flow(flow).started.get_or_insert(now);
+    }
+
+    /// Writes down that this connection sends what the flow's receiver is waiting for: what it counts is the flow's.
+    pub fn sends_over(&mut self, flow: FlowId, id: ConnectionId) {
+        self.sockets.follow(self.ledger, id, flow);
+        self.ledger.flow(flow).sender = Some((self.sockets.node(), id));
+        self.ledger.follows(self.sockets.node());
+    }
+
+    /// Writes down that what this host sends to `remote` is the flow's: the receiver's address and port.
+    pub fn sends_to(&mut self, flow: FlowId, remote: SocketAddr) {
+        self.sockets.sends_to(remote, flow);
+    }
+
+    /// Writes down that what this host sends from `port` is the flow's.
+    pub fn sends_from(&mut self, flow: FlowId, port: u16) {
+        self.sockets.sends_from(port, flow);
     }
 
     /// Takes a port for datagrams; [`Application::on_datagram`] is called for each that comes. False if it is taken.
     pub fn bind(&mut self, port: u16) -> bool {
-        self.registry.bind(port, self.application)
+        self.sockets.bind(self.application, port)
     }
 
     /// Sends a datagram of `payload` zeros.
     pub fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
-        self.registry.send_datagram(port, remote, payload);
+        self.sockets.send_datagram(port, remote, payload);
     }
 }

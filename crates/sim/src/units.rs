@@ -4,57 +4,34 @@
 //! parses back to the same value, and refuses nonsense with an error that says what to write instead.
 //! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine.
 
-mod decimal;
-mod duration;
-mod probability;
+pub mod duration_text;
+pub mod probability_text;
 mod queue_limit;
 mod rate;
 
-pub use duration::{DurationText, duration_text, parse_duration};
-pub use probability::Probability;
 pub use queue_limit::QueueLimit;
 pub use rate::Rate;
+pub use transom_router::probability::Probability;
+pub use transom_router::quantity::{DurationText, UnitError, parse_duration};
 
-pub(crate) use decimal::Decimal;
+pub(crate) use transom_router::quantity::Decimal;
 
-/// Why a text is not the quantity it was meant to be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnitError {
-    /// The text does not have the quantity's form.
-    #[error("`{text}` is not a {quantity}: write it like {example}")]
-    Malformed {
-        /// What was wanted, such as "rate".
-        quantity: &'static str,
-        /// What was given.
-        text: String,
-        /// What would be accepted.
-        example: &'static str,
-    },
-    /// The number has no unit, or one that the quantity does not have.
-    #[error("`{text}` needs a unit to be a {quantity}: one of {units}")]
-    Unit {
-        /// What was wanted.
-        quantity: &'static str,
-        /// What was given.
-        text: String,
-        /// The units there are.
-        units: &'static str,
-    },
-    /// The value is too large or too small for the quantity.
-    #[error("`{text}` is out of range for a {quantity}: {range}")]
-    OutOfRange {
-        /// What was wanted.
-        quantity: &'static str,
-        /// What was given.
-        text: String,
-        /// The values there are.
-        range: &'static str,
-    },
-}
-
-/// Serialises a type through its `Display` and deserialises it through its `FromStr`.
+/// Serialises a type through its `Display` and deserialises it through its `FromStr`. With `number`, a number will do as well as a text:
+/// through its shortest decimal form, so that 0.005 means "0.005".
+///
+/// For this crate and those that add units of their own; a crate that uses it depends on serde.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! serde_as_text {
     ($type:ty, $expecting:literal) => {
+        $crate::serde_as_text!(@ $type, $expecting, deserialize_str, );
+    };
+    ($type:ty, $expecting:literal, number) => {
+        $crate::serde_as_text!(@ $type, $expecting, deserialize_any,
+            visit_f64(f64) visit_i64(i64) visit_u64(u64)
+        );
+    };
+    (@ $type:ty, $expecting:literal, $deserialize:ident, $($visit:ident($number:ty))*) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -72,8 +49,11 @@ macro_rules! serde_as_text {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)
                     }
+                    $(fn $visit<E: serde::de::Error>(self, number: $number) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    })*
                 }
-                deserializer.deserialize_str(Text)
+                deserializer.$deserialize(Text)
             }
         }
     };

@@ -132,7 +132,15 @@ fn datagrams_come_in_their_periods() {
         10,
         |remote| {
             let second = Draw::Constant(1_000_000_000);
-            Box::new(OnOff::new(5000, remote, rate, 972, (second, second), Instant::from_secs(4)))
+            Box::new(OnOff::new(
+                FLOW,
+                5000,
+                remote,
+                rate,
+                972,
+                (second, second),
+                Instant::from_secs(4),
+            ))
         },
         DatagramSink::new(FLOW, PORT),
     );

@@ -90,8 +90,10 @@ fn four_alike_share_alike() {
     let index = jain_index(shares.iter().map(|share| *share as u64));
     assert!(index > 0.95, "{index:.3}: {shares:?}");
     let all: f64 = shares.iter().sum();
-    // 1448 of each 1500 bytes are payload.
-    assert!(all > 0.93 * 20e6 && all <= 20e6 * 1448.0 / 1500.0, "{all}");
+    // 1448 of each 1500 bytes are payload. At the beginning what waits for a hole to be filled has arrived and is not yet delivered: no more than
+    // the queue and the 100 packets (50 ms) on their way hold.
+    let waiting = 200.0 * 1448.0 * 8.0 / 300.0;
+    assert!(all > 0.93 * 20e6 && all <= 20e6 * 1448.0 / 1500.0 + waiting, "{all}");
 }
 
 /// Reno takes from flows of long round trips: with synchronised losses the share goes with 1/RTT² (Lakshman and Madhow, "The

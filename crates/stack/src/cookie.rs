@@ -1,7 +1,7 @@
 //! SYN cookies: answering SYNs without remembering them, when there are too many to remember.
 //!
 //! The initial sequence number of the SYN-ACK is a keyed hash of the connection's name and the peer's own sequence
-//! number, with a slowly counting clock and an index of the peer's MSS folded in. Window scale and SACK, which do not
+//! number, with a slowly counting clock and an index of the peer's MSS folded in. Window scale, SACK and ECN, which do not
 //! fit, travel in the lowest six bits of the timestamp if the peer uses timestamps, and are given up otherwise.
 
 use crate::flow::FlowKey;
@@ -15,6 +15,17 @@ const MSS_TABLE: [u16; 8] = [536, 1220, 1300, 1360, 1440, 1460, 4312, 8960];
 const PERIOD_SECS: u64 = 64;
 const OPTION_BITS: u32 = 6;
 const NO_SCALE: u32 = 15;
+const SACK: u32 = 1 << 4;
+const ECN: u32 = 1 << 5;
+
+/// What a SYN had offered, as far as a cookie keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Options.
+    pub options: Options,
+    /// ECN, to which we have agreed.
+    pub ecn: bool,
+}
 
 fn count(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000_000 / PERIOD_SECS
@@ -34,10 +45,12 @@ pub fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> 
     Seq::new(tag | index << 28 | ((count & 1) as u32) << 31)
 }
 
-/// Folds the options of `syn` into a timestamp value that is never ahead of the clock.
-pub fn fold_options(syn: &Options, value: u32) -> u32 {
-    let scale = syn.window_scale.map_or(NO_SCALE, |scale| u32::from(scale.min(14)));
-    let bits = scale | u32::from(syn.sack_permitted) << 4;
+/// Folds what a SYN `offered` into a timestamp value that is never ahead of the clock.
+pub fn fold(offered: &Offered, value: u32) -> u32 {
+    let Offered { options, ecn } = offered;
+    let scale = options.window_scale.map_or(NO_SCALE, |scale| u32::from(scale.min(14)));
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+    let bits = scale | flag(options.sack_permitted, SACK) | flag(*ecn, ECN);
     let folded = value & !((1 << OPTION_BITS) - 1) | bits;
     if (folded.wrapping_sub(value) as i32) > 0 {
         folded.wrapping_sub(1 << OPTION_BITS)
@@ -47,7 +60,7 @@ pub fn fold_options(syn: &Options, value: u32) -> u32 {
 }
 
 /// Whether `ack` brings back a cookie of ours, and what the peer's SYN had offered, as far as that was kept.
-pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) -> Option<Options> {
+pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) -> Option<Offered> {
     let cookie = (ack.ack - 1).get();
     let irs = ack.seq - 1;
     let present = count(now);
@@ -58,14 +71,16 @@ pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) ->
     }
     let mss = MSS_TABLE.get((cookie >> 28 & 7) as usize).copied();
     let mut options = Options { mss, ..Options::default() };
+    let mut ecn = false;
     if let Some(Timestamps { value, echo }) = ack.options.timestamps {
         let bits = echo & ((1 << OPTION_BITS) - 1);
         options.timestamps = Some(Timestamps { value, echo: 0 });
-        options.sack_permitted = bits & 16 != 0;
+        options.sack_permitted = bits & SACK != 0;
+        ecn = bits & ECN != 0;
         options.window_scale =
             Some((bits & 15) as u8).filter(|&scale| u32::from(scale) != NO_SCALE);
     }
-    Some(options)
+    Some(Offered { options, ecn })
 }
 
 #[cfg(test)]
@@ -96,7 +111,8 @@ mod tests {
         };
         let start = Instant::from_secs(6400 - 1);
         let cookie = make(&secrets, &key(9), &syn, start);
-        let echo = fold_options(&syn.options, 0x1234_5678);
+        let offered = Offered { options: syn.options, ecn: true };
+        let echo = fold(&offered, 0x1234_5678);
         assert!(echo <= 0x1234_5678 && 0x1234_5678 - echo < 64);
         let ack = TcpHeader {
             seq: syn.seq + 1,
@@ -108,15 +124,23 @@ mod tests {
             ..TcpHeader::default()
         };
         let back = check(&secrets, &key(9), &ack, start + Duration::from_secs(60)).unwrap();
-        assert_eq!(back.mss, Some(1360));
-        assert_eq!((back.window_scale, back.sack_permitted), (Some(7), true));
+        assert!(back.ecn);
+        let back = back.options;
+        assert_eq!((back.mss, back.window_scale, back.sack_permitted), (Some(1360), Some(7), true));
+        for (options, ecn) in [(syn.options, false), (Options::default(), true)] {
+            let stamps = Timestamps { value: 6, echo: fold(&Offered { options, ecn }, 77) };
+            let options = Options { timestamps: Some(stamps), ..Options::default() };
+            let back = check(&secrets, &key(9), &TcpHeader { options, ..ack }, start).unwrap();
+            assert_eq!((back.options.sack_permitted, back.ecn), (!ecn, ecn));
+        }
         // Another flow, another sequence number, a later time: no.
         assert!(check(&secrets, &key(10), &ack, start).is_none());
         let other = TcpHeader { seq: syn.seq + 2, ..ack };
         assert!(check(&secrets, &key(9), &other, start).is_none());
         assert!(check(&secrets, &key(9), &ack, start + Duration::from_secs(130)).is_none());
         let bare = TcpHeader { options: Options::default(), ..ack };
-        let back = check(&secrets, &key(9), &bare, start).unwrap();
+        let Offered { options: back, ecn } = check(&secrets, &key(9), &bare, start).unwrap();
+        assert!(!ecn);
         assert_eq!((back.window_scale, back.sack_permitted, back.timestamps), (None, false, None));
     }
 }

@@ -39,7 +39,7 @@ use transom_tcp::connection::{Connection, Event, IcmpError};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWait;
-use transom_wire::{Seq, TcpHeader};
+use transom_wire::{Ecn, Seq, TcpHeader};
 
 /// A connection's name. It stays unique: a name whose connection is gone names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +52,12 @@ impl ConnectionId {
     /// A number of its own for each connection, for logs and tables.
     pub fn as_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// The name with this number, for those whose connections are not a stack's and who want to call them in the same way. In a
+    /// stack that has not given the name it names nothing.
+    pub fn from_u64(number: u64) -> Self {
+        ConnectionId { index: number as u32, generation: (number >> 32) as u32 }
     }
 }
 
@@ -115,8 +121,8 @@ struct WaitEntry {
 /// Something to send that is not a connection's.
 #[derive(Debug)]
 enum Reply {
-    /// A TCP segment without payload.
-    Segment(FlowKey, Carrier, TcpHeader),
+    /// A TCP segment without payload, and its packet's codepoint.
+    Segment(FlowKey, Carrier, TcpHeader, Ecn),
     /// A whole packet.
     Packet(Vec<u8>),
 }

@@ -6,9 +6,19 @@
 use crate::pos::Pos;
 use crate::rate::RateSample;
 use crate::time::{Duration, Instant};
+use transom_wire::Timestamps;
 
-/// Everything one acknowledgement told the sender.
-#[derive(Clone, Copy, Debug)]
+/// The latest transmissions that an acknowledgement delivered: when each had left, and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// Among those sent once.
+    pub original: Option<(Instant, Pos)>,
+    /// Among those sent more than once.
+    pub again: Option<(Instant, Pos)>,
+}
+
+/// Everything one acknowledgement told the sender. The default is one that told nothing.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckContext {
     /// When it arrived.
     pub now: Instant,
@@ -18,8 +28,17 @@ pub struct AckContext {
     pub nxt: Pos,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
+    /// Of those, bytes that had been given up: that the receiver has moved over them does not say that they arrived.
+    pub given_up: u64,
     /// Bytes newly acknowledged selectively.
     pub sacked: u64,
+    /// Bytes newly delivered, by whichever of the two; without SACK a duplicate counts as a segment.
+    pub newly_delivered: u64,
+    /// The lowest position newly delivered that was sent once only.
+    pub lowest_original: Option<Pos>,
+    /// When the latest transmission that was newly delivered had left, and its end: among those sent once, and among those sent
+    /// again.
+    pub newest: Newest,
     /// Bytes that recovery newly believes lost.
     pub lost: u64,
     /// Bytes the receiver says it got twice (RFC 2883).
@@ -28,10 +47,24 @@ pub struct AckContext {
     pub duplicate: bool,
     /// Whether it carried selective acknowledgements.
     pub has_sack: bool,
+    /// Whether selective acknowledgements were agreed on: without them one loss a round trip can be found.
+    pub sack_agreed: bool,
     /// Whether any newly delivered byte had been retransmitted.
     pub included_retransmission: bool,
     /// The round-trip time sample, if it gave one.
     pub rtt: Option<Duration>,
+    /// The smoothed round-trip time, once there is a sample; with this one.
+    pub srtt: Option<Duration>,
+    /// The least round-trip time seen on the connection.
+    pub min_rtt: Option<Duration>,
+    /// The peer's timestamp and its echo of ours, if it sends them.
+    pub timestamps: Option<Timestamps>,
+    /// Whether a round trip is over: everything that was outstanding when it began is acknowledged. The next one begins.
+    pub round_start: bool,
+    /// Bytes delivered on the connection so far.
+    pub delivered: u64,
+    /// Whether fast recovery goes on.
+    pub recovering: bool,
     /// The delivery-rate sample, if it gave one.
     pub rate: Option<RateSample>,
     /// Bytes in flight before it.

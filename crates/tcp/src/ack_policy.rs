@@ -1,6 +1,7 @@
 //! Acknowledgement policy: when the receiver speaks.
 
 pub mod delayed;
+pub mod immediate;
 
 use crate::time::{Duration, Instant};
 use core::fmt;

@@ -1,14 +1,108 @@
 //! Congestion control: *how much* may be in flight.
 //!
 //! The connection owns the [`Window`]; a controller changes it through the calls of [`CongestionControl`] and
-//! nothing else. During fast recovery the controller is not asked to grow the window.
+//! nothing else. Slow start is another unit's ([`crate::slow_start`]) unless the controller has its own, and so are
+//! the moments at which a reduction takes effect; most controllers therefore say no more than how the window grows in congestion
+//! avoidance and to what a loss reduces it.
+//!
+//! An [`Algorithm`] is what a [`crate::profile::Profile`] names: a controller's parameters, of which each connection gets a
+//! controller of its own. The set is open: a program's own algorithm is chosen like those here.
+//!
+//! # Writing one
+//!
+//! `examples/my_controller.rs` is a whole one. What it says, step by step:
+//!
+//! 1. What a connection keeps is a type, here an empty one. A [`CongestionControl`] needs a name and how the window grows outside
+//!    recovery, when it was what held the sender back. [`Window::additive_increase`] adds a segment for each so many bytes acknowledged:
+//!    for each window of them it is Reno, for every second one it is half a segment each round trip.
+//!
+//!    ```
+//!    # use transom_tcp::ack_context::AckContext;
+//!    # use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+//!    # use transom_tcp::time::Instant;
+//!    #[derive(Clone, Copy, Debug)]
+//!    struct Gentle;
+//!
+//!    impl CongestionControl for Gentle {
+//!        fn name(&self) -> &'static str {
+//!            "gentle"
+//!        }
+//!
+//!        fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+//!            window.additive_increase(acked, 2 * window.cwnd);
+//!        }
+//!
+//!        fn ssthresh(&mut self, window: &Window, flight: u64, _now: Instant) -> u64 {
+//!            (flight.min(window.cwnd) * 3 / 4).max(window.floor())
+//!        }
+//!    }
+//!    # impl Algorithm for Gentle {
+//!    #     fn controller(&self) -> Box<dyn CongestionControl> {
+//!    #         Box::new(*self)
+//!    #     }
+//!    # }
+//!    # impl std::fmt::Display for Gentle {
+//!    #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+//!    #         f.write_str("gentle")
+//!    #     }
+//!    # }
+//!    # use transom_tcp::profile::Profile;
+//!    # let profile = Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() };
+//!    # assert_eq!(profile.validate(), Ok(()));
+//!    ```
+//!
+//! 2. To what a loss reduces the window is [`ssthresh`](CongestionControl::ssthresh), two segments at least. When the reduction takes
+//!    effect, what a timeout does and where slow start ends is what RFC 5681 says, unless [`on_event`](CongestionControl::on_event) is
+//!    replaced; [`react`] is there for the events that are not of interest.
+//! 3. An algorithm that measures does so in [`on_sample`](CongestionControl::on_sample), which sees every acknowledgement first, and may
+//!    change the window there. One that takes care of slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so
+//!    does one that counts on being paced ([`needs_pacing`](CongestionControl::needs_pacing)).
+//! 4. [`Algorithm`] makes a controller for each connection, and its `Display` is the text by which people name it. With it,
+//!    `Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() }` is a profile that uses it.
+//! 5. To be chosen by name like those here, with parameters read from text, it needs an [`Entry`] in [`ALGORITHMS`].
+//!
+//! No floating point, nothing allocated for an acknowledgement, sums that saturate: a peer chooses the numbers. Of what a division leaves
+//! over, see how the algorithms here keep it. `tests/congestion_properties.rs` throws anything at every algorithm in the list.
 
+mod arithmetic;
+pub mod bbr;
+pub mod bbr3;
+pub mod bic;
+#[cfg(test)]
+mod bottleneck;
+pub mod cubic;
+pub mod dctcp;
+pub mod delay;
+pub mod fast;
+mod filter;
+pub mod highspeed;
+pub mod htcp;
+pub mod ledbat;
+pub mod ledbat_plus_plus;
+pub mod lp;
+pub mod ltcp;
+pub mod multcp;
+pub mod nice;
 pub mod none;
 pub mod reno;
+pub mod scalable;
+mod takeover;
+#[cfg(test)]
+mod trace;
+pub mod vegas;
+pub mod westwood;
 
 use crate::ack_context::AckContext;
+use crate::compose::{ArgumentError, Arguments};
+use crate::rate::LostTransmission;
 use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::sync::Arc;
 use core::fmt;
+use core::ops::Deref;
+
+pub use takeover::Takeover;
 
 /// The congestion variables of RFC 5681, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +118,9 @@ pub struct Window {
 }
 
 impl Window {
+    /// As wide as a window ever gets, in bytes: wider than any path needs, and sums and products of windows fit.
+    pub const WIDEST: u64 = 1 << 40;
+
     /// The initial window of RFC 6928: ten segments, bounded by max(2·MSS, 14600).
     pub fn initial(mss: u32) -> Self {
         Window { cwnd: initial_window(mss), cwnd_cnt: 0, ssthresh: u64::MAX, mss }
@@ -34,10 +131,21 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
+    /// One segment in bytes; never zero.
+    pub fn segment(&self) -> u64 {
+        u64::from(self.mss).max(1)
+    }
+
+    /// Sets `cwnd`, between one segment and [`Window::WIDEST`].
+    pub fn resize(&mut self, cwnd: u64) {
+        self.cwnd = cwnd.min(Self::WIDEST).max(self.segment());
+    }
+
     /// Slow start: `cwnd` grows by what was acknowledged, up to `ssthresh`. Returns the bytes left over for
     /// congestion avoidance.
     pub fn slow_start(&mut self, acked: u64) -> u64 {
-        let grown = self.cwnd.saturating_add(acked).min(self.ssthresh).max(self.cwnd);
+        let most = self.ssthresh.min(Self::WIDEST);
+        let grown = self.cwnd.saturating_add(acked).min(most).max(self.cwnd);
         let used = grown - self.cwnd;
         self.cwnd = grown;
         acked - used
@@ -49,12 +157,12 @@ impl Window {
         self.cwnd_cnt = self.cwnd_cnt.saturating_add(acked);
         let segments = self.cwnd_cnt / per_segment;
         self.cwnd_cnt %= per_segment;
-        self.cwnd = self.cwnd.saturating_add(segments.saturating_mul(u64::from(self.mss)));
+        self.resize(self.cwnd.saturating_add(segments.saturating_mul(self.segment())));
     }
 
     /// The least `ssthresh` RFC 5681 equation 4 allows: two segments.
     pub fn floor(&self) -> u64 {
-        2 * u64::from(self.mss)
+        2 * self.segment()
     }
 }
 
@@ -89,28 +197,242 @@ pub enum CongestionEvent {
         /// Bytes in flight now.
         flight: u64,
     },
-    /// Nothing was sent for longer than the retransmission timeout (RFC 5681 section 4.1).
-    IdleRestart,
+    /// The window was not used, and the validation unit says what it is still worth.
+    Unvalidated {
+        /// cwnd is to be so much at most, in bytes.
+        cwnd: u64,
+        /// ssthresh is to be so much at least, in bytes.
+        ssthresh: u64,
+        /// Whether nothing was sent at all, for longer than the retransmission timeout (RFC 5681 section 4.1).
+        idle: bool,
+    },
     /// The SYN or SYN-ACK had to be retransmitted (RFC 5681 section 3.1, RFC 6298 section 5.7).
     HandshakeLoss,
 }
 
 /// A congestion controller. It is trusted: whoever runs the stack chooses it.
+///
+/// Only [`name`](CongestionControl::name) and [`on_ack`](CongestionControl::on_ack) must be written; without the rest it reacts as
+/// RFC 5681 does.
 pub trait CongestionControl: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
     /// The connection begins with the window of RFC 6928; a controller with another idea says so here.
-    fn on_start(&mut self, _window: &mut Window) {}
+    fn on_start(&mut self, _window: &mut Window, _now: Instant) {}
 
-    /// New data was acknowledged outside recovery: grow `window` if appropriate.
-    fn on_ack(&mut self, window: &mut Window, ack: &AckContext);
+    /// The controller takes over on a live connection; `window` is what the one before it left. It is held to that window until it grows it. A
+    /// controller that begins with another window than RFC 6928's, or measures by what has been delivered since the beginning, says here
+    /// what it does instead.
+    fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
+        self.on_start(window, takeover.now);
+    }
 
-    /// Something happened that may shrink `window`.
-    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant);
+    /// Another controller takes over: what it can build upon is to stand in `window`. Only a controller that does not keep cwnd and
+    /// ssthresh as RFC 5681 means them has to say something here.
+    fn on_leave(&mut self, _window: &mut Window) {}
 
-    /// The rate at which to pace, in bytes per second, if the controller has an opinion.
+    /// A transmission is newly believed lost, by an acknowledgement (then before [`on_sample`](CongestionControl::on_sample)), a deadline or a
+    /// timeout. For controllers that weigh losses against what was in flight; that recovery begins is told by
+    /// [`on_event`](CongestionControl::on_event).
+    fn on_lost(&mut self, _window: &mut Window, _lost: &LostTransmission) {}
+
+    /// Something was acknowledged, cumulatively, selectively or once more, in whatever phase. Called before the window grows: for
+    /// controllers that measure.
+    fn on_sample(&mut self, _window: &mut Window, _ack: &AckContext) {}
+
+    /// Whether the controller takes care of slow start itself, in [`on_ack`](CongestionControl::on_ack); otherwise the slow-start
+    /// unit does, and the controller is asked for what is left over.
+    fn has_own_slow_start(&self) -> bool {
+        false
+    }
+
+    /// `acked` bytes of new data were acknowledged outside recovery, and the window was what held the sender back: grow it.
+    fn on_ack(&mut self, window: &mut Window, acked: u64, ack: &AckContext);
+
+    /// A loss was found with `flight` bytes outstanding: what ssthresh is to be, and cwnd after it (RFC 5681 equation 4).
+    fn ssthresh(&mut self, window: &Window, flight: u64, _now: Instant) -> u64 {
+        half(window, flight)
+    }
+
+    /// Whether the controller takes care of the window in fast recovery itself; otherwise the reduction unit does, if there is one.
+    fn has_own_recovery(&self) -> bool {
+        false
+    }
+
+    /// Something happened that may shrink the window. Controllers with another idea than RFC 5681's replace this, and leave to
+    /// [`react`] the events that are not their concern.
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        react(self, window, event, now);
+    }
+
+    /// What was taken for a loss was none: `prior` is the window as it was before the reduction.
+    fn on_undo(&mut self, window: &mut Window, prior: Window, _now: Instant) {
+        restore(window, prior);
+    }
+
+    /// The rate at which to pace, in bytes per second, if the controller has an opinion. Without one, a paced connection sends a
+    /// window in a little less than a round trip.
     fn pacing_rate(&self, _window: &Window) -> Option<u64> {
         None
+    }
+
+    /// Whether the controller counts on [`pacing_rate`](CongestionControl::pacing_rate) being kept: on a connection that does not pace, it
+    /// is not what its specification describes. A profile that chooses it without pacing is refused; one that is composed of words gets
+    /// pacing unless a word is against it.
+    fn needs_pacing(&self) -> bool {
+        false
+    }
+
+    /// Whether the controller reduces its window for marks ([`CongestionEvent::Ecn`]). What is sent for one that does not is not marked as
+    /// ECN-capable, though ECN may have been agreed on: a mark would be lost, and a router that drops is heard (RFC 3168 section 5).
+    fn answers_marks(&self) -> bool {
+        true
+    }
+}
+
+/// What RFC 5681 does about an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
+pub fn react<C: CongestionControl + ?Sized>(
+    controller: &mut C,
+    window: &mut Window,
+    event: CongestionEvent,
+    now: Instant,
+) {
+    window.cwnd_cnt = 0;
+    match event {
+        CongestionEvent::Loss { flight } | CongestionEvent::Ecn { flight } => {
+            window.ssthresh = controller.ssthresh(window, flight, now);
+            window.resize(window.ssthresh);
+        }
+        CongestionEvent::Timeout { flight, first } => {
+            if first {
+                window.ssthresh = controller.ssthresh(window, flight, now);
+            }
+            window.resize(window.segment());
+        }
+        CongestionEvent::RecoveryEnd { flight } => {
+            // RFC 6582 section 3.2 step 3 option 1: no burst into an almost empty pipe.
+            let segment = window.segment();
+            window.resize(window.ssthresh.min(flight.max(segment).saturating_add(segment)));
+        }
+        CongestionEvent::Unvalidated { cwnd, ssthresh, idle: _ } => {
+            window.ssthresh = window.ssthresh.max(ssthresh);
+            window.resize(window.cwnd.min(cwnd));
+        }
+        CongestionEvent::HandshakeLoss => window.resize(window.segment()),
+    }
+}
+
+/// Takes back a reduction: the window is at least as wide as it was, and slow start ends where it did.
+pub fn restore(window: &mut Window, prior: Window) {
+    window.resize(window.cwnd.max(prior.cwnd));
+    window.ssthresh = prior.ssthresh.max(window.floor());
+}
+
+/// RFC 5681 equation 4: half of the flight, two segments at least.
+pub fn half(window: &Window, flight: u64) -> u64 {
+    (flight.min(window.cwnd) / 2).max(window.floor())
+}
+
+/// A congestion control algorithm with its parameters, of which controllers are made.
+///
+/// Its `Display` is its name and, in parentheses, the parameters that differ from their defaults; two algorithms with the same text are the
+/// same.
+pub trait Algorithm: fmt::Debug + fmt::Display + Send + Sync {
+    /// A controller for one connection.
+    fn controller(&self) -> Box<dyn CongestionControl>;
+}
+
+/// An algorithm in a list of those that can be chosen by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// Reads its parameters.
+    pub read: fn(&mut Arguments<'_>) -> Result<CongestionChoice, ArgumentError>,
+}
+
+/// The algorithms here, by name.
+pub const ALGORITHMS: &[Entry] = &[
+    none::ENTRY,
+    reno::ENTRY,
+    cubic::ENTRY,
+    ltcp::ENTRY,
+    highspeed::ENTRY,
+    scalable::ENTRY,
+    bic::ENTRY,
+    htcp::ENTRY,
+    multcp::ENTRY,
+    westwood::ENTRY,
+    vegas::ENTRY,
+    fast::ENTRY,
+    nice::ENTRY,
+    lp::ENTRY,
+    ledbat::ENTRY,
+    ledbat_plus_plus::ENTRY,
+    dctcp::ENTRY,
+    bbr::ENTRY,
+    bbr3::ENTRY,
+];
+
+/// The algorithm a profile names.
+#[derive(Clone, Debug)]
+pub struct CongestionChoice {
+    name: &'static str,
+    needs_pacing: bool,
+    algorithm: Arc<dyn Algorithm>,
+}
+
+impl CongestionChoice {
+    /// This algorithm.
+    pub fn new(algorithm: impl Algorithm + 'static) -> Self {
+        let controller = algorithm.controller();
+        let (name, needs_pacing) = (controller.name(), controller.needs_pacing());
+        CongestionChoice { name, needs_pacing, algorithm: Arc::new(algorithm) }
+    }
+
+    /// The name of its controllers.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether its controllers count on being paced ([`CongestionControl::needs_pacing`]).
+    pub fn needs_pacing(&self) -> bool {
+        self.needs_pacing
+    }
+
+    /// RFC 5681.
+    pub fn reno() -> Self {
+        CongestionChoice::new(reno::Reno)
+    }
+
+    /// The receiver's window alone bounds the flight.
+    pub fn none() -> Self {
+        CongestionChoice::new(none::NoCongestionControl)
+    }
+}
+
+impl Deref for CongestionChoice {
+    type Target = dyn Algorithm;
+    fn deref(&self) -> &Self::Target {
+        &*self.algorithm
+    }
+}
+
+impl PartialEq for CongestionChoice {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.algorithm, &other.algorithm) || self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for CongestionChoice {}
+
+impl fmt::Display for CongestionChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.algorithm.fmt(f)
     }
 }

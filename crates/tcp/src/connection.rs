@@ -15,33 +15,36 @@ mod acks;
 mod api;
 mod arrival;
 mod close;
+mod delivery;
+mod duplicates;
+mod ecn;
+pub mod exchange;
 mod icmp;
 mod info;
 mod limiter;
 mod open;
 mod output;
+mod partial;
+mod reductions;
 mod timers;
 mod user_timeout;
 
-pub use api::{ReadError, WriteError};
+pub use api::{ReadError, Received, WriteError};
+pub use delivery::{Adu, Piece};
 pub use icmp::IcmpError;
-pub use info::{Counters, Info, LimitedBy};
+pub use info::{Counters, EcnInfo, Info, LimitedBy};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
+pub use partial::PartialInfo;
 
-use crate::ack_policy::AckPolicy;
-use crate::congestion::{CongestionControl, Window};
-use crate::flow::FlowControl;
+use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
-use crate::ordering::Ordering;
-use crate::pacing::Pacing;
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::{KeepAlive, Profile};
-use crate::recovery::Recovery;
-use crate::rto::RetransmissionTimer;
 use crate::send_buffer::SendBuffer;
 use crate::sent::SentList;
 use crate::time::{Duration, Instant};
+use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use limiter::ReplyLimiter;
@@ -148,10 +151,18 @@ struct Sender {
     buffer: SendBuffer,
     sent: SentList,
     window: Window,
-    congestion: Box<dyn CongestionControl>,
-    recovery: Box<dyn Recovery>,
-    timer: Box<dyn RetransmissionTimer>,
-    pacing: Box<dyn Pacing>,
+    congestion: units::Congestion,
+    slow_start: units::SlowStartUnit,
+    validation: units::ValidationUnit,
+    /// The last reduction of the window, while it lasts or may turn out to have been for nothing.
+    episode: Option<Box<reductions::Episode>>,
+    /// Bytes that duplicates have said to be delivered since the last advance, where there is no SACK.
+    duplicates_delivered: u64,
+    recovery: units::RecoveryUnit,
+    /// Whether it has deadlines.
+    recovery_waits: bool,
+    timer: units::Timer,
+    pacing: units::PacingUnit,
     /// SND.UNA + SND.WND: one past what the peer permits.
     right_edge: Pos,
     /// SND.WL1, a position of the peer's.
@@ -171,6 +182,8 @@ struct Sender {
     urgent: Option<Pos>,
     /// A zero-window probe of one unit was sent beyond SND.NXT.
     probe_outstanding: bool,
+    /// A segment has to leave for the recovery unit to hear something of the peer.
+    tail_probe_due: bool,
     /// A probe, or a segment overriding silly-window avoidance, has to leave.
     probe_due: bool,
     /// The last transmission of data or FIN.
@@ -185,17 +198,39 @@ struct Sender {
     unanswered_probes: u32,
     /// When the data at SND.UNA was first sent or probed without success (for the user timeout).
     unacked_since: Option<Instant>,
-    min_rtt: Option<Duration>,
-    last_rtt: Option<Duration>,
+    /// What was SND.NXT when the present round trip began.
+    round_end: Pos,
+    /// The least and the last round-trip time; [`Duration::MAX`] before there is one.
+    min_rtt: Duration,
+    last_rtt: Duration,
+}
+
+impl Sender {
+    /// The least round-trip time, once there is a sample.
+    fn min_rtt(&self) -> Option<Duration> {
+        Some(self.min_rtt).filter(|&rtt| rtt < Duration::MAX)
+    }
+
+    /// The last round-trip time, once there is a sample.
+    fn last_rtt(&self) -> Option<Duration> {
+        Some(self.last_rtt).filter(|&rtt| rtt < Duration::MAX)
+    }
+
+    fn note_rtt(&mut self, rtt: Duration) {
+        self.last_rtt = rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+    }
 }
 
 /// The receiving half.
 #[derive(Debug)]
 struct Receiver {
     space: SeqSpace,
-    ordering: Box<dyn Ordering>,
-    flow: Box<dyn FlowControl>,
-    policy: Box<dyn AckPolicy>,
+    ordering: units::OrderingUnit,
+    /// Something was read, or dropped, since nothing was left to be reclaimed.
+    reclaimable: bool,
+    flow: units::Flow,
+    policy: units::Acks,
     /// The rightmost edge ever advertised; never moves left.
     edge: Pos,
     /// RFC 7323's Last.ACK.sent.
@@ -211,8 +246,8 @@ struct Receiver {
     dsack: Option<(Pos, Pos)>,
     /// The largest segment the peer has sent, an estimate of its SMSS.
     segment: u64,
-    /// The round-trip time as a receiver sees it, and the echo it was last taken from.
-    rtt: Option<Duration>,
+    /// The round-trip time as a receiver sees it ([`Duration::MAX`] before there is one), and the echo it was last taken from.
+    rtt: Duration,
     rtt_echo: u32,
     /// When anything acceptable last arrived.
     last_heard: Instant,
@@ -230,15 +265,19 @@ pub struct Connection {
     active: bool,
     endpoint: Endpoint,
     path: PathInfo,
-    /// When the path MTU in use was learned, if it is less than the interface's.
-    path_mtu_since: Option<Instant>,
+    /// When the path MTU in use was learned, if it is less than the interface's; [`Instant::FAR_FUTURE`] otherwise.
+    path_mtu_since: Instant,
     agreed: Agreed,
     snd: Sender,
     rcv: Receiver,
+    /// While ECN is agreed.
+    ecn: Option<Box<ecn::EcnState>>,
     timers: Timers,
     limiter: ReplyLimiter,
     /// A reset to send before anything else.
-    reset_due: Option<TcpHeader>,
+    reset_due: Option<Box<TcpHeader>>,
+    /// Where data may be given up, by either end.
+    partial: Option<Box<partial::PartialState>>,
     events: u8,
     error: Option<ConnectionError>,
     soft_error: Option<IcmpError>,
@@ -262,7 +301,7 @@ impl Connection {
         self.error
     }
 
-    /// The profile it was opened with.
+    /// The profile it has: the one it was opened with, and what was [exchanged](exchange) since.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }

@@ -1,7 +1,13 @@
 //! Flow control: how much the receiver offers.
+//!
+//! Two things are decided here: how far the window reaches that the peer is told, and how much memory arriving data may take. With
+//! flow control the one follows from the other; that is what flow control is.
 
+pub mod fixed;
+pub mod none;
 pub mod receive_window;
 
+use crate::pos::Pos;
 use crate::time::{Duration, Instant};
 use core::fmt;
 
@@ -13,8 +19,33 @@ pub trait FlowControl: fmt::Debug + Send {
     /// The most unread bytes the receiver is ready to hold now.
     fn buffer_limit(&self) -> usize;
 
-    /// The largest it may ever become; the window scale is chosen for it.
-    fn max_buffer(&self) -> usize;
+    /// The largest window it may ever offer, in bytes; the window scale is chosen for it.
+    fn max_window(&self) -> usize;
+
+    /// Where the right edge of the window should be, if RCV.NXT is `next` and the receive buffer begins at `base`: what is free of
+    /// it begins there ([`Ordering::window_base`](crate::ordering::Ordering::window_base)). `widest` is the largest window that can
+    /// be expressed on this connection, in bytes.
+    fn right_edge(&self, next: Pos, base: Pos, widest: u64) -> Pos {
+        let _ = (next, widest);
+        base + self.buffer_limit() as u64
+    }
+
+    /// Up to where data is taken in that reaches to `end` and is within the window. What lies beyond is dropped, as if it had not
+    /// arrived.
+    fn takes_upto(&self, base: Pos, end: Pos) -> Pos {
+        let _ = base;
+        end
+    }
+
+    /// `bytes` within the window were dropped: [`FlowControl::takes_upto`] did not reach so far.
+    fn on_dropped(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+
+    /// Bytes dropped so far.
+    fn dropped(&self) -> u64 {
+        0
+    }
 
     /// The application read `bytes`. `rtt` is the receiver's estimate of the round-trip time.
     fn on_read(&mut self, now: Instant, bytes: usize, rtt: Option<Duration>);

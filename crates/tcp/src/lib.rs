@@ -2,7 +2,7 @@
 //!
 //! The crate owns no clock, no thread and no socket. Its centre is [`connection::Connection`]; around it stand the
 //! units a connection is composed of, each a small trait with its choices: [`congestion`] (how much may be in
-//! flight), [`recovery`] (what is sent again), [`rto`] (how long silence is tolerated), [`ordering`] (in what order
+//! flight), [`slow_start`] (how that grows at the beginning), [`recovery`] (what is sent again), [`rto`] (how long silence is tolerated), [`ordering`] (in what order
 //! data is delivered), [`flow`] (what the receiver offers), [`ack_policy`] (when it acknowledges) and [`pacing`] (when
 //! transmissions leave). A [`profile::Profile`] names one choice for each.
 //!
@@ -18,7 +18,7 @@
 //! use transom_tcp::profile::Profile;
 //! use transom_tcp::segment::Segment;
 //! use transom_tcp::time::Instant;
-//! use transom_wire::Seq;
+//! use transom_wire::{Ecn, Seq};
 //!
 //! let now = Instant::ZERO;
 //! let profile = Arc::new(Profile::default());
@@ -30,7 +30,7 @@
 //! let syn = client.poll_transmit(now).unwrap().header;
 //! let mut half = HalfOpen::new(&profile, server_ports, path, Seq::new(9), 0, &syn, now);
 //! let syn_ack = half.syn_ack(&profile, now);
-//! client.on_segment(now, &Segment { header: &syn_ack, payload: Payload::EMPTY, segment_size: None });
+//! client.on_segment(now, &Segment { header: &syn_ack, payload: Payload::EMPTY, segment_size: None, ecn: Ecn::NotEct });
 //! assert_eq!(client.state(), State::Established);
 //!
 //! client.write(now, b"hello").unwrap();
@@ -40,7 +40,7 @@
 //! server.on_segment(now, &Segment {
 //!     header: &hello.header,
 //!     payload: Payload::borrowed(&bytes),
-//!     segment_size: None,
+//!     segment_size: None, ecn: Ecn::NotEct,
 //! });
 //! let mut buffer = [0; 16];
 //! assert_eq!(server.read(now, &mut buffer), Ok(5));
@@ -55,22 +55,33 @@ extern crate std;
 
 pub mod ack_context;
 pub mod ack_policy;
+pub mod adu;
+pub mod compose;
 pub mod congestion;
 pub mod connection;
+pub mod ecn;
 pub mod flow;
+pub mod holes;
 pub mod options;
 pub mod ordering;
 pub mod pacing;
 pub mod packet;
 pub mod passive;
+pub mod persistence;
 pub mod pos;
 pub mod profile;
+pub mod quantity;
 pub mod ranges;
 pub mod rate;
 pub mod recovery;
+pub mod reduction;
 pub mod rto;
 pub mod segment;
 pub mod send_buffer;
 pub mod sent;
+pub mod slow_start;
 pub mod time;
 pub mod time_wait;
+pub mod undo;
+mod units;
+pub mod validation;

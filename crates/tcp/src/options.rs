@@ -3,7 +3,7 @@
 use crate::profile::Profile;
 use crate::segment::timestamp_value;
 use crate::time::{Duration, Instant};
-use transom_wire::{Options, Timestamps, UserTimeout};
+use transom_wire::{Options, PartialReliability, Timestamps, UserTimeout};
 
 /// RFC 7323 section 2.3: a larger shift is used as 14.
 pub const MAX_WINDOW_SCALE: u8 = 14;
@@ -13,9 +13,9 @@ pub const fn default_mss(ip_header: u32) -> u32 {
     if ip_header >= 40 { 1220 } else { 536 }
 }
 
-/// The window scale for a receive buffer that may grow to `max_buffer` bytes.
-pub fn scale_for(max_buffer: usize) -> u8 {
-    (0..MAX_WINDOW_SCALE).find(|&scale| max_buffer >> scale <= 65_535).unwrap_or(MAX_WINDOW_SCALE)
+/// The window scale for windows of up to `max_window` bytes.
+pub fn scale_for(max_window: usize) -> u8 {
+    (0..MAX_WINDOW_SCALE).find(|&scale| max_window >> scale <= 65_535).unwrap_or(MAX_WINDOW_SCALE)
 }
 
 /// A user timeout as its option says it: rounded up to what that can express (RFC 5482 section 3).
@@ -38,6 +38,10 @@ pub struct Agreed {
     pub timestamps: bool,
     /// Selective acknowledgements both ways.
     pub sack: bool,
+    /// Data may be given up, both ways.
+    pub partial: bool,
+    /// ECN (RFC 3168), which flags and not options agree on.
+    pub ecn: bool,
 }
 
 /// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
@@ -45,7 +49,7 @@ pub struct Agreed {
 pub fn syn_options(
     profile: &Profile,
     our_mss: u16,
-    max_buffer: usize,
+    max_window: usize,
     timestamps: Timestamps,
     answer_to: Option<&Options>,
 ) -> Options {
@@ -55,7 +59,7 @@ pub fn syn_options(
         // [MUST-14] [SHLD-5] [MAY-3] always sent
         mss: Some(our_mss),
         window_scale: (offered.window_scale && answers(|o| o.window_scale.is_some()))
-            .then(|| scale_for(max_buffer)),
+            .then(|| scale_for(max_window)),
         user_timeout: profile
             .user_timeout
             .filter(|_| profile.advertise_user_timeout)
@@ -63,8 +67,14 @@ pub fn syn_options(
         sack_permitted: offered.sack && answers(|o| o.sack_permitted),
         timestamps: (offered.timestamps && answers(|o| o.timestamps.is_some()))
             .then_some(timestamps),
+        partial: (profile.offers_partial() && answers(permits_partial))
+            .then_some(PartialReliability::Permitted),
         ..Options::default()
     }
+}
+
+fn permits_partial(options: &Options) -> bool {
+    options.partial == Some(PartialReliability::Permitted)
 }
 
 impl Agreed {
@@ -78,6 +88,8 @@ impl Agreed {
             receive_scale: scaled.map_or(0, |(shift, _)| shift),
             timestamps: ours.timestamps.is_some() && theirs.timestamps.is_some(),
             sack: ours.sack_permitted && theirs.sack_permitted,
+            partial: permits_partial(ours) && permits_partial(theirs),
+            ecn: false,
         }
     }
 

@@ -1,9 +1,16 @@
 //! Ordering: in what order arriving data reaches the application.
 
+pub mod adu;
+pub mod holed;
 pub mod in_order;
+mod piece;
+mod received;
+mod store;
+pub mod unordered;
 
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use transom_wire::SackBlocks;
@@ -22,10 +29,47 @@ pub struct Accepted {
     pub refused: bool,
 }
 
+/// Parts of the stream that were no application data units, though they stood where one should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitFaults {
+    /// What no encoder would have written.
+    pub malformed: u64,
+    /// Larger than agreed.
+    pub oversized: u64,
+    /// Cut off by the end of the stream.
+    pub truncated: u64,
+    /// Part of which was given up on the way ([`Ordering::skip`]).
+    pub incomplete: u64,
+}
+
+impl UnitFaults {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let UnitFaults { malformed, oversized, truncated, incomplete } = *self;
+        malformed + oversized + truncated + incomplete
+    }
+}
+
+/// What the application gets, and with which call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// Bytes in order.
+    Stream,
+    /// Bytes with their places, in any order.
+    Pieces,
+    /// Application data units.
+    Units,
+}
+
 /// An ordering unit: the receive buffer.
 pub trait Ordering: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
+
+    /// What the application gets.
+    fn delivery(&self) -> Delivery {
+        Delivery::Stream
+    }
 
     /// RCV.NXT: everything before it has arrived.
     fn next(&self) -> Pos;
@@ -36,19 +80,39 @@ pub trait Ordering: fmt::Debug + Send {
     /// One unit of sequence space without data (the FIN) was consumed at [`Ordering::next`].
     fn consume_fin(&mut self);
 
+    /// Gives up what is missing below `upto`: nobody will send it (again). RCV.NXT moves to `upto`, and further if what follows
+    /// is held; what was given up stands as holes in what the reader gets ([`Ordering::hole`]). Returns the bytes given up:
+    /// none, with nothing moved, in an ordering that knows no holes. The caller sees to it that `upto` is within the window and
+    /// not beyond the FIN.
+    fn skip(&mut self, upto: Pos) -> u64 {
+        let _ = upto;
+        0
+    }
+
+    /// The hole that the reader has to be told of before it gets anything more, if there is one: nothing of it was or will be
+    /// delivered. A stream in order has it here when everything before it has been read; an unordered one at once.
+    fn hole(&self) -> Option<Range<Pos>> {
+        None
+    }
+
+    /// The reader has been told of [`Ordering::hole`].
+    fn take_hole(&mut self) -> Option<Range<Pos>> {
+        None
+    }
+
     /// Bytes the application could read now.
     fn readable(&self) -> usize;
 
     /// Bytes held in all, whether readable or not.
     fn buffered(&self) -> usize;
 
-    /// Moves up to `out.len()` bytes to the application.
+    /// Moves up to `out.len()` bytes that follow each other to the application: those from [`Ordering::front_pos`] on.
     fn read(&mut self, out: &mut [u8]) -> usize;
 
     /// Copies up to `out.len()` bytes without consuming them.
     fn peek(&self, out: &mut [u8]) -> usize;
 
-    /// Forgets up to `bytes` readable bytes and returns how many those were.
+    /// Forgets up to `bytes` readable bytes and returns how many those were. Units are forgotten whole.
     fn discard(&mut self, bytes: usize) -> usize;
 
     /// After [`Ordering::accept`] of a payload whose buffer was on offer: here is the buffer, in which the payload begins at
@@ -61,8 +125,30 @@ pub trait Ordering: fmt::Debug + Send {
     /// The next readable piece of memory, for reading without a copy.
     fn front(&self) -> &[u8];
 
-    /// Position of the next byte the application will read.
+    /// Where [`Ordering::front`] stands.
+    fn front_pos(&self) -> Pos {
+        self.read_pos()
+    }
+
+    /// Everything before it has been read.
     fn read_pos(&self) -> Pos;
+
+    /// Where the receive buffer begins in the sequence space: with a buffer of so many bytes the window may reach so far from
+    /// here. It never moves left. For a stream that is what has been read; otherwise further, by what was read beyond it.
+    fn window_base(&self) -> Pos {
+        self.read_pos()
+    }
+
+    /// Moves the next application data unit to `unit`, whose contents it replaces, and says which part of the stream it took.
+    fn take_unit(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
+        let _ = unit;
+        None
+    }
+
+    /// What was no application data unit.
+    fn unit_faults(&self) -> UnitFaults {
+        UnitFaults::default()
+    }
 
     /// What to report as SACK blocks (RFC 2018 section 4): most recent first, at most as many as fit.
     fn sack_blocks(

@@ -1,5 +1,6 @@
-//! Pacing: *when* the next transmission may leave.
+//! Pacing: *when* the next transmission may leave. A connection without the unit does not ask.
 
+use crate::congestion::Window;
 use crate::time::{Duration, Instant};
 use core::fmt;
 
@@ -11,6 +12,9 @@ pub trait Pacing: fmt::Debug + Send {
     /// When the next transmission may leave; now or in the past means at once.
     fn release_at(&self) -> Instant;
 
+    /// Nothing leaves before `release`: another unit has paced what left already.
+    fn hold_until(&mut self, release: Instant);
+
     /// The most bytes one transmission should carry at `rate`, so that a super-segment is not a burst.
     fn quantum(&self, rate: Option<u64>) -> u64;
 
@@ -18,24 +22,15 @@ pub trait Pacing: fmt::Debug + Send {
     fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>);
 }
 
-/// Nothing is held back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unpaced;
-
-impl Pacing for Unpaced {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn release_at(&self) -> Instant {
-        Instant::ZERO
-    }
-
-    fn quantum(&self, _rate: Option<u64>) -> u64 {
-        u64::MAX
-    }
-
-    fn on_sent(&mut self, _now: Instant, _bytes: u64, _rate: Option<u64>) {}
+/// A rate that sends `window` in a little less than a round trip, in bytes per second: twice as fast in slow start, where the window
+/// doubles meanwhile, and a quarter faster afterwards, as QUIC has it (RFC 9002 section 7.7), so that pacing never is what limits the
+/// flow. `None` before there is a round-trip time.
+pub fn window_rate(window: &Window, srtt: Option<Duration>) -> Option<u64> {
+    let nanos = u128::from(srtt?.as_nanos());
+    let percent = if window.in_slow_start() { 200 } else { 125 };
+    let bytes = u128::from(window.cwnd) * percent / 100;
+    let rate = (bytes * 1_000_000_000).checked_div(nanos)?;
+    Some(u64::try_from(rate).unwrap_or(u64::MAX).max(1))
 }
 
 /// Transmissions spaced to a rate.
@@ -61,6 +56,10 @@ impl Pacing for RatePacing {
         self.next
     }
 
+    fn hold_until(&mut self, release: Instant) {
+        self.next = self.next.max(release);
+    }
+
     fn quantum(&self, rate: Option<u64>) -> u64 {
         // One millisecond's worth, as the large stacks size their super-segments.
         rate.map_or(u64::MAX, |rate| (rate / 1000).max(2 * 1460))
@@ -80,6 +79,17 @@ impl Pacing for RatePacing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_in_less_than_a_round_trip() {
+        let slow_start = Window { cwnd: 10_000, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1000 };
+        let avoidance = Window { ssthresh: 5000, ..slow_start };
+        let srtt = Some(Duration::from_millis(100));
+        assert_eq!(window_rate(&slow_start, srtt), Some(200_000));
+        assert_eq!(window_rate(&avoidance, srtt), Some(125_000));
+        assert_eq!(window_rate(&avoidance, None), None);
+        assert_eq!(window_rate(&avoidance, Some(Duration::ZERO)), None);
+    }
 
     #[test]
     fn transmissions_keep_the_rate() {

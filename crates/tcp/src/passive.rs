@@ -6,10 +6,10 @@
 use crate::connection::{Endpoint, PathInfo};
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::pos::Pos;
-use crate::profile::{FlowChoice, Profile, TimerChoice};
+use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
-use transom_wire::{Flags, Options, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// A connection in SYN-RECEIVED that was opened passively.
 #[derive(Clone, Debug)]
@@ -56,16 +56,16 @@ impl HalfOpen {
         syn: &TcpHeader,
         now: Instant,
     ) -> Self {
-        let FlowChoice::ReceiveWindow(receive) = profile.flow;
         let mut timestamps = TimestampState::new(timestamp_offset);
         let ours = syn_options(
             profile,
             path.announced_mss(),
-            receive.max,
+            profile.flow.max_window(),
             timestamps.option(now),
             Some(&syn.options),
         );
-        let agreed = Agreed::new(&ours, &syn.options, path.ip_header);
+        let mut agreed = Agreed::new(&ours, &syn.options, path.ip_header);
+        agreed.ecn = profile.ecn.config().is_some() && syn.flags.contains(Flags::ECE | Flags::CWR);
         if let Some(stamps) = syn.options.timestamps.filter(|_| agreed.timestamps) {
             timestamps.start(stamps.value, now);
         }
@@ -76,7 +76,7 @@ impl HalfOpen {
             irs: syn.seq,
             agreed,
             timestamps,
-            window: u16::try_from(receive.initial).unwrap_or(u16::MAX),
+            window: profile.flow.first_window(),
             peer_window: syn.window,
             sent_at: now,
             deadline: Instant::FAR_FUTURE,
@@ -105,6 +105,12 @@ impl HalfOpen {
         let mut half = HalfOpen::new(profile, endpoint, path, iss, timestamp_offset, &syn, now);
         half.transmissions = 1;
         half
+    }
+
+    /// With ECN or without, as a SYN cookie remembers it.
+    pub fn with_ecn(mut self, profile: &Profile, agreed: bool) -> Self {
+        self.agreed.ecn = agreed && profile.ecn.config().is_some();
+        self
     }
 
     /// The ports.
@@ -161,8 +167,8 @@ impl HalfOpen {
 
     /// The SYN-ACK; the caller sends it. It is repeated with exponential back-off.
     pub fn syn_ack(&mut self, profile: &Profile, now: Instant) -> TcpHeader {
-        let TimerChoice::Rfc6298(timer) = profile.timer;
-        let wait = timer.initial.doubled(self.transmissions.min(10)).min(timer.max);
+        let timer = &profile.timer;
+        let wait = timer.initial().doubled(self.transmissions.min(10)).min(timer.max());
         self.transmissions = self.transmissions.saturating_add(1);
         self.sent_at = now;
         self.deadline = now + wait.max(Duration::from_millis(100));
@@ -171,22 +177,39 @@ impl HalfOpen {
 
     /// The SYN-ACK's header without counting a transmission: what a SYN cookie's answer looks like.
     pub fn syn_ack_header(&self, profile: &Profile, now: Instant) -> TcpHeader {
-        let FlowChoice::ReceiveWindow(receive) = profile.flow;
+        let max_window = profile.flow.max_window();
         let stamps = self.timestamps.option(now);
-        let ours = syn_options(profile, self.path.announced_mss(), receive.max, stamps, None);
+        let ours = syn_options(profile, self.path.announced_mss(), max_window, stamps, None);
         TcpHeader {
             seq: self.iss,
             ack: self.irs + 1,
-            flags: Flags::SYN | Flags::ACK,
+            flags: Flags::SYN
+                | Flags::ACK
+                | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
             window: self.window,
             options: Options {
                 window_scale: ours.window_scale.filter(|_| self.agreed.send_scale.is_some()),
                 sack_permitted: self.agreed.sack,
                 timestamps: ours.timestamps.filter(|_| self.agreed.timestamps),
+                partial: ours.partial.filter(|_| self.agreed.partial),
                 ..ours
             },
             ..self.base()
         }
+    }
+
+    /// The codepoint of the SYN-ACK that [`HalfOpen::syn_ack`] made last. Where ECN is agreed and the profile extends it to control packets
+    /// the first is ECN-capable; one that has to be repeated may have been dropped for that (draft-ietf-tcpm-generalized-ecn, section
+    /// 3.2.2).
+    pub fn codepoint(&self, profile: &Profile) -> Ecn {
+        let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
+        let first = self.transmissions <= 1;
+        if self.agreed.ecn && extended && first { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    /// The peer repeats its SYN, and without the offer of ECN: whoever has said both must not use it (RFC 3168 section 6.1.1).
+    pub fn on_repeated_syn(&mut self, syn: &TcpHeader) {
+        self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);
     }
 
     fn base(&self) -> TcpHeader {

@@ -10,7 +10,7 @@ use core::ops::{Add, AddAssign, Sub};
 use transom_wire::Seq;
 
 /// A position in one direction's sequence space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pos(u64);
 
 impl Pos {

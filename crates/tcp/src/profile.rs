@@ -5,30 +5,59 @@
 
 use crate::ack_policy::AckPolicy;
 use crate::ack_policy::delayed::DelayedAck;
-use crate::congestion::CongestionControl;
-use crate::congestion::none::NoCongestionControl;
-use crate::congestion::reno::Reno;
+use crate::ack_policy::immediate::Immediate;
+use crate::adu::AduConfig;
+use crate::ecn::classic::Classic;
+use crate::ecn::per_packet::PerPacket;
+use crate::ecn::{EcnConfig, EcnFeedback};
 use crate::flow::FlowControl;
+use crate::flow::fixed::FixedWindow;
+use crate::flow::none::NoFlowControl;
 use crate::flow::receive_window::{ReceiveWindow, ReceiveWindowConfig};
+use crate::holes::HoleChoice;
 use crate::ordering::Ordering;
+use crate::ordering::adu::Units;
+use crate::ordering::holed::Holed;
 use crate::ordering::in_order::InOrder;
-use crate::pacing::{Pacing, RatePacing, Unpaced};
+use crate::ordering::unordered::Unordered;
+use crate::pacing::{Pacing, RatePacing};
+use crate::persistence::Persistence;
 use crate::pos::Pos;
 use crate::recovery::Recovery;
+use crate::recovery::giving_up::GivingUp;
+use crate::recovery::go_back_n::GoBackN;
 use crate::recovery::newreno::NewReno;
+use crate::recovery::rack_tlp::RackTlp;
 use crate::recovery::sack::SackRecovery;
+use crate::reduction::Reduction;
+use crate::reduction::prr::Prr;
 use crate::rto::RetransmissionTimer;
-use crate::rto::rfc6298::{Rfc6298, Rfc6298Config};
+use crate::rto::eifel::EifelConfig;
+use crate::rto::fixed::FixedConfig;
+use crate::rto::rfc6298::Rfc6298Config;
+use crate::slow_start::SlowStart;
+use crate::slow_start::hystart_pp::HyStartPp;
+use crate::slow_start::limited::Limited;
+use crate::slow_start::standard::Standard;
 use crate::time::Duration;
+use crate::undo::UndoConfig;
+use crate::validation::Validation;
+use crate::validation::cwv::Cwv;
+use crate::validation::keep::KeepWindow;
+use crate::validation::restart::RestartWindow;
 use alloc::boxed::Box;
 
-/// The congestion controller.
+pub use crate::congestion::CongestionChoice;
+
+/// How the window grows until the first loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionChoice {
-    /// The receiver's window alone bounds the flight.
-    None,
+pub enum SlowStartChoice {
     /// RFC 5681.
-    Reno,
+    Standard(Standard),
+    /// RFC 3742.
+    Limited(Limited),
+    /// RFC 9406.
+    HyStartPp,
 }
 
 /// Loss detection and recovery.
@@ -38,6 +67,10 @@ pub enum RecoveryChoice {
     NewReno,
     /// RFC 6675 when SACK was agreed, RFC 6582 otherwise.
     Sack,
+    /// RFC 8985 when SACK was agreed, RFC 6582 otherwise.
+    RackTlp,
+    /// Everything from the loss on again.
+    GoBackN,
 }
 
 /// The retransmission timer.
@@ -45,6 +78,10 @@ pub enum RecoveryChoice {
 pub enum TimerChoice {
     /// RFC 6298.
     Rfc6298(Rfc6298Config),
+    /// Ludwig and Sklower, CCR 2000.
+    Eifel(EifelConfig),
+    /// Always the same.
+    Fixed(FixedConfig),
 }
 
 /// In what order data reaches the application.
@@ -52,6 +89,61 @@ pub enum TimerChoice {
 pub enum OrderingChoice {
     /// The byte stream of RFC 9293.
     InOrder,
+    /// Its bytes as they arrive, each piece with its place.
+    Unordered,
+    /// Application data units, encoded in the stream; in both directions.
+    Units(AduConfig),
+}
+
+impl OrderingChoice {
+    /// How units are taken in, if there are any.
+    pub fn units(&self) -> Option<AduConfig> {
+        match *self {
+            OrderingChoice::InOrder | OrderingChoice::Unordered => None,
+            OrderingChoice::Units(config) => Some(config),
+        }
+    }
+}
+
+/// How the window comes down in fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReductionChoice {
+    /// At once (RFC 5681, RFC 6675).
+    AtOnce,
+    /// Evenly (RFC 9937).
+    Prr,
+}
+
+/// What a window that was not used is still worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidationChoice {
+    /// All that it was.
+    Keep,
+    /// The initial window after a silence (RFC 5681 section 4.1).
+    RestartWindow,
+    /// What RFC 7661 says.
+    Cwv,
+}
+
+/// How marks are fed back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnChoice {
+    /// No ECN.
+    Off,
+    /// RFC 3168.
+    Classic(EcnConfig),
+    /// RFC 8257, for DCTCP at both ends: it is not negotiated.
+    PerPacket(EcnConfig),
+}
+
+impl EcnChoice {
+    /// How it is used, if it is.
+    pub fn config(&self) -> Option<EcnConfig> {
+        match *self {
+            EcnChoice::Off => None,
+            EcnChoice::Classic(config) | EcnChoice::PerPacket(config) => Some(config),
+        }
+    }
 }
 
 /// What the receiver offers.
@@ -59,6 +151,64 @@ pub enum OrderingChoice {
 pub enum FlowChoice {
     /// A receive window, tuned between the two sizes.
     ReceiveWindow(ReceiveWindowConfig),
+    /// A receive window of one size, in bytes.
+    Fixed(usize),
+    /// The widest window always; what does not fit the memory is dropped.
+    None {
+        /// So many bytes at most are held for the application.
+        memory: usize,
+    },
+}
+
+impl FlowChoice {
+    /// The sizes of the receive buffer.
+    pub fn buffer(&self) -> ReceiveWindowConfig {
+        match *self {
+            FlowChoice::ReceiveWindow(config) => config,
+            FlowChoice::Fixed(size) | FlowChoice::None { memory: size } => {
+                ReceiveWindowConfig { initial: size, max: size }
+            }
+        }
+    }
+
+    /// The same choice for a receive buffer of these sizes; one that is not tuned has the larger from the beginning.
+    pub fn with_buffer(self, config: ReceiveWindowConfig) -> Self {
+        match self {
+            FlowChoice::ReceiveWindow(_) => FlowChoice::ReceiveWindow(config),
+            FlowChoice::Fixed(_) => FlowChoice::Fixed(config.max),
+            FlowChoice::None { .. } => FlowChoice::None { memory: config.max },
+        }
+    }
+
+    /// The largest window it may offer, in bytes, which the window scale is for.
+    pub(crate) fn max_window(&self) -> usize {
+        match *self {
+            FlowChoice::ReceiveWindow(config) => config.max,
+            FlowChoice::Fixed(size) => size,
+            FlowChoice::None { .. } => MAX_WINDOW,
+        }
+    }
+
+    /// The window of a SYN or SYN-ACK, which is not scaled.
+    pub(crate) fn first_window(&self) -> u16 {
+        let window = match *self {
+            FlowChoice::ReceiveWindow(config) => config.initial,
+            FlowChoice::Fixed(size) => size,
+            FlowChoice::None { .. } => MAX_WINDOW,
+        };
+        u16::try_from(window).unwrap_or(u16::MAX)
+    }
+
+    /// The window that cannot be offered without the window scale option, if it needs one.
+    fn needs_scale(&self) -> Option<usize> {
+        match self {
+            FlowChoice::ReceiveWindow(_) | FlowChoice::Fixed(_) => {
+                Some(self.max_window()).filter(|&window| window > 65_535)
+            }
+            // As wide as can be expressed, whatever that is.
+            FlowChoice::None { .. } => None,
+        }
+    }
 }
 
 /// When the receiver acknowledges.
@@ -66,6 +216,8 @@ pub enum FlowChoice {
 pub enum AckChoice {
     /// RFC 5681 section 4.2, waiting at most this long.
     Delayed(Duration),
+    /// As soon as everything that came together has been taken in.
+    Immediate,
 }
 
 /// When transmissions leave.
@@ -107,12 +259,18 @@ impl Default for KeepAlive {
 }
 
 /// Everything that can be chosen about a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// How much may be in flight.
     pub congestion: CongestionChoice,
+    /// How that grows at the beginning.
+    pub slow_start: SlowStartChoice,
     /// What is sent again.
     pub recovery: RecoveryChoice,
+    /// How often and how long that is tried, with a peer that has agreed to it; `None`: until it has arrived.
+    pub persistence: Option<Persistence>,
+    /// What this end does about data that does not come.
+    pub holes: HoleChoice,
     /// How long silence is tolerated.
     pub timer: TimerChoice,
     /// The order of delivery.
@@ -123,6 +281,14 @@ pub struct Profile {
     pub ack: AckChoice,
     /// When transmissions leave.
     pub pacing: PacingChoice,
+    /// How the window comes down in fast recovery.
+    pub reduction: ReductionChoice,
+    /// What a window that was not used is still worth.
+    pub validation: ValidationChoice,
+    /// Who watches for reductions that were for nothing.
+    pub undo: UndoConfig,
+    /// How marks are fed back, and whether ECN is offered.
+    pub ecn: EcnChoice,
     /// Options offered to the peer.
     pub options: OfferedOptions,
     /// The largest segment announced and sent, in bytes of payload and options, if less than the interface takes
@@ -130,6 +296,10 @@ pub struct Profile {
     pub max_segment: Option<u16>,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
     pub dup_thresh: u32,
+    /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
+    pub early_retransmit: bool,
+    /// Let the first of them bring new data out (RFC 3042).
+    pub limited_transmit: bool,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
     pub send_buffer: usize,
     /// Send buffer at most, in bytes.
@@ -165,16 +335,25 @@ pub struct Profile {
 impl Default for Profile {
     fn default() -> Self {
         Profile {
-            congestion: CongestionChoice::Reno,
+            congestion: CongestionChoice::reno(),
+            slow_start: SlowStartChoice::Standard(Standard::default()),
             recovery: RecoveryChoice::Sack,
+            persistence: None,
+            holes: HoleChoice::Wait,
             timer: TimerChoice::Rfc6298(Rfc6298Config::default()),
             ordering: OrderingChoice::InOrder,
             flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig::default()),
             ack: AckChoice::Delayed(Duration::from_millis(40)),
             pacing: PacingChoice::None,
+            reduction: ReductionChoice::AtOnce,
+            validation: ValidationChoice::RestartWindow,
+            undo: UndoConfig::NONE,
+            ecn: EcnChoice::Classic(EcnConfig::default()),
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
             max_segment: None,
             dup_thresh: 3,
+            early_retransmit: false,
+            limited_transmit: true,
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,
@@ -201,8 +380,20 @@ impl Default for Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// SACK recovery needs the option.
-    #[error("SACK recovery needs the SACK option; offer it, or choose NewReno")]
+    #[error(
+        "SACK and RACK-TLP recovery need the SACK option; offer it, or choose NewReno or go-back-N"
+    )]
     SackWithoutOption,
+    /// Two ideas of when something is lost.
+    #[error(
+        "early retransmit counts duplicates, and RACK-TLP goes by time and probes the tail; choose another loss recovery, or leave it out"
+    )]
+    EarlyRetransmitWithRack,
+    /// The controller sends at a rate of its own.
+    #[error(
+        "{0} sends at the rate it measures and needs pacing; without it, choose another congestion control"
+    )]
+    NeedsPacing(&'static str),
     /// A buffer of no size.
     #[error("the {0} buffer must hold at least one segment (1460 bytes), not {1} bytes")]
     BufferTooSmall(&'static str, usize),
@@ -215,6 +406,30 @@ pub enum ProfileError {
     /// A window over 64 KiB needs the option.
     #[error("a receive buffer of {0} bytes needs the window scale option")]
     WindowNeedsScale(usize),
+    /// A unit has to fit where it waits.
+    #[error(
+        "application data units of up to {max} bytes need a {buffer} buffer of {least} bytes at least, not {has}"
+    )]
+    UnitTooLarge {
+        /// The largest unit.
+        max: usize,
+        /// Which buffer.
+        buffer: &'static str,
+        /// Its size.
+        has: usize,
+        /// What it needs.
+        least: usize,
+    },
+    /// See [`Profile::carries_bytes`].
+    #[error(
+        "application data units are for programs that send and receive them as such, and here bytes are written: leave adu out"
+    )]
+    NotBytes,
+    /// See [`Profile::carries_a_stream`].
+    #[error(
+        "unordered delivery is for programs that put the pieces in their places, and here a stream is read: leave unordered out"
+    )]
+    NotAStream,
     /// RFC 9293 section 3.8.6.3.
     #[error("an acknowledgement may be delayed by less than 500 ms, not {0:?}")]
     AckDelay(Duration),
@@ -245,6 +460,12 @@ pub enum ProfileError {
     /// The lower bound is zero, or above the upper one.
     #[error("a peer's user timeout needs bounds 0 < lower ≤ upper, not {0:?} and {1:?}")]
     UserTimeoutBounds(Duration, Duration),
+    /// Data that is given up before it can be lost.
+    #[error("data with a lifetime of zero is given up before it can be lost")]
+    Lifetime,
+    /// A receiver without any patience would take the least reordering for a loss.
+    #[error("a receiver has to wait some time for what is missing before it skips it")]
+    Patience,
     /// Both keep-alive times and the count must be positive.
     #[error("keep-alive needs positive times and at least one probe")]
     KeepAlive,
@@ -256,9 +477,16 @@ pub const MAX_WINDOW: usize = 65_535 << 14;
 impl Profile {
     /// Checks that the choices work together.
     pub fn validate(&self) -> Result<(), ProfileError> {
-        let FlowChoice::ReceiveWindow(receive) = self.flow;
-        if self.recovery == RecoveryChoice::Sack && !self.options.sack {
+        let receive = self.flow.buffer();
+        let needs_sack = matches!(self.recovery, RecoveryChoice::Sack | RecoveryChoice::RackTlp);
+        if needs_sack && !self.options.sack {
             return Err(ProfileError::SackWithoutOption);
+        }
+        if self.early_retransmit && self.recovery == RecoveryChoice::RackTlp {
+            return Err(ProfileError::EarlyRetransmitWithRack);
+        }
+        if self.congestion.needs_pacing() && self.pacing == PacingChoice::None {
+            return Err(ProfileError::NeedsPacing(self.congestion.name()));
         }
         for (name, initial, max) in [
             ("send", self.send_buffer, self.max_send_buffer),
@@ -274,24 +502,32 @@ impl Profile {
                 return Err(ProfileError::BufferOrder(name, initial, max));
             }
         }
-        if receive.max > 65_535 && !self.options.window_scale {
-            return Err(ProfileError::WindowNeedsScale(receive.max));
+        if let Some(window) = self.flow.needs_scale().filter(|_| !self.options.window_scale) {
+            return Err(ProfileError::WindowNeedsScale(window));
         }
-        let AckChoice::Delayed(delay) = self.ack;
+        if let Some(units) = self.ordering.units() {
+            units.check(self.send_buffer, receive.initial)?;
+        }
         // [MUST-40]
-        if delay >= Duration::from_millis(500) {
+        if let AckChoice::Delayed(delay) = self.ack
+            && delay >= Duration::from_millis(500)
+        {
             return Err(ProfileError::AckDelay(delay));
         }
-        let TimerChoice::Rfc6298(timer) = self.timer;
-        if timer.initial.is_zero() || timer.min > timer.max || timer.max.is_zero() {
-            let Rfc6298Config { initial, min, max, min_variation: _, granularity: _ } = timer;
-            return Err(ProfileError::TimerBounds { initial, min, max });
-        }
+        self.timer.validate()?;
         if let Some(size) = self.max_segment.filter(|&size| size < 64) {
             return Err(ProfileError::MaxSegment(size));
         }
         if self.dup_thresh == 0 {
             return Err(ProfileError::DupThresh);
+        }
+        if self.persistence.is_some_and(|it| it.lifetime == Some(Duration::ZERO)) {
+            return Err(ProfileError::Lifetime);
+        }
+        if let HoleChoice::Skip(patience) = self.holes
+            && patience.after.is_zero()
+        {
+            return Err(ProfileError::Patience);
         }
         if self.dscp > 63 {
             return Err(ProfileError::Dscp(self.dscp));
@@ -312,45 +548,131 @@ impl Profile {
         Ok(())
     }
 
-    pub(crate) fn congestion(&self) -> Box<dyn CongestionControl> {
-        match self.congestion {
-            CongestionChoice::None => Box::new(NoCongestionControl),
-            CongestionChoice::Reno => Box::new(Reno::default()),
+    /// Checks that a program can use it which writes bytes and takes whatever bytes come, in any order: without data units.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotBytes`].
+    pub fn carries_bytes(&self) -> Result<(), ProfileError> {
+        match self.ordering {
+            OrderingChoice::InOrder | OrderingChoice::Unordered => Ok(()),
+            OrderingChoice::Units(_) => Err(ProfileError::NotBytes),
         }
     }
 
-    pub(crate) fn recovery(&self, sack_agreed: bool) -> Box<dyn Recovery> {
+    /// Checks that a program can use it which knows nothing but streams.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotBytes`] or [`ProfileError::NotAStream`].
+    pub fn carries_a_stream(&self) -> Result<(), ProfileError> {
+        self.carries_bytes()?;
+        match self.ordering {
+            OrderingChoice::Unordered => Err(ProfileError::NotAStream),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn slow_start(&self) -> Box<dyn SlowStart> {
+        match self.slow_start {
+            SlowStartChoice::Standard(config) => Box::new(config),
+            SlowStartChoice::Limited(config) => Box::new(config),
+            SlowStartChoice::HyStartPp => {
+                Box::new(HyStartPp::new(self.pacing != PacingChoice::None))
+            }
+        }
+    }
+
+    /// Whether partial reliability is offered to the peer: whoever gives data up can also do without.
+    pub(crate) fn offers_partial(&self) -> bool {
+        self.persistence.is_some() || self.holes != HoleChoice::Wait
+    }
+
+    pub(crate) fn recovery(&self, sack_agreed: bool, partial_agreed: bool) -> Box<dyn Recovery> {
+        let ordinary = self.ordinary_recovery(sack_agreed);
+        match self.persistence.filter(|_| partial_agreed) {
+            Some(persistence) => Box::new(GivingUp::new(ordinary, persistence)),
+            None => ordinary,
+        }
+    }
+
+    fn ordinary_recovery(&self, sack_agreed: bool) -> Box<dyn Recovery> {
         match self.recovery {
             RecoveryChoice::Sack if sack_agreed => Box::new(SackRecovery::default()),
-            RecoveryChoice::Sack | RecoveryChoice::NewReno => Box::new(NewReno::default()),
+            RecoveryChoice::RackTlp if sack_agreed => Box::new(RackTlp::default()),
+            RecoveryChoice::Sack | RecoveryChoice::RackTlp | RecoveryChoice::NewReno => {
+                Box::new(NewReno::default())
+            }
+            RecoveryChoice::GoBackN => Box::new(GoBackN::default()),
         }
     }
 
     pub(crate) fn timer(&self) -> Box<dyn RetransmissionTimer> {
-        let TimerChoice::Rfc6298(config) = self.timer;
-        Box::new(Rfc6298::new(config))
+        self.timer.timer()
+    }
+
+    /// A stream in order, with holes where there may be any.
+    fn stream(&self, next: Pos) -> Box<dyn Ordering> {
+        if self.offers_partial() {
+            Box::new(Holed::new(next))
+        } else {
+            Box::new(InOrder::new(next))
+        }
     }
 
     pub(crate) fn ordering(&self, next: Pos) -> Box<dyn Ordering> {
         match self.ordering {
-            OrderingChoice::InOrder => Box::new(InOrder::new(next)),
+            OrderingChoice::InOrder => self.stream(next),
+            OrderingChoice::Unordered => Box::new(Unordered::new(next)),
+            OrderingChoice::Units(AduConfig { max, ordered: true }) => {
+                Box::new(Units::new(self.stream(next), max))
+            }
+            OrderingChoice::Units(AduConfig { max, ordered: false }) => {
+                Box::new(Units::new(Box::new(Unordered::new(next)), max))
+            }
         }
     }
 
     pub(crate) fn flow(&self) -> Box<dyn FlowControl> {
-        let FlowChoice::ReceiveWindow(config) = self.flow;
-        Box::new(ReceiveWindow::new(config))
+        match self.flow {
+            FlowChoice::ReceiveWindow(config) => Box::new(ReceiveWindow::new(config)),
+            FlowChoice::Fixed(size) => Box::new(FixedWindow(size)),
+            FlowChoice::None { memory } => Box::new(NoFlowControl::new(memory)),
+        }
     }
 
     pub(crate) fn ack(&self) -> Box<dyn AckPolicy> {
-        let AckChoice::Delayed(delay) = self.ack;
-        Box::new(DelayedAck::new(delay))
+        match self.ack {
+            AckChoice::Delayed(delay) => Box::new(DelayedAck::new(delay)),
+            AckChoice::Immediate => Box::new(Immediate),
+        }
     }
 
-    pub(crate) fn pacing(&self) -> Box<dyn Pacing> {
+    pub(crate) fn reduction(&self) -> Option<Box<dyn Reduction>> {
+        match self.reduction {
+            ReductionChoice::AtOnce => None,
+            ReductionChoice::Prr => Some(Box::new(Prr::default())),
+        }
+    }
+
+    pub(crate) fn validation(&self) -> Box<dyn Validation> {
+        match self.validation {
+            ValidationChoice::Keep => Box::new(KeepWindow),
+            ValidationChoice::RestartWindow => Box::new(RestartWindow),
+            ValidationChoice::Cwv => Box::new(Cwv::default()),
+        }
+    }
+
+    pub(crate) fn ecn_feedback(&self) -> Option<Box<dyn EcnFeedback>> {
+        match self.ecn {
+            EcnChoice::Off => None,
+            EcnChoice::Classic(_) => Some(Box::new(Classic::default())),
+            EcnChoice::PerPacket(_) => Some(Box::new(PerPacket::default())),
+        }
+    }
+
+    pub(crate) fn pacing(&self) -> Option<Box<dyn Pacing>> {
         match self.pacing {
-            PacingChoice::None => Box::new(Unpaced),
-            PacingChoice::Rate => Box::new(RatePacing::default()),
+            PacingChoice::None => None,
+            PacingChoice::Rate => Some(Box::new(RatePacing::default())),
         }
     }
 }
@@ -365,26 +687,30 @@ mod tests {
         assert_eq!(good.validate(), Ok(()));
         let no_sack = OfferedOptions { sack: false, ..good.options };
         assert_eq!(
-            Profile { options: no_sack, ..good }.validate(),
+            Profile { options: no_sack, ..good.clone() }.validate(),
             Err(ProfileError::SackWithoutOption)
         );
         assert_eq!(
-            Profile { options: no_sack, recovery: RecoveryChoice::NewReno, ..good }.validate(),
+            Profile { options: no_sack, recovery: RecoveryChoice::NewReno, ..good.clone() }
+                .validate(),
             Ok(())
         );
         let unscaled = OfferedOptions { window_scale: false, ..good.options };
         assert!(matches!(
-            Profile { options: unscaled, ..good }.validate(),
+            Profile { options: unscaled, ..good.clone() }.validate(),
             Err(ProfileError::WindowNeedsScale(_))
         ));
         assert!(matches!(
-            Profile { send_buffer: 9 << 20, ..good }.validate(),
+            Profile { send_buffer: 9 << 20, ..good.clone() }.validate(),
             Err(ProfileError::BufferOrder("send", ..))
         ));
         let slow = AckChoice::Delayed(Duration::from_millis(500));
-        assert!(matches!(Profile { ack: slow, ..good }.validate(), Err(ProfileError::AckDelay(_))));
+        assert!(matches!(
+            Profile { ack: slow, ..good.clone() }.validate(),
+            Err(ProfileError::AckDelay(_))
+        ));
         assert_eq!(
-            Profile { max_segment: Some(63), ..good }.validate(),
+            Profile { max_segment: Some(63), ..good.clone() }.validate(),
             Err(ProfileError::MaxSegment(63))
         );
     }

@@ -1,10 +1,12 @@
-//! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery-rate estimation (draft-ietf-ccwg-bbr-06 section 4.1, before that draft-cheng-iccrg-delivery-rate-estimation).
 //!
 //! Every transmission carries a stamp of what had been delivered when it left. When it is acknowledged, the
 //! bytes delivered since, over the longer of the sending and the acknowledging interval, are one sample of
 //! the rate the path sustained. A sample taken while the application had nothing to send says so.
 
+use crate::pos::Pos;
 use crate::time::{Duration, Instant};
+use core::ops::Range;
 
 /// What a transmission remembers about the moment it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,9 @@ pub struct RateStamp {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    /// Bytes in flight with it, and lost before it.
+    in_flight: u64,
+    lost: u64,
     app_limited: bool,
 }
 
@@ -24,7 +29,28 @@ pub struct RateSample {
     pub interval: Duration,
     /// Total bytes delivered when the sampled transmission left.
     pub prior_delivered: u64,
+    /// Bytes in flight just after it had left.
+    pub in_flight: u64,
+    /// Bytes found lost since it left.
+    pub lost: u64,
     /// Whether the application had too little to send at that time: the path may be faster.
+    pub app_limited: bool,
+}
+
+/// A transmission that is newly believed lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostTransmission {
+    /// When it was found.
+    pub now: Instant,
+    /// What it covered.
+    pub range: Range<Pos>,
+    /// Bytes in flight just after it had left.
+    pub in_flight: u64,
+    /// Bytes found lost since it left, itself included.
+    pub lost: u64,
+    /// Total bytes delivered by now.
+    pub delivered: u64,
+    /// Whether the application had too little to send when it left.
     pub app_limited: bool,
 }
 
@@ -43,6 +69,7 @@ pub struct DeliveryRate {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    lost: u64,
     /// `delivered` has to pass this before the flow counts as limited by the network again.
     app_limited_until: u64,
 }
@@ -56,7 +83,13 @@ pub struct PendingSample {
 impl DeliveryRate {
     /// An account that starts at `now`.
     pub fn new(now: Instant) -> Self {
-        DeliveryRate { delivered: 0, delivered_at: now, first_sent_at: now, app_limited_until: 0 }
+        DeliveryRate {
+            delivered: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            lost: 0,
+            app_limited_until: 0,
+        }
     }
 
     /// Total bytes delivered (acknowledged or selectively acknowledged).
@@ -64,8 +97,8 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// The stamp for a transmission leaving at `now`, with `in_flight` bytes before it.
-    pub fn on_send(&mut self, now: Instant, in_flight: u64) -> RateStamp {
+    /// The stamp for a transmission of `bytes` leaving at `now`, with `in_flight` bytes before it.
+    pub fn on_send(&mut self, now: Instant, bytes: u64, in_flight: u64) -> RateStamp {
         if in_flight == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -74,7 +107,27 @@ impl DeliveryRate {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
+            in_flight: in_flight + bytes,
+            lost: self.lost,
             app_limited: self.app_limited_until > self.delivered,
+        }
+    }
+
+    /// A transmission stamped `stamp` is believed lost.
+    pub fn on_lost(
+        &mut self,
+        now: Instant,
+        range: Range<Pos>,
+        stamp: RateStamp,
+    ) -> LostTransmission {
+        self.lost = self.lost.saturating_add(range.end.since(range.start));
+        LostTransmission {
+            now,
+            range,
+            in_flight: stamp.in_flight,
+            lost: self.lost - stamp.lost,
+            delivered: self.delivered,
+            app_limited: stamp.app_limited,
         }
     }
 
@@ -116,6 +169,8 @@ impl DeliveryRate {
             delivered: self.delivered - stamp.delivered,
             interval,
             prior_delivered: stamp.delivered,
+            in_flight: stamp.in_flight,
+            lost: self.lost - stamp.lost,
             app_limited: stamp.app_limited,
         })
     }
@@ -139,7 +194,7 @@ mod tests {
                 account.on_delivered(at(ms), 1000, stamp, sent, &mut pending);
                 last = account.finish(pending, Some(Duration::from_millis(10)));
             }
-            stamps.push((account.on_send(at(ms), ms.min(10) * 1000), at(ms)));
+            stamps.push((account.on_send(at(ms), 1000, ms.min(10) * 1000), at(ms)));
         }
         assert_eq!(last.unwrap().bytes_per_second(), Some(1_000_000));
         assert!(!last.unwrap().app_limited);
@@ -149,11 +204,11 @@ mod tests {
     fn samples_taken_while_the_application_was_idle_say_so() {
         let mut account = DeliveryRate::new(Instant::ZERO);
         account.on_app_limited(0);
-        let stamp = account.on_send(Instant::ZERO, 0);
+        let stamp = account.on_send(Instant::ZERO, 10, 0);
         let mut pending = PendingSample::default();
         account.on_delivered(Instant::from_millis(5), 10, stamp, Instant::ZERO, &mut pending);
         assert!(account.finish(pending, None).unwrap().app_limited);
-        let stamp = account.on_send(Instant::from_millis(5), 0);
+        let stamp = account.on_send(Instant::from_millis(5), 10, 0);
         let mut pending = PendingSample::default();
         account.on_delivered(
             Instant::from_millis(9),
@@ -163,5 +218,28 @@ mod tests {
             &mut pending,
         );
         assert!(!account.finish(pending, None).unwrap().app_limited);
+    }
+
+    /// Ten segments are in flight; the third and the fourth are found lost. When the tenth arrives, two have been lost since it left; of one sent
+    /// afterwards none.
+    #[test]
+    fn losses_since_a_transmission_left() {
+        let mut account = DeliveryRate::new(Instant::ZERO);
+        let at = Instant::from_millis;
+        let stamps: std::vec::Vec<_> =
+            (0..10).map(|i| account.on_send(at(i), 1000, i * 1000)).collect();
+        let range = |i: u64| Pos::FIRST_DATA + i * 1000..Pos::FIRST_DATA + (i + 1) * 1000;
+        let lost = [2, 3].map(|i| account.on_lost(at(20), range(i), stamps[i as usize]));
+        assert_eq!(lost.clone().map(|lost| lost.in_flight), [3000, 4000]);
+        assert_eq!(lost.map(|lost| lost.lost), [1000, 2000]);
+        let later = account.on_send(at(21), 1000, 8000);
+        for (stamp, sent, expected) in
+            [(stamps[9], at(9), (10_000, 2000)), (later, at(21), (9000, 0))]
+        {
+            let mut pending = PendingSample::default();
+            account.on_delivered(at(30), 1000, stamp, sent, &mut pending);
+            let sample = account.finish(pending, None).unwrap();
+            assert_eq!((sample.in_flight, sample.lost), expected);
+        }
     }
 }

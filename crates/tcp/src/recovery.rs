@@ -4,12 +4,16 @@
 //! phase of the connection (open, disorder, recovery, loss) and the recovery point, and never touches the
 //! congestion window: it reports that recovery began or ended, and the controller answers.
 
+pub mod giving_up;
+pub mod go_back_n;
 pub mod newreno;
+pub mod rack_tlp;
 pub mod sack;
 
 use crate::ack_context::AckContext;
 use crate::pos::Pos;
-use crate::sent::SentList;
+use crate::sent::{Sent, SentList};
+use crate::time::{Duration, Instant};
 use core::fmt;
 use core::ops::Range;
 
@@ -43,6 +47,30 @@ pub struct Verdict {
     pub lost: u64,
 }
 
+/// What a unit needs to know to set a deadline.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The present.
+    pub now: Instant,
+    /// The smoothed round-trip time, once there is a sample.
+    pub srtt: Option<Duration>,
+    /// When the retransmission timer expires, if it runs.
+    pub timeout_at: Option<Instant>,
+    /// The sender's maximum segment size.
+    pub mss: u32,
+}
+
+/// What a deadline that has passed asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Nothing.
+    Nothing,
+    /// Something is believed lost now.
+    Losses(Verdict),
+    /// A segment is to be sent, new or the last one again, congestion window or not, to hear something of the peer.
+    Probe,
+}
+
 /// A segment to send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retransmission {
@@ -64,14 +92,19 @@ pub trait Recovery: fmt::Debug + Send {
     /// Consecutive duplicate acknowledgements seen.
     fn duplicate_acks(&self) -> u32;
 
-    /// Bytes in flight by this unit's understanding.
-    fn in_flight(&self, sent: &SentList) -> u64;
+    /// Bytes in flight by this unit's understanding: RFC 6675's pipe, for a unit that marks on the scoreboard what it knows.
+    fn in_flight(&self, sent: &SentList) -> u64 {
+        sent.in_flight()
+    }
 
     /// An acknowledgement was entered into the scoreboard. `dup_thresh` is how many duplicates mean loss.
     fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict;
 
     /// The retransmission timer expired. Returns the bytes newly marked lost.
     fn on_timeout(&mut self, sent: &mut SentList) -> u64;
+
+    /// What was taken for a loss was none; the scoreboard has been told.
+    fn on_undo(&mut self);
 
     /// What to send again now, best first. `new_data` says whether unsent data could go out instead.
     fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
@@ -81,4 +114,36 @@ pub trait Recovery: fmt::Debug + Send {
 
     /// The end of the data whose acknowledgement ends recovery.
     fn recovery_point(&self) -> Option<Pos>;
+
+    /// Whether the unit ever sets a deadline: one that does not is not asked for it after every segment.
+    fn has_deadlines(&self) -> bool;
+
+    /// When [`Recovery::on_deadline`] is to be called, if it is. Asked after everything that was sent or acknowledged.
+    fn deadline(&mut self, _sent: &SentList, _times: &Times) -> Option<Instant> {
+        None
+    }
+
+    /// The deadline has passed.
+    fn on_deadline(&mut self, _sent: &mut SentList, _now: Instant) -> Expiry {
+        Expiry::Nothing
+    }
+
+    /// The probe that [`Expiry::Probe`] asked for has left: new data, or the last segment `again`. `end` is SND.NXT.
+    fn on_probed(&mut self, _again: bool, _end: Pos) {}
+
+    /// Losses have been marked: gives up what will not be repaired. The data ends at `end`; the FIN behind it is always repaired.
+    /// Returns the bytes given up. Ordinary recovery gives up nothing.
+    fn give_up(&mut self, _sent: &mut SentList, _end: Pos, _now: Instant) -> u64 {
+        0
+    }
+
+    /// The position before which nothing will be sent any more, if the peer does not know of it yet by its acknowledgements.
+    fn forward_point(&self, _sent: &SentList) -> Option<Pos> {
+        None
+    }
+
+    /// Whether `record`, lost or not, may be sent again at `now`.
+    fn repeats(&self, _record: &Sent, _now: Instant) -> bool {
+        true
+    }
 }

@@ -1,5 +1,8 @@
 //! The retransmission timer: how long to wait before silence means loss.
 
+mod choice;
+pub mod eifel;
+pub mod fixed;
 pub mod rfc6298;
 
 use crate::time::{Duration, Instant};
@@ -13,6 +16,9 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// A round-trip time sample that Karn's rule admits.
     fn on_sample(&mut self, rtt: Duration, now: Instant);
 
+    /// A round trip is over: what was outstanding when it began is acknowledged. The next sample is the next one's first.
+    fn on_round(&mut self) {}
+
     /// The smoothed round-trip time, once there is a sample.
     fn srtt(&self) -> Option<Duration>;
 
@@ -21,6 +27,12 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
 
     /// The timeout, with its back-off.
     fn rto(&self) -> Duration;
+
+    /// When to expire after an acknowledgement that arrived `now`, where the oldest segment still outstanding left last at `sent`
+    /// (RFC 6298 section 5.3: a timeout from now on).
+    fn restart(&self, now: Instant, _sent: Instant) -> Instant {
+        now + self.rto()
+    }
 
     /// The timer expired: back off.
     fn back_off(&mut self);

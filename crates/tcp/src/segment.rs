@@ -2,7 +2,7 @@
 
 use crate::packet::Payload;
 use crate::time::Instant;
-use transom_wire::{Flags, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, Seq, TcpHeader};
 
 /// A received segment, or several in a row merged by the device into one.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub struct Segment<'a> {
     pub payload: Payload<'a>,
     /// For a super-segment, how many payload bytes each segment had (but the last).
     pub segment_size: Option<u16>,
+    /// The ECN codepoint of the packet, the same for all that were merged.
+    pub ecn: Ecn,
 }
 
 impl Segment<'_> {
@@ -34,6 +36,8 @@ pub struct Transmit<'a> {
     pub payload: [&'a [u8]; 2],
     /// For a super-segment, how many payload bytes each segment takes (but the last).
     pub segment_size: Option<u16>,
+    /// The ECN codepoint for the packet.
+    pub ecn: Ecn,
 }
 
 impl Transmit<'_> {
@@ -92,6 +96,7 @@ mod tests {
                 header: &header,
                 payload: Payload::borrowed(payload),
                 segment_size: None,
+                ecn: transom_wire::Ecn::NotEct,
             })
         };
         let reset = answer(Flags::ACK, b"abc").unwrap();

@@ -7,12 +7,15 @@
 //!
 //! Which records are *lost* is not decided here: a recovery unit marks them.
 
+use crate::ack_context::Newest;
 use crate::pos::Pos;
 use crate::ranges::RangeSet;
-use crate::rate::{DeliveryRate, PendingSample, RateStamp};
+use crate::rate::{DeliveryRate, LostTransmission, PendingSample, RateStamp};
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 use core::ops::Range;
+
+mod giving_up;
 
 /// The fate of a record so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,16 @@ pub struct Fate {
     pub lost: bool,
     /// Sent again, and that transmission may still arrive.
     pub retransmitted: bool,
+    /// Lost, and never to be sent again. The receiver's cumulative acknowledgement of it does not say that it arrived.
+    pub given_up: bool,
+}
+
+impl Fate {
+    /// Lost, and waiting to be sent again.
+    fn is_to_be_repaired(&self) -> bool {
+        let Fate { sacked, lost, retransmitted, given_up } = *self;
+        lost && !retransmitted && !sacked && !given_up
+    }
 }
 
 /// One transmission that is not yet cumulatively acknowledged.
@@ -40,6 +53,8 @@ pub struct Sent {
     pub transmissions: u16,
     /// What is known of it.
     pub fate: Fate,
+    /// Marked lost, and not yet reported.
+    news: bool,
     stamp: RateStamp,
 }
 
@@ -62,12 +77,18 @@ pub struct Delivered {
     pub acked: u64,
     /// Bytes newly covered by selective acknowledgement.
     pub sacked: u64,
-    /// Bytes of `acked` that had not been selectively acknowledged before.
+    /// Bytes of `acked` that had not been selectively acknowledged before, without those given up.
     pub acked_not_sacked: u64,
+    /// Bytes of `acked` that had been given up.
+    pub given_up: u64,
     /// Round-trip time of the most recently sent, never retransmitted record that was delivered (Karn's rule).
     pub rtt: Option<Duration>,
     /// Whether any newly delivered byte had been retransmitted.
     pub included_retransmission: bool,
+    /// The latest transmissions that were newly delivered.
+    pub newest: Newest,
+    /// The lowest position newly delivered that was never sent again.
+    pub lowest_original: Option<Pos>,
     /// The earliest `first_sent` among newly delivered records.
     rtt_sent_at: Option<Instant>,
     /// The delivery-rate sample under construction.
@@ -93,6 +114,8 @@ pub struct SentList {
     next_lost_hint: Pos,
     /// Every unsacked record below this is marked lost already.
     marked_lost_upto: Pos,
+    /// No loss below this is still to be reported.
+    news_from: Pos,
     delivery: DeliveryRate,
 }
 
@@ -109,6 +132,7 @@ impl SentList {
             retransmitted_bytes: 0,
             next_lost_hint: start,
             marked_lost_upto: start,
+            news_from: Pos::MAX,
             delivery: DeliveryRate::new(now),
         }
     }
@@ -197,7 +221,7 @@ impl SentList {
 
     fn account(&mut self, record: &Sent, add: bool) {
         let len = record.len();
-        let Fate { sacked, lost, retransmitted } = record.fate;
+        let Fate { sacked, lost, retransmitted, given_up: _ } = record.fate;
         for (flag, counter) in [
             (sacked, &mut self.sacked_bytes),
             (lost, &mut self.lost_bytes),
@@ -217,6 +241,16 @@ impl SentList {
         self.list[index] = record;
     }
 
+    /// Marks the record at `index` lost, with no retransmission of it in the network but one that left in vain or was not needed.
+    fn mark_lost(&mut self, index: usize, retransmitted: bool) {
+        let Some(record) = self.list.get_mut(index) else { return };
+        record.news = true;
+        self.news_from = self.news_from.min(record.start);
+        self.next_lost_hint = self.next_lost_hint.min(record.start);
+        let given_up = record.fate.given_up;
+        self.set_fate(index, Fate { sacked: false, lost: true, retransmitted, given_up });
+    }
+
     /// Splits the record at `index` so that a boundary stands at `at`, if `at` is inside it.
     fn split(&mut self, index: usize, at: Pos) {
         if let Some(record) = self.list.get_mut(index)
@@ -232,7 +266,7 @@ impl SentList {
     /// New data up to `end` leaves at `now`.
     pub fn push(&mut self, end: Pos, now: Instant) {
         debug_assert!(end > self.end, "a transmission covers something");
-        let stamp = self.delivery.on_send(now, self.in_flight());
+        let stamp = self.delivery.on_send(now, end.since(self.end), self.in_flight());
         self.list.push_back(Sent {
             start: self.end,
             end,
@@ -240,6 +274,7 @@ impl SentList {
             last_sent: now,
             transmissions: 1,
             fate: Fate::default(),
+            news: false,
             stamp,
         });
         self.end = end;
@@ -265,14 +300,15 @@ impl SentList {
         let mut index = first;
         let mut upto = start;
         while let Some(&record) = self.list.get(index) {
-            let wanted = record.fate.lost && !record.fate.retransmitted && !record.fate.sacked;
+            let wanted = record.fate.is_to_be_repaired();
             if upto >= limit || (index > first && !wanted) {
                 break;
             }
             if record.end > limit {
                 self.split(index, limit);
             }
-            let stamp = self.delivery.on_send(now, self.in_flight());
+            let bytes = record.end.min(limit).since(record.start);
+            let stamp = self.delivery.on_send(now, bytes, self.in_flight());
             self.set_fate(index, Fate { retransmitted: true, ..record.fate });
             if let Some(record) = self.list.get_mut(index) {
                 record.transmissions = record.transmissions.saturating_add(1);
@@ -287,6 +323,15 @@ impl SentList {
 
     fn deliver(&mut self, record: &Sent, bytes: u64, now: Instant, delivered: &mut Delivered) {
         self.delivery.on_delivered(now, bytes, record.stamp, record.last_sent, &mut delivered.rate);
+        let newest = match record.transmissions {
+            1 => &mut delivered.newest.original,
+            _ => &mut delivered.newest.again,
+        };
+        *newest = (*newest).max(Some((record.last_sent, record.end)));
+        if record.transmissions == 1 {
+            let lowest = delivered.lowest_original.unwrap_or(record.start);
+            delivered.lowest_original = Some(lowest.min(record.start));
+        }
         if record.transmissions > 1 {
             delivered.included_retransmission = true;
         } else if delivered.rtt_sent_at.is_none_or(|newest| record.last_sent >= newest) {
@@ -304,7 +349,9 @@ impl SentList {
             self.account(&record, false);
             let gone = record.end.min(upto).since(record.start);
             delivered.acked += gone;
-            if !record.fate.sacked {
+            if record.fate.given_up {
+                delivered.given_up += gone;
+            } else if !record.fate.sacked {
                 delivered.acked_not_sacked += gone;
                 self.deliver(&record, gone, now, delivered);
             }
@@ -374,7 +421,7 @@ impl SentList {
                 target += 1;
                 index += 1;
             }
-            self.set_fate(target, Fate { sacked: true, lost: false, retransmitted: false });
+            self.set_fate(target, Fate { sacked: true, ..Fate::default() });
             let bytes = end.since(start);
             delivered.sacked += bytes;
             self.deliver(&record, bytes, now, delivered);
@@ -393,8 +440,7 @@ impl SentList {
             // A record sent again before it was called lost (RFC 6675 NextSeg rule 3) has that copy in flight.
             if !sacked && !lost {
                 newly += record.len();
-                self.set_fate(index, Fate { lost: true, ..record.fate });
-                self.next_lost_hint = self.next_lost_hint.min(record.start);
+                self.mark_lost(index, record.fate.retransmitted);
             }
             self.marked_lost_upto = record.end;
             index += 1;
@@ -409,8 +455,7 @@ impl SentList {
         if record.fate.lost || record.fate.sacked {
             return 0;
         }
-        self.set_fate(0, Fate { lost: true, ..record.fate });
-        self.next_lost_hint = self.start;
+        self.mark_lost(0, record.fate.retransmitted);
         record.len()
     }
 
@@ -426,13 +471,92 @@ impl SentList {
         let before = self.lost_bytes;
         for index in 0..self.list.len() {
             let fate = self.list[index].fate;
-            if reneged || !fate.sacked {
-                self.set_fate(index, Fate { sacked: false, lost: true, retransmitted: false });
+            if fate.lost {
+                let given_up = fate.given_up;
+                self.set_fate(index, Fate { lost: true, given_up, ..Fate::default() });
+            } else if reneged || !fate.sacked {
+                self.mark_lost(index, false);
             }
         }
         self.next_lost_hint = self.start;
         self.marked_lost_upto = self.end;
         self.lost_bytes.saturating_sub(before)
+    }
+
+    /// Marks every transmission lost that left before `newest`, which was delivered, and at least `wait` ago (RFC 8985 section 6.2
+    /// step 5); of those sent again the retransmission. Returns the bytes newly marked and when the last of the others that left before
+    /// will be.
+    pub fn mark_lost_sent_before(
+        &mut self,
+        newest: (Instant, Pos),
+        wait: Duration,
+        now: Instant,
+    ) -> (u64, Option<Instant>) {
+        let (mut newly, mut later) = (0, None);
+        let mut index = 0;
+        while let Some(&record) = self.list.get(index) {
+            // Those sent once left in the order of their positions, and those sent again later than their neighbours.
+            let before = (record.last_sent, record.end) < newest;
+            if !before && record.transmissions == 1 {
+                break;
+            }
+            let Fate { sacked, lost, retransmitted, .. } = record.fate;
+            if before && !sacked && (!lost || retransmitted) {
+                let at = record.last_sent + wait;
+                if at <= now {
+                    newly += record.len();
+                    self.mark_lost(index, false);
+                } else {
+                    later = later.max(Some(at));
+                }
+            }
+            index = match self.sacked.containing(record.end) {
+                // Over what has arrived in one step.
+                Some(range) => self.index_of(range.end),
+                None => index + 1,
+            };
+        }
+        (newly, later)
+    }
+
+    /// Tells of the `bytes` that were newly marked lost by the calls since the last report, oldest position first.
+    pub fn report_lost(
+        &mut self,
+        now: Instant,
+        mut bytes: u64,
+        mut each: impl FnMut(&LostTransmission),
+    ) {
+        let mut index = self.index_of(self.news_from);
+        while bytes > 0
+            && let Some(record) = self.list.get_mut(index)
+        {
+            if core::mem::take(&mut record.news) {
+                bytes = bytes.saturating_sub(record.len());
+                each(&self.delivery.on_lost(now, record.start..record.end, record.stamp));
+            }
+            index += 1;
+        }
+        self.news_from = Pos::MAX;
+    }
+
+    /// What was newly marked lost was not lost to congestion: it is not to be told of.
+    pub fn forget_lost(&mut self) {
+        for record in &mut self.list {
+            record.news = false;
+        }
+        self.news_from = Pos::MAX;
+    }
+
+    /// Nothing was lost after all: what is not selectively acknowledged is in flight.
+    pub fn unmark_lost(&mut self) {
+        for index in 0..self.list.len() {
+            let fate = self.list[index].fate;
+            if fate.lost {
+                self.set_fate(index, Fate { lost: false, ..fate });
+            }
+        }
+        self.next_lost_hint = self.end;
+        self.marked_lost_upto = self.start;
     }
 
     /// The oldest record that is lost and waits to be sent again.
@@ -442,8 +566,7 @@ impl SentList {
         }
         let mut index = self.index_of(self.next_lost_hint);
         while let Some(record) = self.list.get(index) {
-            let Fate { sacked, lost, retransmitted } = record.fate;
-            if lost && !retransmitted && !sacked {
+            if record.fate.is_to_be_repaired() {
                 self.next_lost_hint = record.start;
                 return Some(record.start..record.end);
             }
@@ -453,13 +576,14 @@ impl SentList {
         None
     }
 
-    /// The oldest record in `range` that is neither selectively acknowledged nor sent again.
+    /// The oldest record in `range` that is neither selectively acknowledged nor sent again, nor given up.
     pub fn first_unsacked_in(&self, range: Range<Pos>) -> Option<Range<Pos>> {
         let mut index = self.index_of(range.start);
         while let Some(record) = self.list.get(index)
             && record.end <= range.end
         {
-            if !record.fate.sacked && !record.fate.retransmitted && record.start >= range.start {
+            let Fate { sacked, retransmitted, given_up, .. } = record.fate;
+            if !sacked && !retransmitted && !given_up && record.start >= range.start {
                 return Some(record.start..record.end);
             }
             index += 1;

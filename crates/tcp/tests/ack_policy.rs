@@ -27,6 +27,17 @@ fn a_single_segment_waits() {
     assert_eq!(slow.validate(), Err(ProfileError::AckDelay(ms(500))));
 }
 
+/// Without delay every arrival is answered, but one acknowledgement answers those that came together.
+#[test]
+fn immediate_acknowledgements() {
+    let mut peer = Setup::default().profile(|profile| profile.ack = AckChoice::Immediate).active();
+    for i in 1..=50 {
+        peer.recv(seg().data(100)).expect(&[&format!("A 1:1 ack {}", i * 100 + 1)]);
+    }
+    peer.recv_batch([seg().data(100), seg().data(100), seg().data(100)]);
+    peer.expect(&["A 1:1 ack 5301"]);
+}
+
 /// [SHLD-19] Every second full-sized segment, or as many bytes in smaller ones.
 #[test]
 fn every_second_segment_is_acknowledged() {

@@ -8,6 +8,8 @@ mod common;
 
 use common::{Peer, Seg, Setup, ms, seg};
 use transom_tcp::connection::{IcmpError, State};
+use transom_tcp::holes::{HoleChoice, Patience};
+use transom_tcp::persistence::Persistence;
 use transom_tcp::profile::{KeepAlive, Profile, RecoveryChoice};
 use transom_tcp::time::Duration;
 use transom_wire::{Flags, Seq};
@@ -63,6 +65,15 @@ fn setup(random: &mut Random) -> Setup {
         setup.profile.adopt_user_timeout = Some((ms(1), ms(100_000)));
     }
     setup.profile.nodelay = random.one_in(2);
+    if random.one_in(2) {
+        setup.partial = random.one_in(2);
+        let persistence = Persistence { retransmissions: Some(1), lifetime: Some(ms(900)) };
+        setup.profile.persistence =
+            [None, Some(Persistence::NONE), Some(persistence)][random.below(3) as usize];
+        let patience = Patience { after: ms(1 + random.below(500)) };
+        setup.profile.holes = [HoleChoice::Wait, HoleChoice::Accept, HoleChoice::Skip(patience)]
+            [random.below(3) as usize];
+    }
     setup.receive_buffers(3_000 + random.below(100_000) as usize, 1 << 20)
 }
 
@@ -106,6 +117,10 @@ fn segment(peer: &Peer, random: &mut Random) -> Seg {
     if random.one_in(8) {
         segment = segment.user_timeout(random.below(70_000) as u32);
     }
+    if random.one_in(8) {
+        let point = random.near(at(info.rcv_nxt));
+        segment = segment.forward(point);
+    }
     match random.below(12) {
         0 => segment.no_ts(),
         1 => segment.ts(random.next() as u32, random.next() as u32),
@@ -134,6 +149,7 @@ fn application(peer: &mut Peer, random: &mut Random) {
                 peer.read(1 + random.below(readable as u64) as usize);
             }
         }
+        9 if random.one_in(2) => _ = peer.connection.take_hole(),
         9 => peer.connection.set_nodelay(random.one_in(2)),
         10 => peer.connection.set_receive_buffer(random.below(200_000) as usize),
         11 => peer.connection.set_user_timeout(random.one_in(2).then(|| ms(random.below(9_000)))),

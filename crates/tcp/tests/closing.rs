@@ -343,7 +343,10 @@ fn shutdown_read_drops_what_arrives() {
     let (header, bytes) = peer.build(&seg().data(1000));
     let claimed = std::cell::Cell::new(0);
     let payload = Payload::in_place(&bytes, &claimed);
-    peer.connection.on_segment(peer.now, &Segment { header: &header, payload, segment_size: None });
+    peer.connection.on_segment(
+        peer.now,
+        &Segment { header: &header, payload, segment_size: None, ecn: transom_wire::Ecn::NotEct },
+    );
     peer.next += 1000;
     assert_eq!(claimed.get(), 0);
     peer.recv(seg().fin()).expect_state(State::CloseWait);

@@ -140,7 +140,7 @@ fn the_floor_is_two_segments() {
 #[test]
 fn no_congestion_control() {
     let mut setup = Setup::default();
-    setup.profile.congestion = CongestionChoice::None;
+    setup.profile.congestion = CongestionChoice::none();
     let mut peer = setup.active();
     peer.write(60_000);
     assert_eq!(peer.ranges().len(), 60);

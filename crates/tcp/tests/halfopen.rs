@@ -31,7 +31,7 @@ fn the_syn_ack() {
     assert_eq!(syn_ack.window, 65_535);
     let bare = Setup { sack: false, mss: None, ..Setup::default() };
     let profile = setup.profile;
-    let (mut half, peer) = Setup { profile, ..bare }.half_open();
+    let (mut half, peer) = Setup { profile: profile.clone(), ..bare }.half_open();
     let syn_ack = half.syn_ack(&profile, peer.now);
     assert_eq!(syn_ack.options.window_scale, None);
     assert_eq!(syn_ack.options.timestamps, None);

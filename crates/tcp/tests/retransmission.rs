@@ -379,7 +379,9 @@ fn the_minimum_is_a_parameter() {
     peer.write(10);
     peer.run_to(1_100);
     peer.expect_timed(&["100 PA 1:11 ack 1", "1100 PA 1:11 ack 1"]);
-    let TimerChoice::Rfc6298(timer) = peer.connection.profile().timer;
+    let TimerChoice::Rfc6298(timer) = peer.connection.profile().timer else {
+        panic!("another timer")
+    };
     assert_eq!(timer.min, ms(1000));
 }
 

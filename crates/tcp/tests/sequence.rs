@@ -175,8 +175,12 @@ fn a_batch_is_acknowledged_once() {
 fn a_merged_segment_is_taken_whole() {
     let mut peer = Setup::default().active();
     let (header, payload) = peer.build(&seg().seq(1).data(20_000));
-    let segment =
-        Segment { header: &header, payload: Payload::borrowed(&payload), segment_size: Some(1000) };
+    let segment = Segment {
+        header: &header,
+        payload: Payload::borrowed(&payload),
+        segment_size: Some(1000),
+        ecn: transom_wire::Ecn::NotEct,
+    };
     peer.connection.on_segment(peer.now, &segment);
     peer.pump();
     peer.expect(&["A 1:1 ack 20001"]);

@@ -108,7 +108,12 @@ fn two_connections_open_at_once() {
             for header in arriving {
                 side.on_segment(
                     at,
-                    &Segment { header, payload: Payload::EMPTY, segment_size: None },
+                    &Segment {
+                        header,
+                        payload: Payload::EMPTY,
+                        segment_size: None,
+                        ecn: transom_wire::Ecn::NotEct,
+                    },
                 );
             }
         }

@@ -19,8 +19,12 @@ fn waiting(setup: &Setup) -> (TimeWait, Peer) {
 
 fn answer(wait: &mut TimeWait, peer: &Peer, segment: common::Seg) -> String {
     let (header, payload) = peer.build(&segment);
-    let segment =
-        Segment { header: &header, payload: Payload::borrowed(&payload), segment_size: None };
+    let segment = Segment {
+        header: &header,
+        payload: Payload::borrowed(&payload),
+        segment_size: None,
+        ecn: transom_wire::Ecn::NotEct,
+    };
     match wait.on_segment(peer.now, &segment) {
         TimeWaitAction::Ignore => "ignored".into(),
         TimeWaitAction::Ack(header) => line(&header),
@@ -122,8 +126,12 @@ fn answers_look_like_the_connections() {
     let (mut wait, mut peer) = waiting(&setup);
     peer.now += ms(400);
     let (header, payload) = peer.build(&seg().seq(101).ack(102).fin());
-    let segment =
-        Segment { header: &header, payload: Payload::borrowed(&payload), segment_size: None };
+    let segment = Segment {
+        header: &header,
+        payload: Payload::borrowed(&payload),
+        segment_size: None,
+        ecn: transom_wire::Ecn::NotEct,
+    };
     let TimeWaitAction::Ack(ack) = wait.on_segment(peer.now, &segment) else { panic!("an answer") };
     peer.connection.on_segment(peer.now, &segment);
     let own = peer.connection.poll_transmit(peer.now).expect("an answer").header;

@@ -101,7 +101,12 @@ fn a_passive_open_advertises_it_too() {
     assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), "SA 0:1 ack 1 uto 40");
     let (header, _) = peer.build(&seg().seq(1));
     let mut connection = Connection::from_half_open(Arc::new(setup.profile), &half, peer.now);
-    let segment = Segment { header: &header, payload: Payload::EMPTY, segment_size: None };
+    let segment = Segment {
+        header: &header,
+        payload: Payload::EMPTY,
+        segment_size: None,
+        ecn: transom_wire::Ecn::NotEct,
+    };
     connection.on_segment(peer.now, &segment);
     let first = connection.poll_transmit(peer.now).expect("a segment of its own").header;
     assert_eq!(line(&first), "A 1:1 ack 1 uto 40");

@@ -1,21 +1,24 @@
 "use strict";
 // Draws the charts. Each element of class "chart" names its section and its place in it; the numbers are
-// in the JSON above, times as distances in ticks (see report/encode.rs).
-(() => {
-  const sections = JSON.parse(document.getElementById("charts").textContent);
+// in the JSON above, times as distances in ticks (see report/encode.rs). `transomReport` is for the script of a page
+// that follows a run, and each chart's element has its plot, for who wants to look closer.
+const transomReport = (() => {
+  let sections = JSON.parse(document.getElementById("charts").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const MARKERS = ["cross", "triangle", "ring"];
   const isMarker = (curve) => MARKERS.includes(curve.drawn);
   const NEAR = 12; // How far, in CSS pixels, the pointer reaches for a marker.
 
-  // Seconds of each point: running sums of the distances.
+  // Seconds of each point: running sums of the distances. Without a tick they are no times, and as they are.
   const times = (curve, tick) => {
+    if (tick === null) return curve.x;
     let ticks = 0;
     return curve.x.map((distance) => (ticks += distance) * tick);
   };
 
-  // The first and the last time of a section, so that its charts line up.
-  const extents = sections.map((charts) => {
+  // The first and the last place of a section, so that its charts line up.
+  const extentOf = ({ across, charts }) => {
+    if (across.kind === "names") return [-0.5, across.names.length - 0.5];
     let [first, last] = [Infinity, -Infinity];
     for (const chart of charts) {
       for (const curve of chart.curves) {
@@ -23,8 +26,16 @@
         if (xs.length > 0) [first, last] = [Math.min(first, xs[0]), Math.max(last, xs[xs.length - 1])];
       }
     }
-    return first < last ? [first, last] : [first - 0.5, last + 0.5];
-  });
+    if (first > last) return [0, 1];
+    if (across.kind === "time") return first < last ? [first, last] : [first - 0.5, last + 0.5];
+    if (across.kind === "logarithmic") {
+      const room = Math.max((last / first) ** 0.04, 1.02);
+      return [first / room, last * room];
+    }
+    const room = (last - first) * 0.04 || 0.5;
+    return [first - room, last + room];
+  };
+  let extents = sections.map(extentOf);
 
   // uPlot wants one ascending array of times for all curves. A time at which a curve has several points (a
   // burst) takes as many rows as the curve with the most has there.
@@ -52,14 +63,15 @@
 
   // Which row a curve shows in the legend when the pointer is at `index`: the value that holds there for
   // steps, the nearest point for the rest, and for markers only one that is close by.
-  const shownRow = (chart) => (u, s, index, at) => {
+  const shownRow = (now) => (u, s, index, at) => {
+    const chart = now();
     if (s === 0 || u.data[s][index] != null) {
       if (s === 0 || !isMarker(chart.curves[s - 1])) return index;
     }
-    const xs = u.data[0], ys = u.data[s], drawn = chart.curves[s - 1].drawn;
+    const xs = u.data[0], ys = u.data[s], isStep = ["step", "dashed"].includes(chart.curves[s - 1].drawn);
     let before = index, after = index;
-    while (before >= 0 && (ys[before] == null || (drawn === "step" && xs[before] > at))) before--;
-    if (drawn === "step") return before >= 0 ? before : null;
+    while (before >= 0 && (ys[before] == null || (isStep && xs[before] > at))) before--;
+    if (isStep) return before >= 0 ? before : null;
     while (after < xs.length && ys[after] == null) after++;
     let row = null;
     if (before >= 0) row = before;
@@ -71,7 +83,32 @@
     return row;
   };
 
-  const drawMarkers = (chart) => (u) => {
+  // How far the values reach that a point stands for.
+  const drawSpread = (now) => (u) => {
+    const chart = now();
+    const { ctx } = u, arm = 4 * devicePixelRatio;
+    ctx.save();
+    chart.curves.forEach((curve, c) => {
+      if (!curve.low || !u.series[c + 1].show) return;
+      ctx.strokeStyle = colour(curve.hue);
+      ctx.lineWidth = 1.5 * devicePixelRatio;
+      curve.x.forEach((at, i) => {
+        if (curve.low[i] == null || curve.high[i] == null) return;
+        if (at < u.scales.x.min || at > u.scales.x.max) return;
+        const x = u.valToPos(at, "x", true);
+        const low = u.valToPos(curve.low[i], "y", true), high = u.valToPos(curve.high[i], "y", true);
+        ctx.beginPath();
+        ctx.moveTo(x, low); ctx.lineTo(x, high);
+        ctx.moveTo(x - arm, low); ctx.lineTo(x + arm, low);
+        ctx.moveTo(x - arm, high); ctx.lineTo(x + arm, high);
+        ctx.stroke();
+      });
+    });
+    ctx.restore();
+  };
+
+  const drawMarkers = (now) => (u) => {
+    const chart = now();
     const { ctx, bbox } = u, size = 4.5 * devicePixelRatio;
     ctx.save();
     ctx.beginPath();
@@ -119,12 +156,21 @@
     if (curve.drawn === "dots") {
       return { ...common, paths: () => null, points: { show: true, size: 3, fill: () => colour(curve.hue) } };
     }
-    const paths = curve.drawn === "step" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
-    return { ...common, width: 1.5, paths, points: { show: false } };
+    const steps = curve.drawn === "step" || curve.drawn === "dashed";
+    const paths = steps ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
+    const dash = curve.drawn === "dashed" ? [5, 4] : undefined;
+    const points = { show: curve.low !== undefined, size: 7, fill: () => colour(curve.hue) };
+    return { ...common, width: 1.5, paths, dash, points };
   });
 
-  const range = (chart) => (u, low, high) => {
+  const range = (now) => (u, low, high) => {
+    const chart = now();
     if (low == null || high == null) return [0, 1];
+    for (const curve of chart.curves) {
+      for (const value of [...(curve.low || []), ...(curve.high || [])]) {
+        if (value != null) [low, high] = [Math.min(low, value), Math.max(high, value)];
+      }
+    }
     if (chart.fromZero) low = Math.min(low, 0);
     if (low === high) high = low + 1;
     const room = (high - low) * 0.06;
@@ -132,9 +178,30 @@
   };
 
   // All of a chart's own data means all of the section's; anything else is a zoom.
-  const xRange = (extent) => (u, low, high) => {
+  const xRange = (number) => (u, low, high) => {
     const xs = u.data[0];
-    return low === xs[0] && high === xs[xs.length - 1] ? extent : [low, high];
+    return low === xs[0] && high === xs[xs.length - 1] ? extents[number] : [low, high];
+  };
+
+  // The horizontal axis and how its places are read.
+  const acrossAxis = (across) => {
+    const base = axis(across.label, 34);
+    if (across.kind === "names") {
+      const short = (name) => (name.length > 24 ? name.slice(0, 23) + "…" : name);
+      base.splits = () => across.names.map((name, n) => n);
+      base.values = (u, places) => places.map((n) => short(across.names[n] ?? ""));
+    } else if (across.places?.length > 0) {
+      // There are so few places that each has a mark, on a logarithmic axis too.
+      base.splits = () => across.places;
+      base.filter = (u, places) => places;
+      base.values = (u, places) => places.map((at) => at.toLocaleString("en", { maximumSignificantDigits: 4 }));
+    }
+    return base;
+  };
+  const place = (across) => (u, at) => {
+    if (at == null) return "–";
+    if (across.kind === "time") return at.toFixed(6) + " s";
+    return across.kind === "names" ? (across.names[at] ?? "–") : String(at);
   };
 
   const axis = (label, size) => ({
@@ -152,8 +219,9 @@
 
   // A curve that shows fewer points than were recorded says so: a deep zoom is not the whole truth.
   const noteThinning = (chart, holder) => {
-    const thinned = chart.curves.filter((curve) => curve.total > curve.x.length).map((curve) =>
-      curve.name + " " + curve.x.length.toLocaleString("en") + " of " + curve.total.toLocaleString("en"));
+    const kept = (curve) => curve.y.filter((y) => y !== null).length;
+    const thinned = chart.curves.filter((curve) => curve.total > kept(curve)).map((curve) =>
+      curve.name + " " + kept(curve).toLocaleString("en") + " of " + curve.total.toLocaleString("en"));
     if (thinned.length === 0) return;
     const note = document.createElement("p");
     note.className = "thinned";
@@ -161,9 +229,16 @@
     holder.append(note);
   };
 
+  // Paper is narrower than the screen, and a canvas does not reflow by itself.
+  const printing = matchMedia("print");
+  const widthOf = (holder) => (printing.matches ? Math.min(680, holder.clientWidth) : holder.clientWidth);
+
   const draw = (holder) => {
-    const chart = sections[holder.dataset.section][holder.dataset.chart];
+    // What is shown may be replaced by newer data of the same form.
+    const now = () => sections[holder.dataset.section].charts[holder.dataset.chart];
+    const chart = now(), { across } = sections[holder.dataset.section];
     holder.textContent = "";
+    holder.setAttribute("aria-label", chart.words);
     const data = align(chart);
     if (data[0].length === 0) {
       const empty = document.createElement("p");
@@ -172,42 +247,71 @@
       holder.append(empty);
       return null;
     }
-    const narrow = holder.clientWidth < 600;
+    const width = widthOf(holder), narrow = width < 600;
     const room = (u, values) => 24 + 7 * Math.max(6, ...(values || []).map((value) => value.length));
     const y = axis(chart.label + (chart.unit ? " (" + chart.unit + ")" : ""), room);
     const plot = new uPlot({
-      width: holder.clientWidth,
-      height: height(holder.clientWidth),
+      width,
+      height: height(width),
       padding: [8, narrow ? 8 : 16, 0, 0],
-      scales: { x: { time: false, range: xRange(extents[holder.dataset.section]) }, y: { range: range(chart) } },
-      axes: [axis("time (s)", 34), y],
-      series: [{ label: "time", value: (u, t) => (t == null ? "–" : t.toFixed(6) + " s") }, ...series(chart)],
+      scales: {
+        x: { time: false, range: xRange(holder.dataset.section), distr: across.kind === "logarithmic" ? 3 : 1 },
+        y: { range: range(now) },
+      },
+      axes: [acrossAxis(across), y],
+      series: [{ label: across.kind === "time" ? "time" : across.label, value: place(across) }, ...series(chart)],
       cursor: {
         sync: { key: "section " + holder.dataset.section, scales: ["x", null] },
         drag: { x: true, y: false, dist: 4 },
-        dataIdx: shownRow(chart),
+        dataIdx: shownRow(now),
         points: { size: 7 },
       },
-      hooks: { draw: [drawMarkers(chart)] },
+      hooks: { draw: [drawSpread(now), drawMarkers(now)] },
     }, data, holder);
+    plot.extent = extents[holder.dataset.section];
     noteThinning(chart, holder);
     return plot;
   };
 
-  const plots = new Map();
-  const drawAll = () => document.querySelectorAll(".chart").forEach((holder) => {
-    plots.get(holder)?.destroy();
-    plots.set(holder, draw(holder));
-  });
-  drawAll();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  const fit = (holder) => {
-    const plot = plots.get(holder), width = holder.clientWidth;
-    if (plot && width > 0 && width !== plot.width) plot.setSize({ width, height: height(width) });
-  };
-  // In a frame of its own: resizing here would change the layout that is being reported.
   const resized = new ResizeObserver((entries) => {
+    // In a frame of its own: resizing here would change the layout that is being reported.
     requestAnimationFrame(() => entries.forEach(({ target }) => fit(target)));
   });
-  plots.forEach((plot, holder) => resized.observe(holder));
+  const fit = (holder) => {
+    const plot = holder.plot, width = widthOf(holder);
+    if (plot && width > 0 && width !== plot.width) plot.setSize({ width, height: height(width) });
+  };
+  const holders = () => document.querySelectorAll(".chart");
+  const drawAll = () => holders().forEach((holder) => {
+    holder.plot?.destroy();
+    holder.plot = draw(holder);
+    resized.observe(holder);
+  });
+
+  // Other numbers in the same charts: what is zoomed and hidden stays so.
+  const refresh = (holder) => {
+    const chart = sections[holder.dataset.section].charts[holder.dataset.chart];
+    const plot = holder.plot;
+    if (!plot || plot.series.length !== chart.curves.length + 1) return false;
+    const { min, max } = plot.scales.x, seen = plot.extent;
+    holder.setAttribute("aria-label", chart.words);
+    plot.setData(align(chart), false);
+    const zoomed = seen && (min !== seen[0] || max !== seen[1]);
+    plot.extent = extents[holder.dataset.section];
+    holder.querySelector(".thinned")?.remove();
+    noteThinning(chart, holder);
+    plot.setScale("x", zoomed ? { min, max } : { min: plot.extent[0], max: plot.extent[1] });
+    return true;
+  };
+
+  const show = (next, anew) => {
+    sections = next;
+    extents = sections.map(extentOf);
+    if (anew || ![...holders()].every(refresh)) drawAll();
+  };
+
+  drawAll();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  printing.addEventListener("change", () => holders().forEach(fit));
+  return { show };
 })();

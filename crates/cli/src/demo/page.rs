@@ -74,7 +74,11 @@ fn section(
         Hue::Blue,
         goodput(&passed.acked, outcome),
     );
-    Section { title: outcome.title.clone(), charts: vec![sequence, windows, rtt, queue, rate] }
+    Section {
+        title: outcome.title.clone(),
+        charts: vec![sequence, windows, rtt, queue, rate],
+        ..Section::default()
+    }
 }
 
 /// Puts the page together.
@@ -142,5 +146,6 @@ pub(crate) fn build(
                 .into(),
         ],
         command: std::env::args().collect::<Vec<_>>().join(" "),
+        ..ReportData::default()
     }
 }

@@ -24,6 +24,9 @@ Examples:
 pub(crate) struct Args {
     /// The scenario
     file: PathBuf,
+    /// Show this form of the scenario, one of its [forms.NAME]; all forms are checked in any case
+    #[arg(long, value_name = "NAME")]
+    form: Option<String>,
     /// Show the scenario with presets, groups, sweeps and defaults written out
     #[arg(long)]
     resolved: bool,
@@ -37,7 +40,7 @@ pub(crate) struct Args {
 
 /// Checks the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let scenario = match Scenario::load(&args.file) {
+    let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
             if args.json {
@@ -108,7 +111,9 @@ fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
         if points > 1 { " at the first point" } else { "" },
     ))?;
     if first.resolved.needs_emulation() {
-        output::line("A host has the kernel's TCP: this can only be emulated.")?;
+        output::line(
+            "A host has the kernel's TCP: this can only be emulated (transom lab run --emulate).",
+        )?;
     }
     Ok(())
 }
@@ -119,10 +124,9 @@ fn counted(number: usize, what: &str) -> String {
 
 fn point(variant: &Variant, seeds: &[u64], with_resolved: bool) -> Value {
     let Variant { number, settings, resolved, comparisons } = variant;
-    let version = env!("CARGO_PKG_VERSION");
     let runs: Vec<Value> = seeds
         .iter()
-        .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, version).to_string() }))
+        .map(|seed| json!({ "seed": seed, "id": resolved.id(*seed, transom_lab::VERSION).to_string() }))
         .collect();
     let mut point = json!({
         "point": number + 1,

@@ -1,258 +1,234 @@
-//! `transom lab run`: simulates every point of a scenario's sweep with every seed, and judges what comes out.
+//! `transom lab run`: simulates or emulates every point of a scenario's sweep with every seed, and judges what comes out.
+//!
+//! Theory of operation. The command makes a *plan* of all runs, looks which of them are in the results directory already, and has the
+//! others made on all processors ([`execute`]). Each is judged, written and forgotten as it finishes, so that a sweep of any length takes
+//! no more memory than the runs in progress. Then runs are compared with others where the scenario wants it and pages are written
+//! ([`finish`]), and what came of all of it is shown ([`verdict`]).
 
-use std::fmt::Write as _;
-use std::fs;
+mod arguments;
+pub(super) mod emulated;
+mod execute;
+mod progress;
+mod verdict;
+
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rayon::prelude::*;
-use serde_json::{Value, json};
-use transom_lab::run::{Judgement, Observations, compare, flows_csv, judge, links_csv, simulate};
-use transom_lab::scenario::{Scenario, Variant};
+use anyhow::bail;
+use transom_lab::results::{Choice, Plan, PlannedRun, Store};
+use transom_lab::scenario::{Scenario, Setting};
 
-use super::page::Page;
-use super::words;
+use super::finish::{self, Pages};
+use super::interruption::Interruption;
+use super::live::Live;
+use super::tui::{self, Tui};
+use super::watch::Watch;
 use crate::output;
-
-/// Run a scenario in the simulator
-///
-/// Every point of its sweep is run with each of its seeds, on all processors, in virtual time: the same scenario and seed give the
-/// same result on every machine. What was seen is written to a directory for each run (tables, the scenario with everything written out, and a
-/// page with charts, report.html), and what was expected is judged. The command succeeds if all of it holds.
-#[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "\
-Examples:
-  transom lab run fairness.toml
-      run it, with results in results/fairness
-  transom lab run fairness.toml --seeds 20
-      with the seeds from 1 to 20 instead of the scenario's own
-  transom lab run fairness.toml -o /tmp/fairness --json
-      for other programs")]
-pub(crate) struct Args {
-    /// The scenario
-    file: PathBuf,
-    /// Run with the seeds from 1 to N instead of the scenario's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    seeds: Option<u64>,
-    /// Where results go; by default results/NAME
-    #[arg(long, short, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
-}
-
-/// One run: a point of the sweep and a seed.
-struct Run<'a> {
-    variant: &'a Variant,
-    seed: u64,
-}
-
-/// What became of it.
-struct Outcome {
-    observations: Observations,
-    judgements: Vec<Judgement>,
-    directory: PathBuf,
-}
+pub(crate) use arguments::Args;
+pub(crate) use execute::Emulated;
+use execute::{Experiment, Outcome};
+use progress::Progress;
 
 /// Runs the scenario.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let scenario = match Scenario::load(&args.file) {
+    let scenario = match Scenario::load_form(&args.file, args.form.as_deref()) {
         Ok(scenario) => scenario,
         Err(errors) => {
             output::note(&errors);
             return Ok(ExitCode::FAILURE);
         }
     };
-    let seeds: Vec<u64> = match args.seeds {
-        Some(count) => (1..=count).collect(),
-        None => scenario.seeds().to_vec(),
-    };
-    let variants: Vec<Variant> = scenario.sweep().collect();
-    let Some(first) = variants.first() else { bail!("there is nothing to run") };
-    let name = first.resolved.scenario.name.as_str();
-    let results = args.output.clone().unwrap_or_else(|| Path::new("results").join(name));
-    let beside = args.file.parent().unwrap_or(Path::new(""));
-
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let status = Arc::new(AtomicU8::new(0));
-    let (tell, tell_status) = (interrupted.clone(), status.clone());
-    crate::interrupt::handle(move |status| {
-        tell_status.store(status, Ordering::Relaxed);
-        tell.store(true, Ordering::Relaxed);
-    })?;
-
-    let runs: Vec<Run<'_>> = variants
-        .iter()
-        .flat_map(|variant| seeds.iter().map(move |&seed| Run { variant, seed }))
-        .collect();
-    let progress = progress(runs.len(), args.quiet || args.json);
-    let outcomes: Vec<anyhow::Result<Option<Outcome>>> =
-        runs.par_iter().map(|run| one(run, beside, &results, &interrupted, &progress)).collect();
-    progress.finish_and_clear();
-
-    let mut finished = Vec::new();
-    for outcome in outcomes {
-        finished.push(outcome?);
+    let wanted = Plan::new(
+        &scenario,
+        Choice {
+            file: args.file_name(),
+            seeds: args.seeds(),
+            shard: args.shard,
+            emulated: args.emulate,
+        },
+    );
+    let points = scenario.points();
+    if let Some(point) = args.point.iter().find(|point| **point > points) {
+        bail!("{} has {points} points; there is no point {point}", args.file.display());
     }
-    let mut all_hold = true;
-    let mut listed = Vec::new();
-    for (index, (run, outcome)) in runs.iter().zip(&finished).enumerate() {
-        let Some(outcome) = outcome else { continue };
-        let mut judgements = outcome.judgements.clone();
-        for comparison in &run.variant.comparisons {
-            // The run of the other point with the same seed.
-            let other = comparison.baseline * seeds.len() + index % seeds.len();
-            if let Some(Some(baseline)) = finished.get(other) {
-                judgements.push(compare(comparison, &outcome.observations, &baseline.observations));
+    let directory = match &args.output {
+        Some(directory) => directory.clone(),
+        None => Path::new("results").join(&wanted.name),
+    };
+    let job = Job {
+        scenario: &scenario,
+        beside: args.file.parent().unwrap_or(Path::new("")),
+        plan: wanted,
+        directory,
+        points: args.point.clone(),
+        jobs: args.jobs(),
+        fresh: args.fresh,
+        emulation: args.emulate.then_some(Emulated { allow_late: args.allow_late }),
+        png: args.png,
+        watch: args.watch,
+        tui: args.tui,
+        json: args.json,
+        quiet: args.quiet,
+    };
+    job.prepare()?;
+    let interruption = Interruption::handle()?;
+    job.run(&interruption)
+}
+
+/// What is run, and how it is shown.
+pub(crate) struct Job<'a> {
+    pub(crate) scenario: &'a Scenario,
+    /// Where the scenario's files are.
+    pub(crate) beside: &'a Path,
+    /// Which runs are wanted.
+    pub(crate) plan: Plan,
+    /// Where results go.
+    pub(crate) directory: PathBuf,
+    /// Only these points, if any are named.
+    pub(crate) points: Vec<usize>,
+    /// Runs at a time; zero for as many as there are processors.
+    pub(crate) jobs: usize,
+    /// What is there already is run again.
+    pub(crate) fresh: bool,
+    /// How runs are emulated, if they are.
+    pub(crate) emulation: Option<Emulated>,
+    pub(crate) png: bool,
+    pub(crate) watch: Option<SocketAddr>,
+    pub(crate) tui: bool,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Job<'_> {
+    /// What has to be done while the process has one thread.
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
+        if self.tui {
+            tui::check()?;
+        }
+        if self.emulation.is_some() {
+            emulated::prepare(self.scenario)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the runs that are not there, and shows what came of all of them.
+    pub(crate) fn run(&self, interruption: &Interruption) -> anyhow::Result<ExitCode> {
+        let Job { scenario, plan: wanted, directory, png, .. } = self;
+        let (png, emulation) = (*png, self.emulation);
+        let store = Store::create(directory)?;
+        let plan = planned(&store, wanted)?;
+        let runs: Vec<&PlannedRun> = plan
+            .own()
+            .filter(|run| wanted.seeds.contains(&run.seed))
+            .filter(|run| self.points.is_empty() || self.points.contains(&run.point))
+            .collect();
+        if runs.is_empty() {
+            bail!("there is nothing to run: this part of the {} runs is empty", plan.runs.len());
+        }
+
+        let is_followed = self.tui || self.watch.is_some();
+        let live = is_followed.then(|| followed(scenario, &store, &plan, &runs));
+        let watch = match (&live, self.watch) {
+            (Some(live), Some(address)) => {
+                let watch = Watch::start(address, live.clone())?;
+                output::note(format_args!("Watch it at {}", watch.url()));
+                Some(watch)
             }
+            _ => None,
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build()?;
+        let progress = Progress::new(runs.len(), self.quiet || self.json || self.tui);
+        let tui = match &live {
+            Some(live) if self.tui => Some(Tui::start(live.clone(), progress.show())?),
+            _ => None,
+        };
+        let experiment = Experiment {
+            scenario,
+            beside: self.beside,
+            plan: &plan,
+            store: &store,
+            fresh: self.fresh,
+            interruption,
+            png,
+            live: live.as_deref(),
+            emulation,
+        };
+        let outcomes = pool.install(|| execute::all(&experiment, &runs, &progress));
+        let outcomes = outcomes.inspect_err(|_| progress.finish())?;
+        let done: Vec<&PlannedRun> = runs
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, one)| one.is_there())
+            .map(|(run, _)| *run)
+            .collect();
+        progress.next("finishing", done.len());
+        let finished = pool.install(|| {
+            // Runs have their numbers in the list of all only if none is missing.
+            let live = live.as_deref().filter(|_| done.len() == runs.len());
+            let pages = Pages { png, anew: false, live };
+            finish::all(&store, Some(&plan), &done, pages, interruption, || progress.step())
+        });
+        progress.finish();
+        finished?;
+        finish::index(&store, png)?;
+        let hurry = || interruption.is_told();
+        if let Some(live) = &live {
+            live.end();
         }
-        all_hold &= judgements.iter().all(|one| one.passed);
-        let summary = summary(run, outcome, &judgements);
-        write(&outcome.directory.join("summary.json"), &format!("{summary:#}\n"))?;
-        page(&args, run, outcome, &judgements)?;
-        if args.json {
-            listed.push(summary);
-        } else {
-            output::line(report(run, &judgements, variants.len() > 1, seeds.len() > 1))?;
+        tui.map_or(Ok(()), |tui| tui.finish(hurry))?;
+        watch.map_or(Ok(()), |watch| watch.finish(hurry))?;
+
+        let already = outcomes.iter().filter(|one| **one == Outcome::There).count();
+        let shown = verdict::Shown { json: self.json, points: plan.points.len() > 1, already };
+        let all_hold = verdict::show(&store, &done, runs.len(), &shown)?;
+        if let Some(status) = interruption.status() {
+            let (missing, all) = (runs.len() - done.len(), runs.len());
+            output::note(format_args!(
+                "interrupted: {missing} of {all} runs are missing; the same command again makes them"
+            ));
+            return Ok(ExitCode::from(status));
         }
+        let late = outcomes.iter().filter(|one| **one == Outcome::Late).count();
+        if late > 0 {
+            let all = runs.len();
+            output::note(format_args!(
+                "{late} of {all} runs are missing: the emulator fell behind"
+            ));
+        }
+        Ok(if all_hold && late == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-    if args.json {
-        output::json(&json!({ "passed": all_hold, "runs": listed }))?;
-    } else if !listed.is_empty() || finished.iter().any(Option::is_some) {
-        output::line(format_args!("Results are in {}.", results.display()))?;
-    }
-    if interrupted.load(Ordering::Relaxed) {
-        let missing = finished.iter().filter(|one| one.is_none()).count();
-        output::note(format_args!("interrupted: {missing} of {} runs are missing", runs.len()));
-        return Ok(ExitCode::from(status.load(Ordering::Relaxed)));
-    }
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What a run's part of the bar is divided into.
-const PARTS: u64 = 1000;
-
-fn progress(runs: usize, hidden: bool) -> ProgressBar {
-    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(runs as u64 * PARTS), target);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3}%  {msg}  {eta} left") {
-        bar.set_style(style);
-    }
-    bar.set_message(format!("{runs} run{}", if runs == 1 { "" } else { "s" }));
-    bar
-}
-
-/// Simulates one run and writes down what was seen. None if it was broken off, of which nothing is left.
-fn one(
-    run: &Run<'_>,
-    beside: &Path,
-    results: &Path,
-    interrupted: &AtomicBool,
-    progress: &ProgressBar,
-) -> anyhow::Result<Option<Outcome>> {
-    let resolved = &run.variant.resolved;
-    let end = resolved.scenario.duration.0.as_nanos().max(1);
-    let mut shown = 0;
-    let seen = simulate(resolved, run.seed, beside, |reached| {
-        let part = (u128::from(reached.as_nanos()) * u128::from(PARTS) / u128::from(end)) as u64;
-        progress.inc(part - shown);
-        shown = part;
-        !interrupted.load(Ordering::Relaxed)
-    })?;
-    let Some(observations) = seen else { return Ok(None) };
-    let directory = results.join(resolved.id(run.seed, env!("CARGO_PKG_VERSION")).short());
-    fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make the directory {}", directory.display()))?;
-    write(&directory.join("scenario.toml"), &resolved.to_toml())?;
-    write(&directory.join("flows.csv"), &flows_csv(resolved, run.seed, &observations))?;
-    write(&directory.join("links.csv"), &links_csv(resolved, run.seed, &observations))?;
-    let judgements = judge(resolved, &observations);
-    Ok(Some(Outcome { observations, judgements, directory }))
-}
-
-/// Writes a file as a whole: who reads it meanwhile finds the old one or the new one.
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, text)
-        .and_then(|()| fs::rename(&unfinished, path))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Writes the report.
-fn page(
-    args: &Args,
-    run: &Run<'_>,
-    outcome: &Outcome,
-    judgements: &[Judgement],
-) -> anyhow::Result<()> {
-    let settings: Vec<String> = run.variant.settings.iter().map(ToString::to_string).collect();
-    let path = outcome.directory.join("report.html");
-    let page = Page {
-        scenario: &run.variant.resolved,
-        seed: run.seed,
-        settings: &settings,
-        seen: &outcome.observations,
-        judgements,
-        command: format!("transom lab run {}", args.file.display()),
+/// The runs, for who follows them.
+fn followed(scenario: &Scenario, store: &Store, plan: &Plan, runs: &[&PlannedRun]) -> Arc<Live> {
+    let header = scenario.point(0).map(|variant| variant.resolved.scenario);
+    let title = header.and_then(|header| header.title).unwrap_or_else(|| plan.name.clone());
+    let label = |run: &PlannedRun| {
+        let point = plan.points.iter().find(|point| point.point == run.point);
+        let settings = point.into_iter().flat_map(|point| &point.settings);
+        // The last word of a path says enough in a list.
+        let short = |setting: &Setting| {
+            let word = setting.path.rsplit('.').next().unwrap_or_default();
+            format!("{word} = {}", setting.value)
+        };
+        let settings: Vec<String> = settings.map(short).collect();
+        let seed = format!("seed {}", run.seed);
+        if settings.is_empty() { seed } else { format!("{}, {seed}", settings.join(", ")) }
     };
-    page.write(&path).with_context(|| format!("cannot write {}", path.display()))
+    let page = |run: &PlannedRun| store.directory().join(&run.directory).join(finish::REPORT);
+    Live::new(title, runs.iter().map(|run| (label(run), page(run))).collect())
 }
 
-fn summary(run: &Run<'_>, outcome: &Outcome, judgements: &[Judgement]) -> Value {
-    let Run { variant, seed } = run;
-    let version = env!("CARGO_PKG_VERSION");
-    json!({
-        "id": variant.resolved.id(*seed, version).to_string(),
-        "version": version,
-        "point": variant.number + 1,
-        "settings": variant.settings,
-        "seed": seed,
-        "packets": outcome.observations.packets,
-        "events": outcome.observations.events,
-        "passed": judgements.iter().all(|one| one.passed),
-        "bands": judgements,
-        "directory": outcome.directory,
-    })
-}
-
-/// What a person wants to know of a run.
-fn report(run: &Run<'_>, judgements: &[Judgement], points: bool, seeds: bool) -> String {
-    let mut text = String::new();
-    if points {
-        let settings: Vec<String> = run.variant.settings.iter().map(ToString::to_string).collect();
-        let _ = write!(text, "point {} ({})  ", run.variant.number + 1, settings.join(", "));
+/// The plan to go by: the directory's own if it has all that is wanted. Who wants one run of a sweep again does not forget the others.
+fn planned(store: &Store, wanted: &Plan) -> anyhow::Result<Plan> {
+    // What cannot be read is replaced.
+    if let Ok(Some(own)) = store.plan()
+        && own.includes(wanted)
+    {
+        return Ok(own);
     }
-    if seeds {
-        let _ = write!(text, "seed {}  ", run.seed);
-    }
-    let held = judgements.iter().filter(|one| one.passed).count();
-    let _ = match judgements.len() {
-        0 => write!(text, "done; nothing was expected"),
-        all => write!(text, "{held} of {all} bands hold"),
-    };
-    for judgement in judgements {
-        let _ = write!(text, "\n  {}", described(judgement));
-    }
-    text
-}
-
-fn described(judgement: &Judgement) -> String {
-    let Judgement { band, values: _, passed } = judgement;
-    let why = band.why.as_ref().filter(|_| !passed).map(|why| format!(": {why}"));
-    format!(
-        "{} {}: {}  {}{}",
-        if *passed { "ok    " } else { "FAILED" },
-        words::quantity(band),
-        words::seen(judgement),
-        words::bounds(band),
-        why.unwrap_or_default(),
-    )
+    store.set_plan(wanted)?;
+    Ok(wanted.clone())
 }

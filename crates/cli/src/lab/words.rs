@@ -3,22 +3,33 @@
 use transom_lab::run::Judgement;
 use transom_lab::scenario::{Band, Measure, Unit};
 
+/// As many flows are called by their names.
+const MOST_NAMES: usize = 6;
+
 /// What a band is about: "goodput of bulk1, bulk2".
-pub(super) fn quantity(band: &Band) -> String {
+pub(crate) fn quantity(band: &Band) -> String {
     let quantity = &band.quantity;
-    let of = match &quantity.link {
-        Some(link) => link.to_string(),
-        None => quantity.flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    let of = match (&quantity.link, &quantity.flows[..]) {
+        (Some(link), _) => link.to_string(),
+        (None, [first, .., last]) if quantity.flows.len() > MOST_NAMES => {
+            format!("{first} … {last} ({} flows)", quantity.flows.len())
+        }
+        (None, flows) => flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
     let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
     let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
-    format!("{}{statistic} of {of}", name(quantity.measure))
+    let until = match (quantity.reaches, quantity.stays_above) {
+        (Some(level), _) => format!("time until {level} of "),
+        (None, Some(level)) => format!("time until lasting {level} of "),
+        (None, None) => String::new(),
+    };
+    format!("{until}{}{statistic} of {of}", name(quantity.measure))
 }
 
 /// What was seen, with its unit.
-pub(super) fn seen(judgement: &Judgement) -> String {
+pub(crate) fn seen(judgement: &Judgement) -> String {
     let band = &judgement.band;
-    let unit = if band.relative_to.is_some() { Unit::Number } else { band.quantity.measure.unit() };
+    let unit = band.unit();
     let whole = matches!(
         band.quantity.measure,
         Measure::Timeouts | Measure::Retransmissions | Measure::Drops | Measure::Marks
@@ -35,7 +46,7 @@ pub(super) fn seen(judgement: &Judgement) -> String {
 }
 
 /// The bounds of a band: "(at least 0.9)".
-pub(super) fn bounds(band: &Band) -> String {
+pub(crate) fn bounds(band: &Band) -> String {
     match (band.min, band.max) {
         (Some(min), Some(max)) => format!("(from {min} to {max})"),
         (Some(min), None) => format!("(at least {min})"),

@@ -1,19 +1,19 @@
-//! The options that change how Transom's TCP behaves.
+//! The options that change how Transom's TCP behaves: those of a scenario's profiles, as far as a command line has them.
 
 use clap::Args;
-use transom_net::{KeepAlive, Profile};
-use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{CongestionChoice, FlowChoice, RecoveryChoice};
+use transom_lab::scenario::{Composition, Congestion, ProfileOptions, Recovery, Size};
+use transom_net::Profile;
 
 use crate::units::parse_bytes;
-
-/// The least window that can be advertised without the window scale option (RFC 9293, section 3.1).
-const UNSCALED_WINDOW: usize = 65_535;
 
 /// The options that make up a profile.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "TCP options")]
 pub(crate) struct ProfileArgs {
+    /// Choose units by name, such as "sack + cubic + prr"; `transom units` lists them.
+    #[arg(long, value_name = "UNITS")]
+    tcp: Option<Composition>,
+
     /// Send small segments at once (no Nagle algorithm).
     #[arg(long)]
     pub(crate) nodelay: bool,
@@ -56,6 +56,7 @@ impl ProfileArgs {
     pub(crate) fn profile(&self) -> anyhow::Result<Profile> {
         // Exhaustive, so that a new option cannot be forgotten here.
         let ProfileArgs {
+            tcp,
             nodelay,
             send_buffer,
             recv_buffer,
@@ -65,33 +66,22 @@ impl ProfileArgs {
             newreno,
             no_congestion_control,
             keepalive,
-        } = self;
-        let mut profile = Profile { nodelay: *nodelay, ..Profile::default() };
-        if let Some(bytes) = send_buffer {
-            profile.max_send_buffer = usize::try_from(*bytes).unwrap_or(usize::MAX);
-            profile.send_buffer = profile.send_buffer.min(profile.max_send_buffer);
-        }
-        let FlowChoice::ReceiveWindow(mut receive) = profile.flow;
-        if let Some(bytes) = recv_buffer {
-            receive.max = usize::try_from(*bytes).unwrap_or(usize::MAX);
-        } else if *no_window_scale {
-            receive.max = UNSCALED_WINDOW;
-        }
-        receive = ReceiveWindowConfig { initial: receive.initial.min(receive.max), ..receive };
-        profile.flow = FlowChoice::ReceiveWindow(receive);
-        profile.options.sack = !no_sack;
-        profile.options.timestamps = !no_timestamps;
-        profile.options.window_scale = !no_window_scale;
-        if *no_sack || *newreno {
-            profile.recovery = RecoveryChoice::NewReno;
-        }
-        if *no_congestion_control {
-            profile.congestion = CongestionChoice::None;
-        }
-        if *keepalive {
-            profile.keep_alive = Some(KeepAlive::default());
-        }
-        profile.validate()?;
+        } = self.clone();
+        let options = ProfileOptions {
+            tcp,
+            congestion: no_congestion_control.then_some(Congestion::None),
+            recovery: (no_sack || newreno).then_some(Recovery::Newreno),
+            sack: no_sack.then_some(false),
+            timestamps: no_timestamps.then_some(false),
+            window_scale: no_window_scale.then_some(false),
+            nodelay: nodelay.then_some(true),
+            send_buffer: send_buffer.map(Size),
+            recv_buffer: recv_buffer.map(Size),
+            keepalive: keepalive.then_some(true),
+            ..ProfileOptions::default()
+        };
+        let profile = options.profile()?;
+        profile.carries_a_stream()?;
         Ok(profile)
     }
 }
@@ -99,6 +89,7 @@ impl ProfileArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transom_tcp::profile::RecoveryChoice;
 
     #[test]
     fn nothing_chosen_is_the_default() {
@@ -110,9 +101,18 @@ mod tests {
         let args = ProfileArgs { no_sack: true, no_window_scale: true, ..Default::default() };
         let profile = args.profile().unwrap();
         assert_eq!(profile.recovery, RecoveryChoice::NewReno);
-        let FlowChoice::ReceiveWindow(receive) = profile.flow;
+        let receive = profile.flow.buffer();
         assert_eq!(receive.max, 65_535);
         assert!(!profile.options.sack && !profile.options.window_scale);
+    }
+
+    #[test]
+    fn what_delivers_no_stream_is_refused_with_the_reason() {
+        let tcp = |text: &str| ProfileArgs { tcp: text.parse().ok(), ..Default::default() };
+        let refused = |text: &str| tcp(text).profile().unwrap_err().to_string();
+        assert!(refused("unordered").contains("leave unordered out"));
+        assert!(refused("adu-unordered").contains("leave adu out"));
+        assert!(tcp("no-flow-control + in-order").profile().is_ok());
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         };
         let profile = args.profile().unwrap();
         assert_eq!((profile.send_buffer, profile.max_send_buffer), (8192, 8192));
-        let FlowChoice::ReceiveWindow(receive) = profile.flow;
+        let receive = profile.flow.buffer();
         assert_eq!((receive.initial, receive.max), (16_384, 16_384));
     }
 

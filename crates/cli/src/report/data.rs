@@ -1,7 +1,10 @@
 //! What a report shows.
 
-/// Points as (seconds, value). A value that is not finite is a gap in the line; a point whose time is not
-/// finite is left out.
+use super::block::{Block, Verdict};
+use super::number::short;
+
+/// Points as (seconds, value), or as (value of the horizontal axis, value). A value that is not finite is a gap in
+/// the line; a point whose place on the horizontal axis is not finite is left out.
 pub(crate) type Points = Vec<(f64, f64)>;
 
 /// The contents of a report.
@@ -11,16 +14,22 @@ pub(crate) struct ReportData {
     pub(crate) title: String,
     /// A sentence or two below the title.
     pub(crate) lead: String,
+    /// What came of it, where that is a question.
+    pub(crate) verdict: Option<Verdict>,
     /// Headings of the result columns, such as the two directions; none for a single, obvious one.
     pub(crate) columns: Vec<String>,
     /// The results.
     pub(crate) summary: Vec<Row>,
+    /// What comes before the charts: pictures and tables.
+    pub(crate) blocks: Vec<Block>,
     /// The charts, in groups that share a time axis.
     pub(crate) sections: Vec<Section>,
     /// What the reader should know, in free words.
     pub(crate) notes: Vec<String>,
     /// The command that produces this run again.
     pub(crate) command: String,
+    /// What has to be said about that command.
+    pub(crate) command_note: String,
 }
 
 /// One line of the results.
@@ -50,16 +59,56 @@ impl Row {
     }
 }
 
-/// Charts that share a time axis: zooming into one zooms all.
+/// Charts that share a horizontal axis: zooming into one zooms all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     /// The heading.
     pub(crate) title: String,
+    /// The horizontal axis.
+    pub(crate) across: Across,
     /// The charts, from top to bottom.
     pub(crate) charts: Vec<Chart>,
 }
 
-/// One chart over time.
+/// What a horizontal axis shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Across {
+    /// Seconds.
+    #[default]
+    Time,
+    /// A number.
+    Number {
+        /// What it is, with its unit.
+        label: String,
+        /// Whether equal distances are equal factors. Every place on the axis is above zero then.
+        logarithmic: bool,
+    },
+    /// One of these, at 0, 1, 2 and so on.
+    Names {
+        /// What they are.
+        label: String,
+        /// The names.
+        names: Vec<String>,
+    },
+}
+
+impl Section {
+    /// Where the points are on the horizontal axis, if there are so few places that each can have a mark.
+    pub(crate) fn places(&self) -> Vec<f64> {
+        let series = self.charts.iter().flat_map(|chart| &chart.series);
+        let mut places: Vec<f64> =
+            series.flat_map(|series| &series.points).map(|(x, _)| *x).collect();
+        places.retain(|x| x.is_finite());
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        if places.len() > MOST_MARKS { Vec::new() } else { places }
+    }
+}
+
+/// As many marks have room at an axis.
+const MOST_MARKS: usize = 12;
+
+/// One chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
     /// The heading.
@@ -96,6 +145,9 @@ pub(crate) struct Series {
     pub(crate) hue: Hue,
     /// Its points, in the order of time.
     pub(crate) points: Points,
+    /// How far the values that a point stands for reach, down and up: drawn as error bars. Empty, or one for each
+    /// point.
+    pub(crate) spread: Points,
 }
 
 /// Events at a time and a height.
@@ -118,6 +170,8 @@ pub(crate) enum Style {
     Line,
     /// By steps: a value holds until the next.
     Step,
+    /// By broken steps, for what goes with another curve of the same colour.
+    Dashed,
     /// Not at all.
     Dots,
 }
@@ -143,6 +197,24 @@ pub(crate) enum Hue {
     Pink,
     Grey,
     Red,
+}
+
+impl Hue {
+    /// All of them, in the order in which curves are given theirs.
+    pub(crate) const ALL: [Hue; 6] =
+        [Hue::Blue, Hue::Orange, Hue::Green, Hue::Pink, Hue::Red, Hue::Grey];
+
+    /// What style sheets call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Hue::Blue => "blue",
+            Hue::Orange => "orange",
+            Hue::Green => "green",
+            Hue::Pink => "pink",
+            Hue::Grey => "grey",
+            Hue::Red => "red",
+        }
+    }
 }
 
 impl Chart {
@@ -181,8 +253,44 @@ impl Chart {
         hue: Hue,
         points: Points,
     ) -> Chart {
-        self.series.push(Series { name: name.into(), style, hue, points });
+        self.series.push(Series { name: name.into(), style, hue, points, spread: Points::new() });
         self
+    }
+
+    /// Adds error bars to the curve added last: how far the values reach, down and up.
+    pub(crate) fn spread(mut self, spread: Points) -> Chart {
+        if let Some(last) = self.series.last_mut() {
+            last.spread = spread;
+        }
+        self
+    }
+
+    /// Whether there is nothing to be seen in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let curves = self.series.iter().map(|series| &series.points);
+        let events = self.markers.iter().map(|markers| &markers.points);
+        let seen = |points: &Points| points.iter().any(|(_, y)| y.is_finite());
+        !curves.chain(events).any(seen)
+    }
+
+    /// What it shows, in words: each curve with its least, its mean and its greatest value.
+    pub(crate) fn in_words(&self) -> String {
+        let unit = &self.axis.unit;
+        let curves = self.series.iter().filter_map(|series| {
+            let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());
+            let count = values().count();
+            let (low, high) =
+                (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+            let mean = values().sum::<f64>() / count as f64;
+            let words = || {
+                let [low, mean, high] = [low, mean, high].map(short);
+                format!("{} from {low} to {high} {unit}, on average {mean}", series.name)
+            };
+            (count > 0).then(words)
+        });
+        let events = self.markers.iter().map(|one| format!("{}: {}", one.name, one.points.len()));
+        let all: Vec<String> = curves.chain(events).collect();
+        format!("{}. {}.", self.title, all.join("; "))
     }
 
     /// Adds events.

@@ -8,27 +8,25 @@
 /// The most points of a curve in a page.
 pub(crate) const MOST_POINTS: usize = 4000;
 
-/// How many intervals are tried, the finest first. A curve that only rises takes two points in each, since
-/// its first is its lowest; no curve takes more than four.
-const INTERVALS: [usize; 3] = [MOST_POINTS / 2, MOST_POINTS / 3, MOST_POINTS / 4];
-
-/// At most [`MOST_POINTS`] of `points`, in the order of time. Points without a finite time are left out, and
+/// At most `most` of `points` (which is four or more), in the order of time. Points without a finite time are left out, and
 /// runs of gaps become one.
-pub(crate) fn decimate(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+pub(crate) fn decimate(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let mut points: Vec<_> = points.iter().copied().filter(|(x, _)| x.is_finite()).collect();
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     points.dedup_by(|(_, later), (_, earlier)| !later.is_finite() && !earlier.is_finite());
     let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) else {
         return points;
     };
-    if points.len() <= MOST_POINTS {
+    if points.len() <= most {
         return points;
     }
     let (origin, span) = (*first, last - first);
     let mut thinned = Vec::new();
-    for intervals in INTERVALS {
-        thinned = extremes(&points, origin, span, intervals);
-        if thinned.len() <= MOST_POINTS {
+    // The finest first. A curve that only rises takes two points in each interval, since its first is its lowest; no
+    // curve takes more than four.
+    for intervals in [most / 2, most / 3, most / 4] {
+        thinned = extremes(&points, origin, span, intervals.max(1));
+        if thinned.len() <= most {
             break;
         }
     }
@@ -61,6 +59,10 @@ fn representatives(run: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decimate(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        super::decimate(points, MOST_POINTS)
+    }
 
     #[test]
     fn short_curves_are_left_alone() {

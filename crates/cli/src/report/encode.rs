@@ -2,29 +2,51 @@
 //!
 //! Most of a page is numbers. Times are whole ticks (microseconds, or nanoseconds in a short chart) and
 //! each is written as its distance from the one before; values have seven significant digits. A point
-//! takes about a dozen bytes, a full curve fifty thousand.
+//! takes about a dozen bytes, a full curve fifty thousand. Where the horizontal axis is no time, places on it are
+//! written as they are: there are few.
 
 use serde_json::{Value, json};
 
-use super::data::{Chart, Hue, Shape, Style};
+use super::data::{Across, Chart, Hue, Section, Shape, Style};
 use super::decimate::decimate;
 
-/// The sections' charts as the page's script reads them.
-pub(crate) fn charts(sections: &[super::Section]) -> Value {
-    sections.iter().map(|section| section.charts.iter().map(chart).collect::<Value>()).collect()
+/// The sections' charts as the page's script reads them. `most` is how many points a curve may keep.
+pub(crate) fn charts(sections: &[Section], most: usize) -> Value {
+    sections.iter().map(|section| encode(section, most)).collect()
 }
 
-fn chart(chart: &Chart) -> Value {
+fn encode(section: &Section, most: usize) -> Value {
+    let across = match &section.across {
+        Across::Time => json!({ "kind": "time", "label": "time (s)" }),
+        Across::Number { label, logarithmic } => {
+            let kind = if *logarithmic { "logarithmic" } else { "number" };
+            json!({ "kind": kind, "label": label, "places": section.places() })
+        }
+        Across::Names { label, names } => {
+            json!({ "kind": "names", "label": label, "names": names })
+        }
+    };
+    let is_time = section.across == Across::Time;
+    let charts: Vec<Value> = section.charts.iter().map(|one| chart(one, is_time, most)).collect();
+    json!({ "across": across, "charts": charts })
+}
+
+fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
+    let thinned = |points: &[(f64, f64)]| {
+        if is_time { decimate(points, most) } else { points.to_vec() }
+    };
     let series = chart.series.iter().map(|series| Curve {
         name: &series.name,
         hue: series.hue,
         drawn: match series.style {
             Style::Line => "line",
             Style::Step => "step",
+            Style::Dashed => "dashed",
             Style::Dots => "dots",
         },
-        points: decimate(&series.points),
-        total: series.points.len(),
+        points: thinned(&series.points),
+        spread: &series.spread,
+        total: seen(&series.points),
     });
     let markers = chart.markers.iter().map(|markers| Curve {
         name: &markers.name,
@@ -34,18 +56,25 @@ fn chart(chart: &Chart) -> Value {
             Shape::Triangle => "triangle",
             Shape::Ring => "ring",
         },
-        points: decimate(&markers.points),
-        total: markers.points.len(),
+        points: thinned(&markers.points),
+        spread: &[],
+        total: seen(&markers.points),
     });
     let curves: Vec<Curve<'_>> = series.chain(markers).collect();
-    let tick = tick(&curves);
+    let tick = if is_time { Some(tick(&curves)) } else { None };
     json!({
         "label": chart.axis.label,
         "unit": chart.axis.unit,
         "fromZero": chart.axis.from_zero,
+        "words": chart.in_words(),
         "tick": tick,
         "curves": curves.iter().map(|curve| curve.encode(tick)).collect::<Vec<_>>(),
     })
+}
+
+/// How many points there are to be seen.
+fn seen(points: &[(f64, f64)]) -> usize {
+    points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()).count()
 }
 
 /// A series or a set of markers, thinned.
@@ -54,6 +83,7 @@ struct Curve<'a> {
     hue: Hue,
     drawn: &'static str,
     points: Vec<(f64, f64)>,
+    spread: &'a [(f64, f64)],
     total: usize,
 }
 
@@ -65,31 +95,33 @@ fn tick(curves: &[Curve<'_>]) -> f64 {
 }
 
 impl Curve<'_> {
-    fn encode(&self, tick: f64) -> Value {
+    /// Times are distances in `tick`s from one point to the next; without a tick, places are as they are.
+    fn encode(&self, tick: Option<f64>) -> Value {
         let mut before = 0;
-        let mut step = |x: f64| {
+        let mut place = |x: f64| {
+            let Some(tick) = tick else { return rounded(x) };
             // Saturating: a time beyond 2^63 ticks is nonsense, but not a reason to panic.
             let now = (x / tick).round() as i64;
             let step = now.saturating_sub(before);
             before = now;
-            step
+            json!(step)
         };
-        let hue = match self.hue {
-            Hue::Blue => "blue",
-            Hue::Orange => "orange",
-            Hue::Green => "green",
-            Hue::Pink => "pink",
-            Hue::Grey => "grey",
-            Hue::Red => "red",
-        };
-        json!({
+        let mut curve = json!({
             "name": self.name,
-            "hue": hue,
+            "hue": self.hue.name(),
             "drawn": self.drawn,
             "total": self.total,
-            "x": self.points.iter().map(|(x, _)| step(*x)).collect::<Vec<_>>(),
+            "x": self.points.iter().map(|(x, _)| place(*x)).collect::<Vec<_>>(),
             "y": self.points.iter().map(|(_, y)| rounded(*y)).collect::<Vec<_>>(),
-        })
+        });
+        if let (false, Some(object)) = (self.spread.is_empty(), curve.as_object_mut()) {
+            let bound = |bound: fn(&(f64, f64)) -> f64| -> Vec<Value> {
+                self.spread.iter().map(|pair| rounded(bound(pair))).collect()
+            };
+            object.insert("low".into(), bound(|(low, _)| *low).into());
+            object.insert("high".into(), bound(|(_, high)| *high).into());
+        }
+        curve
     }
 }
 
@@ -115,9 +147,26 @@ mod tests {
         assert_eq!(rounded(f64::NAN), Value::Null);
     }
 
+    fn encoded(chart: Chart) -> Value {
+        super::chart(&chart, true, 4000)
+    }
+
+    #[test]
+    fn places_that_are_no_times_stay_what_they_are() {
+        let points = vec![(0.001, 1.0), (0.01, 3.0)];
+        let chart = Chart::new("", "", "")
+            .series("a", Style::Line, Hue::Blue, points)
+            .spread(vec![(0.5, 1.5), (2.0, f64::NAN)]);
+        let value = super::chart(&chart, false, 4000);
+        assert_eq!(value["tick"], Value::Null);
+        assert_eq!(value["curves"][0]["x"], json!([0.001, 0.01]));
+        assert_eq!(value["curves"][0]["low"], json!([0.5, 2]));
+        assert_eq!(value["curves"][0]["high"], json!([1.5, null]));
+    }
+
     #[test]
     fn times_are_distances_in_ticks() {
-        let long = chart(&Chart::new("", "", "").series(
+        let long = encoded(Chart::new("", "", "").series(
             "a",
             Style::Line,
             Hue::Blue,
@@ -126,7 +175,7 @@ mod tests {
         assert_eq!(long["tick"], json!(1e-6));
         assert_eq!(long["curves"][0]["x"], json!([1_000_000, 500_000, 1]));
         assert_eq!(long["curves"][0]["y"], json!([5, null, 6.5]));
-        let short = chart(&Chart::new("", "", "").markers(
+        let short = encoded(Chart::new("", "", "").markers(
             "b",
             Shape::Cross,
             Hue::Red,

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::data::{ReportData, Row};
-use super::encode;
+use super::block::{Block, Drawing};
+use super::data::{ReportData, Section};
+use super::svg::SHAPES;
+use super::{MOST_POINTS, encode, table};
 use crate::html::escape;
 
 const STYLE: &str = include_str!("../../assets/report/page.css");
@@ -15,17 +17,6 @@ const UPLOT_LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 /// No requests of any kind; styles and scripts only from within the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The whole page.
-pub(crate) fn render(data: &ReportData) -> String {
-    let mut page = String::with_capacity(256 * 1024);
-    head(&mut page, data);
-    summary(&mut page, data);
-    sections(&mut page, data);
-    notes(&mut page, data);
-    scripts(&mut page, data);
-    page
-}
-
 /// `write!` to a string, which cannot fail.
 macro_rules! put {
     ($page:expr, $($piece:tt)*) => {
@@ -33,55 +24,74 @@ macro_rules! put {
     };
 }
 
-fn head(page: &mut String, data: &ReportData) {
-    let title = escape(&data.title);
+/// The whole page.
+pub(super) fn render(data: &ReportData) -> String {
+    let mut page = String::with_capacity(256 * 1024);
+    head(&mut page, &data.title, POLICY);
+    put!(
+        page,
+        "<main>\n<div id=\"above\">\n{}</div>\n<div id=\"plots\">\n{}</div>\n<div id=\"below\">\n{}</div>\n</main>\n",
+        above(data),
+        sections(data),
+        below(data)
+    );
+    scripts(&mut page, &encode::charts(&data.sections, MOST_POINTS), "");
+    page
+}
+
+/// Everything before the contents.
+pub(super) fn head(page: &mut String, title: &str, policy: &str) {
     put!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n"
+         <title>{}</title>\n<style>\n{UPLOT_STYLE}\n{STYLE}{SHAPES}</style>\n</head>\n<body>\n",
+        escape(title)
     );
+}
+
+/// What stands above the charts.
+pub(super) fn above(data: &ReportData) -> String {
+    let mut page = String::new();
+    put!(page, "<h1>{}</h1>\n", escape(&data.title));
     if !data.lead.is_empty() {
         put!(page, "<p class=\"lead\">{}</p>\n", escape(&data.lead));
     }
+    if let Some(verdict) = &data.verdict {
+        let class = if verdict.passed { "pass" } else { "fail" };
+        put!(page, "<p class=\"verdict {class}\">{}</p>\n", escape(&verdict.text));
+    }
+    table::summary(&mut page, data);
+    for block in &data.blocks {
+        match block {
+            Block::Drawing(drawing) => draw(&mut page, drawing),
+            Block::Table(table) => table::table(&mut page, table),
+        }
+    }
+    page
 }
 
-fn summary(page: &mut String, data: &ReportData) {
-    if data.summary.is_empty() {
-        return;
+fn draw(page: &mut String, drawing: &Drawing) {
+    let Drawing { title, caption, alternative, picture } = drawing;
+    put!(page, "<section>\n<h2>{}</h2>\n", escape(title));
+    if !caption.is_empty() {
+        put!(page, "<p class=\"caption\">{}</p>\n", escape(caption));
     }
-    page.push_str("<div class=\"scroll\"><table class=\"summary\">\n");
-    if !data.columns.is_empty() {
-        page.push_str("<thead><tr><td></td>");
-        for column in &data.columns {
-            put!(page, "<th scope=\"col\">{}</th>", escape(column));
-        }
-        page.push_str("</tr></thead>\n");
-    }
-    page.push_str("<tbody>\n");
-    for Row { label, values, verdict } in &data.summary {
-        put!(page, "<tr><th scope=\"row\">{}</th>", escape(label));
-        for (column, value) in values.iter().enumerate() {
-            // A line with fewer results than columns has one that is about all the rest.
-            let last = column + 1 == values.len();
-            let span = if last { data.columns.len().saturating_sub(column).max(1) } else { 1 };
-            put!(page, "<td colspan=\"{span}\">{}", escape(value));
-            if let (true, Some(passed)) = (last, verdict) {
-                let (class, word) = if *passed { ("pass", "passed") } else { ("fail", "failed") };
-                put!(page, " <span class=\"{class}\">{word}</span>");
-            }
-            page.push_str("</td>");
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody></table></div>\n");
+    // What is wider than the page is reached by scrolling, with the keyboard too.
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</div>\n</section>\n",
+        escape(title),
+        picture.inline(alternative)
+    );
 }
 
-fn sections(page: &mut String, data: &ReportData) {
+/// The places of the charts.
+pub(super) fn sections(data: &ReportData) -> String {
+    let mut page = String::new();
     if data.sections.is_empty() {
-        return;
+        return page;
     }
     page.push_str(
         "<p class=\"hint\">Drag across a chart to zoom in, double-click to see all again; the charts of a \
@@ -89,24 +99,31 @@ fn sections(page: &mut String, data: &ReportData) {
          <noscript><p class=\"hint\">The charts need JavaScript; it is all inside this page.</p></noscript>\n",
     );
     for (number, section) in data.sections.iter().enumerate() {
-        put!(page, "<section>\n<h2>{}</h2>\n", escape(&section.title));
-        for (index, chart) in section.charts.iter().enumerate() {
-            put!(page, "<figure>\n<figcaption><h3>{}</h3>", escape(&chart.title));
-            if !chart.caption.is_empty() {
-                put!(page, "<p>{}</p>", escape(&chart.caption));
-            }
-            put!(
-                page,
-                "</figcaption>\n<div class=\"chart\" data-section=\"{number}\" data-chart=\"{index}\" \
-                 role=\"img\" aria-label=\"{}\"></div>\n</figure>\n",
-                escape(&chart.title)
-            );
-        }
-        page.push_str("</section>\n");
+        put_section(&mut page, number, section);
     }
+    page
 }
 
-fn notes(page: &mut String, data: &ReportData) {
+fn put_section(page: &mut String, number: usize, section: &Section) {
+    put!(page, "<section>\n<h2>{}</h2>\n", escape(&section.title));
+    for (index, chart) in section.charts.iter().enumerate() {
+        put!(page, "<figure>\n<figcaption><h3>{}</h3>", escape(&chart.title));
+        if !chart.caption.is_empty() {
+            put!(page, "<p>{}</p>", escape(&chart.caption));
+        }
+        put!(
+            page,
+            "</figcaption>\n<div class=\"chart\" data-section=\"{number}\" data-chart=\"{index}\" \
+             role=\"img\" aria-label=\"{}\"></div>\n</figure>\n",
+            escape(&chart.title)
+        );
+    }
+    page.push_str("</section>\n");
+}
+
+/// What stands below the charts.
+pub(super) fn below(data: &ReportData) -> String {
+    let mut page = String::new();
     if !data.notes.is_empty() {
         page.push_str("<h2>Notes</h2>\n<ul>\n");
         for note in &data.notes {
@@ -117,19 +134,27 @@ fn notes(page: &mut String, data: &ReportData) {
     if !data.command.is_empty() {
         put!(page, "<h2>Run it again</h2>\n<pre><code>{}</code></pre>\n", escape(&data.command));
     }
-    page.push_str("</main>\n");
+    if !data.command_note.is_empty() {
+        put!(page, "<p class=\"caption\">{}</p>\n", escape(&data.command_note));
+    }
+    page
 }
 
-fn scripts(page: &mut String, data: &ReportData) {
+/// The charts' data and the scripts, `more` last, and the end of the page.
+pub(super) fn scripts(page: &mut String, charts: &serde_json::Value, more: &str) {
     // The first line of uPlot's file is a comment with its address; its licence says more.
     let (_, uplot) = UPLOT_SCRIPT.split_once('\n').unwrap_or(("", UPLOT_SCRIPT));
     put!(
         page,
         "<script type=\"application/json\" id=\"charts\">{}</script>\n\
          <script>\n/*! uPlot\n\n{UPLOT_LICENCE}*/\n{uplot}</script>\n\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        script_data(&encode::charts(&data.sections))
+         <script>\n{SCRIPT}</script>\n",
+        script_data(charts)
     );
+    if !more.is_empty() {
+        put!(page, "<script>\n{more}</script>\n");
+    }
+    page.push_str("</body>\n</html>\n");
 }
 
 /// JSON that cannot end the script element it is in. These characters occur only inside strings, where the

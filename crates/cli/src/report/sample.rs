@@ -142,7 +142,11 @@ fn section(title: &str, trace: Trace) -> Section {
         Hue::Green,
         trace.goodput,
     );
-    Section { title: title.into(), charts: vec![sequence, window, rtt, queue, goodput] }
+    Section {
+        title: title.into(),
+        charts: vec![sequence, window, rtt, queue, goodput],
+        ..Section::default()
+    }
 }
 
 /// The sample's contents.
@@ -173,5 +177,6 @@ pub(super) fn sample() -> ReportData {
             "A note may hold <markup>, \"quotes\" & ampersands: they are shown, not obeyed.".into(),
         ],
         command: "cargo test -p transom sample_page -- --ignored".into(),
+        ..ReportData::default()
     }
 }

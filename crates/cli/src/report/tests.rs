@@ -13,7 +13,11 @@ fn with_curve(name: &str, points: Vec<(f64, f64)>) -> ReportData {
     let chart = Chart::new("Chart", "value", "KiB").series(name, Style::Line, Hue::Blue, points);
     ReportData {
         title: "Title".into(),
-        sections: vec![Section { title: "Section".into(), charts: vec![chart] }],
+        sections: vec![Section {
+            title: "Section".into(),
+            charts: vec![chart],
+            ..Section::default()
+        }],
         ..ReportData::default()
     }
 }
@@ -76,7 +80,7 @@ fn the_page_contains_what_it_was_given() {
     ] {
         assert!(page.contains(part), "{part} is missing");
     }
-    let chart = &embedded(&page)[0][0];
+    let chart = &embedded(&page)[0]["charts"][0];
     assert_eq!((&chart["label"], &chart["unit"]), (&"value".into(), &"KiB".into()));
     let curve = &chart["curves"][0];
     assert_eq!(curve["name"], "cwnd");
@@ -112,6 +116,16 @@ fn hostile_text_stays_text() {
     data.summary = vec![Row::new(evil, [evil])];
     data.notes = vec![evil.into()];
     data.command = evil.into();
+    data.command_note = evil.into();
+    data.verdict = Some(Verdict { passed: false, text: evil.into() });
+    let mut picture = Svg::new(10.0, 10.0);
+    picture.text("name", (1.0, 1.0), Anchor::Start, evil);
+    let drawing =
+        Drawing { title: evil.into(), caption: evil.into(), alternative: evil.into(), picture };
+    let mut table = Table::new(evil, &[evil]);
+    table.caption = evil.into();
+    table.rows.push(vec![Cell::from(evil).link(evil)]);
+    data.blocks = vec![Block::Drawing(drawing), Block::Table(table)];
     data.sections[0].title = evil.into();
     data.sections[0].charts[0].title = evil.into();
     data.sections[0].charts[0].caption = evil.into();
@@ -120,7 +134,145 @@ fn hostile_text_stays_text() {
     assert_well_formed(&page);
     assert!(!page.contains("<img") && !page.contains("<script>alert") && !page.contains("<!--"));
     // What is data comes back as it was.
-    assert_eq!(embedded(&page)[0][0]["curves"][0]["name"], evil);
+    assert_eq!(embedded(&page)[0]["charts"][0]["curves"][0]["name"], evil);
+}
+
+#[test]
+fn tables_have_heads_links_and_verdicts() {
+    let mut table = Table::new("Numbers", &["flow", "rate#"]);
+    table.rows.push(vec![Cell::from("bulk").hue(Some(Hue::Pink)), "9.5".into()]);
+    table
+        .rows
+        .push(vec![Cell::from("run 1").link("a/report.html"), Cell::default().verdict(false)]);
+    let data = ReportData { blocks: vec![Block::Table(table)], ..ReportData::default() };
+    let page = page(&data);
+    assert_well_formed(&page);
+    for part in [
+        "<h2>Numbers</h2>",
+        "<th scope=\"col\">flow</th><th scope=\"col\" class=\"number\">rate</th>",
+        "<th scope=\"row\"><span class=\"chip b-pink\"></span>bulk</th><td class=\"number\">9.5</td>",
+        "<a href=\"a/report.html\">run 1</a>",
+        "<span class=\"fail\">failed</span>",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+}
+
+#[test]
+fn a_chart_says_in_words_what_it_shows() {
+    let chart = Chart::new("Goodput", "goodput", "Mbit/s")
+        .series("bulk", Style::Line, Hue::Blue, vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 4.0)])
+        .series("none", Style::Line, Hue::Red, vec![])
+        .markers("drop", Shape::Cross, Hue::Red, vec![(0.0, 1.0)]);
+    assert_eq!(chart.in_words(), "Goodput. bulk from 1 to 4 Mbit/s, on average 2.5; drop: 1.");
+    assert!(!chart.is_empty() && Chart::new("", "", "").is_empty());
+}
+
+/// A report with a chart over each kind of axis, and a drawing.
+fn pictured() -> ReportData {
+    let chart = |points: Vec<(f64, f64)>| {
+        let spread = points.iter().map(|(_, y)| (y - 1.0, y + 1.0)).collect();
+        Chart::new("Chart", "value", "ms")
+            .series("a", Style::Line, Hue::Blue, points.clone())
+            .spread(spread)
+            .series("b", Style::Dashed, Hue::Orange, points.clone())
+            .series("c", Style::Dots, Hue::Green, points.clone())
+            .markers("d", Shape::Cross, Hue::Red, points.clone())
+            .markers("e", Shape::Triangle, Hue::Pink, points.clone())
+            .markers("f", Shape::Ring, Hue::Grey, points)
+    };
+    let section = |title: &str, across, points| Section {
+        title: title.into(),
+        across,
+        charts: vec![chart(points)],
+    };
+    let label = || String::from("delay (ms)");
+    let mut picture = Svg::new(200.0, 100.0);
+    picture.text("name", (10.0, 50.0), Anchor::Start, "→ größer");
+    let drawing = Drawing {
+        title: "Network".into(),
+        caption: String::new(),
+        alternative: String::new(),
+        picture,
+    };
+    ReportData {
+        blocks: vec![Block::Drawing(drawing)],
+        sections: vec![
+            section(
+                "Time",
+                Across::Time,
+                vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0), (3.0, 2.0)],
+            ),
+            section(
+                "Number",
+                Across::Number { label: label(), logarithmic: true },
+                vec![(1.0, 1.0), (10.0, 2.0), (100.0, 4.0)],
+            ),
+            section(
+                "Names",
+                Across::Names { label: label(), names: vec!["codel".into(), "pie".into()] },
+                vec![(0.0, 1.0), (1.0, 2.0)],
+            ),
+            section("Nothing", Across::Time, vec![]),
+        ],
+        ..ReportData::default()
+    }
+}
+
+#[test]
+fn pictures_are_png_files_and_the_same_every_time() {
+    let data = pictured();
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let written = directories.each_ref().map(|one| pictures(one.path(), &data).unwrap());
+    let names: Vec<&str> =
+        written[0].iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "network.png",
+            "time-chart.png",
+            "number-chart.png",
+            "names-chart.png",
+            "nothing-chart.png"
+        ]
+    );
+    for (one, other) in written[0].iter().zip(&written[1]) {
+        let bytes = std::fs::read(one).unwrap();
+        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
+        assert!(bytes == std::fs::read(other).unwrap(), "{}", one.display());
+    }
+    // Twice the size of the drawing: IHDR has width and height (PNG specification, section 11.2.2).
+    let network = std::fs::read(&written[0][0]).unwrap();
+    assert_eq!(&network[16..24], [0, 0, 1, 144, 0, 0, 0, 200]);
+}
+
+#[test]
+fn letters_are_drawn_with_the_fonts_that_the_program_has() {
+    let with = |text: &str| {
+        let mut svg = Svg::new(100.0, 30.0);
+        svg.text("name", (10.0, 20.0), Anchor::Start, text);
+        png::png(&svg).unwrap()
+    };
+    // A font without these letters would draw nothing, or the same box for each.
+    let all: Vec<Vec<u8>> = ["", "→", "…", "×", "ß", "μ", "±"].map(with).into();
+    for (number, one) in all.iter().enumerate() {
+        assert!(all.iter().skip(number + 1).all(|other| other != one), "{number}");
+    }
+}
+
+#[test]
+fn what_follows_a_run_is_the_same_page() {
+    let data = with_curve("cwnd", vec![(0.0, 14.0), (0.25, 28.5)]);
+    let message: Value = serde_json::from_str(&message(&data, "half", false, 100)).unwrap();
+    let page = page(&data);
+    for part in ["above", "plots", "below"] {
+        assert!(page.contains(message[part].as_str().unwrap()), "{part}");
+    }
+    assert_eq!(message["sections"], embedded(&page));
+    assert_eq!((&message["state"], &message["done"]), (&"half".into(), &false.into()));
+    let live = live_page("<Title>", "/events");
+    assert_well_formed(&live);
+    assert!(live.contains("connect-src 'self'") && live.contains("data-events=\"/events\""));
 }
 
 #[test]
@@ -132,12 +284,12 @@ fn a_long_run_makes_a_page_that_is_not_large() {
         .series("a", Style::Line, Hue::Blue, points.clone())
         .series("b", Style::Step, Hue::Orange, points.clone())
         .series("c", Style::Dots, Hue::Green, points);
-    let section = Section { title: "Section".into(), charts: vec![chart; 5] };
+    let section = Section { title: "Section".into(), charts: vec![chart; 5], ..Section::default() };
     let data = ReportData { sections: vec![section; 2], ..ReportData::default() };
     let page = page(&data);
     // Thirty full curves: more than a demo has.
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
-    let curve = &embedded(&page)[0][0]["curves"][0];
+    let curve = &embedded(&page)[0]["charts"][0]["curves"][0];
     let kept = curve["x"].as_array().unwrap().len();
     assert!((1000..=decimate::MOST_POINTS).contains(&kept), "{kept} points");
     assert_eq!(curve["total"], 500_000);

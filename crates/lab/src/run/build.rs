@@ -2,8 +2,8 @@
 
 use super::RunError;
 use crate::scenario::{
-    Count, Distribution, Flow, HostKind, Name, Resolved, SizeDistribution, TimeDistribution,
-    Traffic, read_trace,
+    Count, Distribution, Flow, HostKind, Name, Program, RateTraces, Resolved, SizeDistribution,
+    TimeDistribution, TraceError, Traffic, read_trace,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -24,14 +24,53 @@ const FIRST_PORT: u16 = 1024;
 const DATAGRAM_PORT: u16 = 9;
 
 /// A network and what its parts are called.
-pub(super) struct Built {
-    pub(super) network: Network,
+pub(crate) struct Built {
+    pub(crate) network: Network,
     /// The links in the order of the scenario, each with its way there and back.
-    pub(super) ways: Vec<(LinkId, LinkId)>,
+    pub(crate) ways: Vec<(LinkId, LinkId)>,
+    /// The hosts that are not in the network but behind a gateway, in the order of their names.
+    pub(crate) outside: Vec<Outside>,
+    /// The flows whose sender is outside, and where. Their packets are counted there.
+    pub(crate) senders: Vec<(FlowId, NodeId)>,
+    /// Programs that run on such hosts.
+    pub(crate) programs: Vec<Programs>,
+}
+
+/// A host outside of the network.
+pub(crate) struct Outside {
+    pub(crate) name: Name,
+    /// Its gateway.
+    pub(crate) node: NodeId,
+    /// What runs there: whose it is, and when it starts. Those that only answer come first and start before all others.
+    pub(crate) servers: Vec<(FlowId, Box<dyn Application>)>,
+    pub(crate) clients: Vec<(FlowId, Instant, Box<dyn Application>)>,
+}
+
+/// The programs of a flow.
+pub(crate) struct Programs {
+    pub(crate) flow: FlowId,
+    pub(crate) name: Name,
+    /// Where the client and the server run.
+    pub(crate) from: Name,
+    pub(crate) to: Name,
+    /// Where the server is reached.
+    pub(crate) server: SocketAddrV4,
+    pub(crate) start: Instant,
+    pub(crate) stop: Option<Instant>,
+    pub(crate) commands: Program,
+}
+
+/// Where hosts with the kernel's TCP are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KernelHosts {
+    /// Nowhere: there may be none.
+    Refused,
+    /// Outside of the network.
+    Outside,
 }
 
 impl Built {
-    pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
+    pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> {
         self.ways.iter().flat_map(|(there, back)| [*there, *back])
     }
 }
@@ -42,36 +81,99 @@ struct Place<'a> {
     profile: &'a crate::scenario::ProfileOptions,
     /// Flows that arrive there so far.
     arriving: u16,
+    /// Its place among the hosts outside.
+    outside: Option<usize>,
 }
 
 /// Builds the network. The order of hosts, routers, links and flows decides their random streams.
-pub(super) fn build(scenario: &Resolved, seed: u64, directory: &Path) -> Result<Built, RunError> {
+pub(crate) fn build(
+    scenario: &Resolved,
+    seed: u64,
+    directory: &Path,
+    kernel: KernelHosts,
+) -> Result<Built, RunError> {
     let mut topology = Topology::new(seed);
     let mut nodes: BTreeMap<&Name, NodeId> = BTreeMap::new();
     let mut places = BTreeMap::new();
+    let mut applications = Applications::default();
     for (name, host) in &scenario.hosts {
-        if host.kind == HostKind::Kernel {
-            return Err(RunError::NeedsEmulation(name.clone()));
-        }
-        let config = HostConfig { profile: profile(&host.profile), mtu: host.mtu };
-        let node = topology.host(config);
+        let (node, outside) = match (host.kind, kernel) {
+            (HostKind::Kernel, KernelHosts::Refused) => {
+                return Err(RunError::NeedsEmulation(name.clone()));
+            }
+            (HostKind::Kernel, KernelHosts::Outside) => {
+                let node = topology.gateway();
+                (node, Some(applications.add_host(name.clone(), node)))
+            }
+            (HostKind::Transom, _) => {
+                let config = HostConfig { profile: profile(&host.profile), mtu: host.mtu };
+                (topology.host(config), None)
+            }
+        };
         nodes.insert(name, node);
-        places.insert(name, Place { node, profile: &host.profile, arriving: 0 });
+        places.insert(name, Place { node, profile: &host.profile, arriving: 0, outside });
     }
     for name in scenario.routers.keys() {
         nodes.insert(name, topology.router());
     }
     let mut ways = Vec::new();
+    let mut traces = RateTraces::new(directory);
     for link in &scenario.links {
         // Names were checked when the scenario was read.
         if let (Some(&from), Some(&to)) = (nodes.get(&link.from), nodes.get(&link.to)) {
-            ways.push(topology.join(from, to, link.there.clone(), link.back.clone()));
+            ways.push(topology.join(from, to, traces.read(&link.there)?, traces.read(&link.back)?));
         }
     }
     for (number, flow) in (0u32..).map(FlowId).zip(&scenario.flows) {
-        add(&mut topology, &mut places, flow, number, directory)?;
+        add(&mut topology, &mut applications, &mut places, flow, number, directory)?;
     }
-    Ok(Built { network: topology.build()?, ways })
+    let Applications { outside, senders, programs } = applications;
+    let mut network = topology.build()?;
+    for (flow, node, sends) in &senders {
+        match sends {
+            Sends::To(remote) => network.count_to(*node, (*remote).into(), *flow),
+            Sends::From(port) => network.count_from(*node, *port, *flow),
+        }
+    }
+    // Of programs it is not known yet which end sends.
+    let known = |flow: &FlowId| programs.iter().all(|plan: &Programs| plan.flow != *flow);
+    let senders = senders.into_iter().map(|(flow, node, _)| (flow, node));
+    let senders = senders.filter(|(flow, _)| known(flow)).collect();
+    Ok(Built { network, ways, outside, senders, programs })
+}
+
+/// What runs outside of the network.
+#[derive(Default)]
+struct Applications {
+    outside: Vec<Outside>,
+    senders: Vec<(FlowId, NodeId, Sends)>,
+    programs: Vec<Programs>,
+}
+
+/// Which packets of a host are a flow's.
+enum Sends {
+    /// Those to the receiver's address and port.
+    To(SocketAddrV4),
+    /// Those from the sender's port.
+    From(u16),
+}
+
+impl Applications {
+    /// Has the packets counted that a host outside sends for a flow.
+    fn count(&mut self, flow: FlowId, place: &Place<'_>, sends: Sends) {
+        if place.outside.is_some() {
+            self.senders.push((flow, place.node, sends));
+        }
+    }
+
+    fn add_host(&mut self, name: Name, node: NodeId) -> usize {
+        self.outside.push(Outside { name, node, servers: Vec::new(), clients: Vec::new() });
+        self.outside.len() - 1
+    }
+
+    fn at(&mut self, place: &Place<'_>) -> Option<&mut Outside> {
+        self.outside.get_mut(place.outside?)
+    }
 }
 
 fn profile(options: &crate::scenario::ProfileOptions) -> Arc<Profile> {
@@ -81,6 +183,7 @@ fn profile(options: &crate::scenario::ProfileOptions) -> Arc<Profile> {
 
 fn add(
     topology: &mut Topology,
+    applications: &mut Applications,
     places: &mut BTreeMap<&Name, Place<'_>>,
     flow: &Flow,
     number: FlowId,
@@ -91,6 +194,7 @@ fn add(
     let port =
         FIRST_PORT.checked_add(to.arriving).ok_or_else(|| RunError::Ports(flow.to.clone()))?;
     to.arriving += 1;
+    let to = places.get(&flow.to).ok_or_else(|| unknown(&flow.to))?;
     let (receiver, at_receiver) = (to.node, profile(&flow.profile.or(to.profile)));
     let from = places.get(&flow.from).ok_or_else(|| unknown(&flow.from))?;
     let at_sender = profile(&flow.profile.or(from.profile));
@@ -103,7 +207,23 @@ fn add(
     let bulk = |amount| -> Box<dyn Application> {
         Box::new(Bulk::new(number, remote.into(), amount).with_profile(at_sender.clone()))
     };
+    let start = Instant::ZERO + flow.start.0;
     let (client, server): (Box<dyn Application>, Box<dyn Application>) = match &flow.traffic {
+        Traffic::Program(commands) => {
+            applications.count(number, from, Sends::To(remote));
+            applications.count(number, to, Sends::From(port));
+            applications.programs.push(Programs {
+                flow: number,
+                name: flow.name.clone(),
+                from: flow.from.clone(),
+                to: flow.to.clone(),
+                server: remote,
+                start,
+                stop,
+                commands: commands.clone(),
+            });
+            return Ok(());
+        }
         Traffic::Bulk(_) => (bulk(stop.map_or(Amount::Endless, Amount::Until)), sink()),
         Traffic::Transfer(transfer) => (bulk(Amount::Bytes(transfer.size.0)), sink()),
         Traffic::AppLimited(stream) => {
@@ -111,7 +231,11 @@ fn add(
             (Box::new(limited.with_profile(at_sender)), sink())
         }
         Traffic::Trace(trace) => {
-            let (entries, _) = read_trace(&directory.join(&trace.file))?;
+            let path = directory.join(&trace.file);
+            let (entries, sum) = read_trace(&path)?;
+            if trace.sha256.as_ref().is_some_and(|wanted| *wanted != sum) {
+                return Err(TraceError::Changed { path, sum }.into());
+            }
             let transfers = Transfers::new(number, remote.into(), Schedule::Trace(entries));
             (Box::new(transfers.until(end).with_profile(at_sender)), sink())
         }
@@ -119,7 +243,7 @@ fn add(
             let periods = (time(&udp.on), time(&udp.off));
             // The scenario bounds a payload by what a datagram can have.
             let payload = u16::try_from(udp.payload.0).unwrap_or(u16::MAX);
-            let source = OnOff::new(DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
+            let source = OnOff::new(number, DATAGRAM_PORT, remote, udp.rate, payload, periods, end);
             (Box::new(source), Box::new(DatagramSink::new(number, port)))
         }
         Traffic::RequestResponse(asked) => {
@@ -142,8 +266,20 @@ fn add(
             both(requests(number, remote.into(), exchange, pattern, end), at_sender, at_receiver)
         }
     };
-    topology.run(receiver, Instant::ZERO, server)?;
-    topology.run(from.node, Instant::ZERO + flow.start.0, client)?;
+    match flow.traffic {
+        Traffic::RequestResponse(_) | Traffic::Web(_) => {
+            applications.count(number, to, Sends::From(port));
+        }
+        _ => applications.count(number, from, Sends::To(remote)),
+    }
+    match applications.at(to) {
+        Some(outside) => outside.servers.push((number, server)),
+        None => topology.run(receiver, Instant::ZERO, server)?,
+    }
+    match applications.at(from) {
+        Some(outside) => outside.clients.push((number, start, client)),
+        None => topology.run(from.node, start, client)?,
+    }
     Ok(())
 }
 

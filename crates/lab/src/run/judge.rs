@@ -1,55 +1,34 @@
 //! Whether what was seen is what was expected.
 
-use super::{LinkObservations, Observations, RunError};
-use crate::scenario::{
-    Band, Bound, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic, Traffic,
+use super::{LinkObservations, Observations};
+use crate::scenario::{Band, Comparison, Direction, Measure, Name, Quantity, Resolved, Statistic};
+use course::Level;
+use serde::{Deserialize, Deserializer, Serialize};
+use transom_sim::link::OPPORTUNITY;
+use transom_sim::measure::{
+    FlowSample, LinkSample, QueueDelay, SentSample, jain_index, per_second,
 };
-use serde::Serialize;
-use transom_sim::measure::{FlowSample, LinkSample, jain_index, per_second};
 use transom_tcp::time::Instant;
 
+mod course;
+
 /// A band and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judgement {
     /// What was expected.
     pub band: Band,
     /// What was seen, in bits per second, nanoseconds, bytes, or without a unit: one value, or one for each flow. None if there was
-    /// nothing to be seen, which no band accepts.
+    /// nothing to be seen, which no band accepts. What is no number, such as a quotient by zero, is stored as `null`.
+    #[serde(deserialize_with = "numbers")]
     pub values: Vec<f64>,
     /// Whether all of it lies within the band.
     pub passed: bool,
 }
 
-/// Refuses what no run measures yet, before anything is run.
-pub(super) fn check(scenario: &Resolved) -> Result<(), RunError> {
-    let quantities = scenario
-        .expect
-        .iter()
-        .flat_map(|band| [Some(&band.quantity), band.relative_to.as_ref()])
-        .flatten();
-    for quantity in quantities {
-        match quantity.measure {
-            Measure::Throughput => return Err(RunError::NotMeasured("throughput")),
-            Measure::Efficiency => return Err(RunError::NotMeasured("efficiency")),
-            Measure::QueueDelay => return Err(RunError::NotMeasured("queue-delay")),
-            // What is counted is counted for each connection, and forgotten with it.
-            Measure::Retransmissions | Measure::Timeouts
-                if has_many_connections(scenario, quantity) =>
-            {
-                return Err(RunError::NotMeasured(
-                    "retransmissions or timeouts of a flow with many connections",
-                ));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn has_many_connections(scenario: &Resolved, quantity: &Quantity) -> bool {
-    let flows = scenario.flows.iter().filter(|flow| quantity.flows.contains(&flow.name));
-    flows.into_iter().any(|flow| matches!(flow.traffic, Traffic::Web(_) | Traffic::Trace(_)))
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(deserializer)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
 }
 
 /// Judges the bands of a scenario by one run of it.
@@ -72,20 +51,9 @@ fn verdict(band: &Band, seen: &Observations, baseline: &Observations) -> Judgeme
             _ => values.into_iter().zip(divisors).map(|(value, divisor)| value / divisor).collect(),
         };
     }
-    let within = |value: f64| {
-        value.is_finite()
-            && band.min.is_none_or(|min| value >= number(min))
-            && band.max.is_none_or(|max| value <= number(max))
-    };
-    let passed = !values.is_empty() && values.iter().all(|value| within(*value));
+    let all = !values.is_empty() && values.iter().all(|value| band.accepts(*value));
+    let passed = all || !band.expects();
     Judgement { band: band.clone(), values, passed }
-}
-
-fn number(bound: Bound) -> f64 {
-    match bound {
-        Bound::Number(number) => number.billionths() as f64 / 1e9,
-        _ => bound.as_integer() as f64,
-    }
 }
 
 /// The moments that count.
@@ -105,20 +73,29 @@ impl Span {
     }
 
     /// The samples within, of which the first and the last tell what was added up between them.
-    fn within<S: Copy>(self, samples: &[S], at: impl Fn(&S) -> Instant) -> Vec<S> {
-        samples.iter().filter(|sample| self.has(at(sample))).copied().collect()
+    fn within<S>(self, samples: &[S], at: impl Fn(&S) -> Instant) -> &[S] {
+        let from = samples.partition_point(|sample| at(sample) < self.from);
+        let until = samples.partition_point(|sample| at(sample) <= self.until);
+        samples.get(from..until).unwrap_or_default()
     }
 }
 
 fn measure(quantity: &Quantity, seen: &Observations) -> Vec<f64> {
     let span = Span::of(quantity);
+    if let Some(level) = Level::of(quantity) {
+        let times = course::of(quantity, seen, span).into_iter();
+        let times = times.filter_map(|course| level.time(&course, span.from));
+        return summarise(quantity.statistic, times.collect());
+    }
     match &quantity.link {
         Some(link) => {
             let back = quantity.direction == Some(Direction::Back);
             let found = seen.links.iter().find(|one| one.name == *link && one.back == back);
-            let values =
-                found.map(|link| of_link(quantity.measure, link, span)).unwrap_or_default();
-            summarise(quantity.statistic, values)
+            let Some(link) = found else { return Vec::new() };
+            if quantity.measure == Measure::QueueDelay {
+                return queue_delay(quantity.statistic, link, span);
+            }
+            summarise(quantity.statistic, of_link(quantity.measure, link, span))
         }
         None if quantity.measure == Measure::Jain => {
             let shares = of_flows(Measure::Goodput, &quantity.flows, seen, span);
@@ -146,20 +123,28 @@ fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -
             };
             let delivered = last.delivered - first.delivered;
             let senders = || samples.iter().filter_map(|sample| sample.sender);
-            let counted = |count: fn(&FlowSample) -> Option<u64>| {
-                let (first, last) =
-                    (samples.iter().find_map(count), samples.iter().rev().find_map(count));
-                vec![last.unwrap_or(0).saturating_sub(first.unwrap_or(0)) as f64]
+            // What whoever measured it could not tell has no value.
+            let sent = |count: fn(&SentSample) -> Option<u64>| {
+                Some(count(&last.sent)? - count(&first.sent)?)
             };
+            let one = |count| sent(count).map(|count| count as f64).into_iter().collect();
             match measure {
                 Measure::Goodput => vec![per_second(delivered, last.at.since(first.at))],
                 Measure::Delivered => vec![delivered as f64],
-                Measure::Retransmissions => {
-                    counted(|one| one.sender.map(|one| one.retransmissions))
+                Measure::Skipped => vec![(last.skipped - first.skipped) as f64],
+                Measure::Throughput => {
+                    let bytes = sent(|sent| sent.bytes).into_iter();
+                    bytes.map(|bytes| per_second(bytes, last.at.since(first.at))).collect()
                 }
-                Measure::Timeouts => counted(|one| one.sender.map(|one| one.timeouts)),
+                Measure::Efficiency => {
+                    let bytes = sent(|sent| sent.bytes).filter(|bytes| *bytes > 0).into_iter();
+                    bytes.map(|bytes| delivered as f64 / bytes as f64).collect()
+                }
+                Measure::Retransmissions => one(|sent| sent.retransmissions),
+                Measure::Timeouts => one(|sent| sent.timeouts),
                 Measure::Rtt => senders()
-                    .filter_map(|one| one.last_rtt)
+                    // A kernel tells only the smoothed one.
+                    .filter_map(|one| one.last_rtt.or(one.srtt))
                     .map(|rtt| rtt.as_nanos() as f64)
                     .collect(),
                 Measure::Cwnd => senders().map(|one| one.cwnd as f64).collect(),
@@ -167,10 +152,39 @@ fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -
                     senders().filter_map(|one| one.ssthresh).map(|bytes| bytes as f64).collect()
                 }
                 Measure::Flight => senders().map(|one| one.in_flight as f64).collect(),
+                Measure::RecoveryTime => recovery_times(samples),
                 _ => Vec::new(),
             }
         })
         .collect()
+}
+
+/// From each fall of the window until it is what it was, but for a fiftieth of what it lost: the height it falls from is a little different each time. A
+/// fall before that counts for the same recovery, and one that is not over at the end has no value.
+fn recovery_times(samples: &[FlowSample]) -> Vec<f64> {
+    let mut times = Vec::new();
+    // Since when, from what, and how far it fell.
+    let mut fallen: Option<(Instant, u64, u64)> = None;
+    let mut before: Option<(Instant, u64)> = None;
+    for (at, window) in samples.iter().filter_map(|one| Some((one.at, one.sender?.cwnd))) {
+        match (fallen, before) {
+            (Some((since, level, least)), _) => {
+                if window >= level - (level - least) / 50 {
+                    times.push(at.since(since).as_nanos() as f64);
+                    fallen = None;
+                } else {
+                    fallen = Some((since, level, least.min(window)));
+                }
+            }
+            // What is less than that is no reaction to a loss.
+            (None, Some((since, level))) if window < level - level / 50 => {
+                fallen = Some((since, level, window));
+            }
+            (None, _) => {}
+        }
+        before = Some((at, window));
+    }
+    times
 }
 
 fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
@@ -180,8 +194,17 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
     match measure {
         Measure::Utilisation => {
             let bytes = last.counters.delivered.bytes - first.counters.delivered.bytes;
-            let Some(rate) = link.rate else { return Vec::new() };
-            vec![per_second(bytes, last.at.since(first.at)) / rate.bits_per_sec() as f64]
+            let opportunities = grown(|one| one.counters.opportunities);
+            match link.rate {
+                Some(rate) => {
+                    vec![per_second(bytes, last.at.since(first.at)) / rate.bits_per_sec() as f64]
+                }
+                // Of a rate that follows a trace.
+                None if opportunities > 0.0 => {
+                    vec![bytes as f64 / (opportunities * OPPORTUNITY as f64)]
+                }
+                None => Vec::new(),
+            }
         }
         Measure::LossRate => {
             let offered = grown(|one| one.counters.offered.packets);
@@ -197,7 +220,25 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
     }
 }
 
-/// Makes one of many values, if that is wanted. Percentiles are values that were seen, by the nearest rank.
+/// One value of all the delays of the packets that left a queue: mean and maximum are exact, the others to 1 %.
+fn queue_delay(statistic: Option<Statistic>, link: &LinkObservations, span: Span) -> Vec<f64> {
+    let samples = span.within(&link.samples, |sample| sample.at);
+    let Some(delay) = QueueDelay::between(samples) else { return Vec::new() };
+    let percentile = |percent| delay.percentile(percent).as_nanos() as f64;
+    vec![match statistic {
+        // A scenario that asks for anything else of many values is refused when it is read.
+        None | Some(Statistic::Each | Statistic::Sum | Statistic::Mean) => delay.mean(),
+        Some(Statistic::Min) => delay.min().as_nanos() as f64,
+        Some(Statistic::Max) => delay.max().as_nanos() as f64,
+        Some(Statistic::Deviation) => delay.deviation(),
+        Some(Statistic::P50) => percentile(50.0),
+        Some(Statistic::P90) => percentile(90.0),
+        Some(Statistic::P95) => percentile(95.0),
+        Some(Statistic::P99) => percentile(99.0),
+    }]
+}
+
+/// Makes one of many values, if that is wanted. Percentiles are exact: values that were seen, by the nearest rank.
 fn summarise(statistic: Option<Statistic>, mut values: Vec<f64>) -> Vec<f64> {
     let Some(statistic) = statistic else { return values };
     if values.is_empty() {

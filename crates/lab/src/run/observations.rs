@@ -1,4 +1,7 @@
 //! What was seen of a run.
+//!
+//! A simulated run and an emulated one are described alike. What the emulated one cannot tell, because a kernel's TCP does not say it, is
+//! `None`.
 
 use super::build::Built;
 use crate::scenario::{Name, Resolved};
@@ -15,8 +18,8 @@ pub struct Observations {
     pub links: Vec<LinkObservations>,
     /// Packets that left a host.
     pub packets: u64,
-    /// Events of the simulation.
-    pub events: u64,
+    /// Events of the simulation; `None` of a run in real time.
+    pub events: Option<u64>,
 }
 
 /// What was seen of a flow.
@@ -24,7 +27,7 @@ pub struct Observations {
 pub struct FlowObservations {
     /// Its name.
     pub name: Name,
-    /// At every sample interval, from when it was first heard of.
+    /// At every sample interval; what comes before the first is nothing.
     pub samples: Vec<FlowSample>,
     /// Its transfers or requests: when each was complete, and how long it took.
     pub completions: Vec<(Instant, Duration)>,
@@ -37,14 +40,14 @@ pub struct LinkObservations {
     pub name: Name,
     /// Whether it is the way back.
     pub back: bool,
-    /// Its rate, if it has one.
+    /// Its rate, if it has a constant one; of a trace, the opportunities are counted in the samples.
     pub rate: Option<Rate>,
     /// At every sample interval.
     pub samples: Vec<LinkSample>,
 }
 
 impl Observations {
-    pub(super) fn collect(scenario: &Resolved, built: &Built, recorder: &Recorder) -> Self {
+    pub(crate) fn collect(scenario: &Resolved, built: &Built, recorder: &Recorder) -> Self {
         let flows = scenario.flows.iter().enumerate().map(|(number, flow)| FlowObservations {
             name: flow.name.clone(),
             samples: recorder.flows().get(number).cloned().unwrap_or_default(),
@@ -65,7 +68,7 @@ impl Observations {
             flows: flows.collect(),
             links: links.collect(),
             packets: built.network.packets(),
-            events: built.network.events(),
+            events: Some(built.network.events()),
         }
     }
 }

@@ -140,6 +140,9 @@ pub enum Problem {
     /// A sweep sets something that the scenario has not.
     #[error("the sweep's path leads to nothing: there is no `{0}`")]
     SweepPath(String),
+    /// A form sets something of an item that the scenario has not.
+    #[error("the form changes what is not there: there is no `{0}`")]
+    FormPath(String),
     /// A sweep that takes the lists side by side, with lists of different lengths.
     #[error(
         "with `zip`, all lists are of one length, but this has {here} values and the first has {first}"

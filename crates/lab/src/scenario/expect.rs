@@ -2,14 +2,16 @@
 //!
 //! A band names a measure, what it is taken of, how many values become one (the statistic), and the least and the greatest that is
 //! accepted. With `relative-to`, it is about a quotient: the same measure of something else, or of the run at another point of the
-//! sweep, is the divisor. That is all; there are no expressions to parse.
+//! sweep, is the divisor. With `reaches` or `stays-above`, it is about the time until the measure gets so far. That is all; there are no
+//! expressions to parse.
 
+use super::bound::{Bound, Scalar, Unit};
+use super::claim::{Claim, ClaimOptions};
 use super::name::Name;
-use super::quantity::{Number, Size, Time};
+use super::quantity::Time;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-use std::fmt;
-use transom_sim::units::{Rate, UnitError};
+use serde::{Deserialize, Serialize};
+use transom_sim::units::UnitError;
 
 /// What is measured.
 #[derive(
@@ -19,19 +21,21 @@ use transom_sim::units::{Rate, UnitError};
 pub enum Measure {
     /// Of a flow: bytes per second that reached the application. A rate.
     Goodput,
-    /// Of a flow: bytes per second of all segments sent, headers included. A rate.
+    /// Of a flow: bytes per second of all IP packets that its sender sent, headers included. A rate.
     Throughput,
     /// Of a flow: bytes that reached the application. A size.
     Delivered,
-    /// Of a flow: segments sent again. A number.
+    /// Of a flow: bytes that never came, of which the application was told (holes). A size.
+    Skipped,
+    /// Of a flow: segments that its sender sent again, over all its connections. A number.
     Retransmissions,
-    /// Of a flow: retransmission timeouts. A number.
+    /// Of a flow: retransmission timeouts of its sender, over all its connections. A number.
     Timeouts,
     /// Of a flow: goodput divided by throughput. A number.
     Efficiency,
     /// Of a flow's transfers, or requests: from the start to the last byte. Times.
     CompletionTime,
-    /// Of a flow: round-trip times measured. Times.
+    /// Of a flow: at the sampled times, the last round-trip time that was measured; a kernel tells only the smoothed one. Times.
     Rtt,
     /// Of a flow: congestion window at the sampled times. Sizes.
     Cwnd,
@@ -39,6 +43,8 @@ pub enum Measure {
     Ssthresh,
     /// Of a flow: bytes in flight at the sampled times. Sizes.
     Flight,
+    /// Of a flow: from each reduction of its congestion window, by 2 % and more, until 98 % of what it lost is back. Times, to a sample interval.
+    RecoveryTime,
     /// Of two flows and more: Jain's fairness index of their goodputs. A number.
     Jain,
     /// Of a link: throughput divided by its rate. A number.
@@ -51,21 +57,9 @@ pub enum Measure {
     Marks,
     /// Of a link: packets in its queue at the sampled times. Numbers.
     QueueLength,
-    /// Of a link: how long packets were in its queue. Times.
+    /// Of a link: how long the packets that it sent were in its queue, those included that found it idle. Times, to 1 %; the mean and the
+    /// greatest are exact.
     QueueDelay,
-}
-
-/// The unit of a measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Bits per second.
-    Rate,
-    /// Time.
-    Time,
-    /// Bytes.
-    Size,
-    /// None.
-    Number,
 }
 
 /// What a measure is taken of, and how many values it has.
@@ -88,8 +82,15 @@ impl Measure {
     pub fn unit(self) -> Unit {
         match self {
             Measure::Goodput | Measure::Throughput => Unit::Rate,
-            Measure::CompletionTime | Measure::Rtt | Measure::QueueDelay => Unit::Time,
-            Measure::Delivered | Measure::Cwnd | Measure::Ssthresh | Measure::Flight => Unit::Size,
+            Measure::CompletionTime
+            | Measure::Rtt
+            | Measure::RecoveryTime
+            | Measure::QueueDelay => Unit::Time,
+            Measure::Delivered
+            | Measure::Skipped
+            | Measure::Cwnd
+            | Measure::Ssthresh
+            | Measure::Flight => Unit::Size,
             Measure::Retransmissions
             | Measure::Timeouts
             | Measure::Efficiency
@@ -108,6 +109,7 @@ impl Measure {
             Measure::Goodput
             | Measure::Throughput
             | Measure::Delivered
+            | Measure::Skipped
             | Measure::Retransmissions
             | Measure::Timeouts
             | Measure::Efficiency => Taken::FromEachFlow,
@@ -115,7 +117,8 @@ impl Measure {
             | Measure::Rtt
             | Measure::Cwnd
             | Measure::Ssthresh
-            | Measure::Flight => Taken::OftenFromFlows,
+            | Measure::Flight
+            | Measure::RecoveryTime => Taken::OftenFromFlows,
             Measure::Jain => Taken::FromAllFlows,
             Measure::Utilisation | Measure::LossRate | Measure::Drops | Measure::Marks => {
                 Taken::FromLink
@@ -123,6 +126,40 @@ impl Measure {
             Measure::QueueLength | Measure::QueueDelay => Taken::OftenFromLink,
         }
     }
+
+    /// How it goes with time, if it can be asked when it gets somewhere.
+    pub fn course(self) -> Option<Course> {
+        match self {
+            Measure::Goodput | Measure::Throughput | Measure::Jain | Measure::Utilisation => {
+                Some(Course::OverWindow)
+            }
+            Measure::Cwnd
+            | Measure::Ssthresh
+            | Measure::Flight
+            | Measure::Rtt
+            | Measure::QueueLength => Some(Course::AtSamples),
+            Measure::Delivered
+            | Measure::Skipped
+            | Measure::Retransmissions
+            | Measure::Timeouts
+            | Measure::Efficiency
+            | Measure::CompletionTime
+            | Measure::RecoveryTime
+            | Measure::LossRate
+            | Measure::Drops
+            | Measure::Marks
+            | Measure::QueueDelay => None,
+        }
+    }
+}
+
+/// How a measure goes with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It has a value at every sample.
+    AtSamples,
+    /// At every sample it has the value of the window that ends there.
+    OverWindow,
 }
 
 impl Taken {
@@ -178,83 +215,6 @@ pub enum Direction {
     Back,
 }
 
-/// A text or a number, until it is known of what measure it is a bound.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(transparent, rename = "Bound")]
-pub(super) struct Scalar(#[schemars(with = "super::schema::TextOrNumber")] String);
-
-impl std::str::FromStr for Scalar {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Scalar(text.into()))
-    }
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-super::quantity::serde_as_text!(
-    Scalar,
-    "a text such as \"9Mbit/s\", or a number if the measure has no unit",
-    number
-);
-
-/// A bound of a band.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Bits per second.
-    Rate(Rate),
-    /// A time.
-    Time(Time),
-    /// Bytes.
-    Size(Size),
-    /// A number without a unit.
-    Number(Number),
-}
-
-impl Bound {
-    pub(super) fn read(scalar: &Scalar, unit: Unit) -> Result<Bound, UnitError> {
-        let text = &scalar.0;
-        Ok(match unit {
-            Unit::Rate => Bound::Rate(text.parse()?),
-            Unit::Time => Bound::Time(text.parse()?),
-            Unit::Size => Bound::Size(text.parse()?),
-            Unit::Number => Bound::Number(text.parse()?),
-        })
-    }
-
-    /// The value as an integer: bits per second, nanoseconds, bytes, or billionths.
-    pub fn as_integer(self) -> u64 {
-        match self {
-            Bound::Rate(rate) => rate.bits_per_sec(),
-            Bound::Time(time) => time.0.as_nanos(),
-            Bound::Size(size) => size.0,
-            Bound::Number(number) => number.billionths(),
-        }
-    }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::Rate(rate) => rate.fmt(f),
-            Bound::Time(time) => time.fmt(f),
-            Bound::Size(size) => size.fmt(f),
-            Bound::Number(number) => number.fmt(f),
-        }
-    }
-}
-
-impl Serialize for Bound {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// A measure, what it is taken of, and when. What is left out of a `relative-to` is as in the band.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -278,6 +238,12 @@ pub(super) struct QuantityOptions {
     pub(super) from: Option<Time>,
     /// The last moment that counts; by default the end of the run.
     pub(super) until: Option<Time>,
+    /// Instead of the measure, the time from the first moment that counts until it is at least this.
+    pub(super) reaches: Option<Scalar>,
+    /// Instead of the measure, the time from the first moment that counts until it is at least this, and stays so until the last.
+    pub(super) stays_above: Option<Scalar>,
+    /// The span over which a rate, a share or a fairness is taken whose course is looked at; by default "1s".
+    pub(super) window: Option<Time>,
 }
 
 /// The rest of a band.
@@ -290,16 +256,20 @@ pub(super) struct BandOptions {
     pub(super) max: Option<Scalar>,
     /// Why it should be so.
     pub(super) why: Option<String>,
+    /// What a paper says of it.
+    pub(super) claim: Option<ClaimOptions>,
+    /// The heading of the column in which its values stand in a table of the sweep's points. What has one needs no bounds.
+    pub(super) column: Option<String>,
 }
 
 /// A measure of something that is there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenQuantity", rename_all = "kebab-case")]
 pub struct Quantity {
     /// What is measured.
     pub measure: Measure,
     /// Of which flows, in the order of their names in the scenario; empty for a measure of a link.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Name>,
     /// Of which link.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -314,11 +284,80 @@ pub struct Quantity {
     pub from: Time,
     /// The last moment that counts.
     pub until: Time,
+    /// Not the measure is meant, but how long after `from` it is at least this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reaches: Option<Bound>,
+    /// Not the measure is meant, but how long after `from` it is at least this for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stays_above: Option<Bound>,
+    /// Over which span the measure is taken then, if it is not of a moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Time>,
+}
+
+impl Quantity {
+    /// The unit of its values.
+    pub fn unit(&self) -> Unit {
+        let is_moment = self.reaches.is_some() || self.stays_above.is_some();
+        if is_moment { Unit::Time } else { self.measure.unit() }
+    }
+}
+
+/// A quantity as it is stored, before it is known in which unit a level is.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct WrittenQuantity {
+    measure: Measure,
+    #[serde(default)]
+    flows: Vec<Name>,
+    link: Option<Name>,
+    direction: Option<Direction>,
+    statistic: Option<Statistic>,
+    from: Time,
+    until: Time,
+    reaches: Option<Scalar>,
+    stays_above: Option<Scalar>,
+    window: Option<Time>,
+}
+
+impl TryFrom<WrittenQuantity> for Quantity {
+    type Error = UnitError;
+
+    fn try_from(written: WrittenQuantity) -> Result<Quantity, UnitError> {
+        let WrittenQuantity {
+            measure,
+            flows,
+            link,
+            direction,
+            statistic,
+            from,
+            until,
+            reaches,
+            stays_above,
+            window,
+        } = written;
+        let level = |scalar: Option<Scalar>| {
+            scalar.map(|one| Bound::read(&one, measure.unit())).transpose()
+        };
+        let (reaches, stays_above) = (level(reaches)?, level(stays_above)?);
+        Ok(Quantity {
+            measure,
+            flows,
+            link,
+            direction,
+            statistic,
+            from,
+            until,
+            reaches,
+            stays_above,
+            window,
+        })
+    }
 }
 
 /// What must hold of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenBand", rename_all = "kebab-case")]
 pub struct Band {
     /// What is looked at.
     #[serde(flatten)]
@@ -332,7 +371,58 @@ pub struct Band {
     /// Why it should be so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The heading of the column in which its values stand in a table of the sweep's points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What a paper says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
     /// What the quantity is divided by before it is compared with the bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<Quantity>,
+}
+
+impl Band {
+    /// The unit of its values and bounds.
+    pub fn unit(&self) -> Unit {
+        if self.relative_to.is_some() { Unit::Number } else { self.quantity.unit() }
+    }
+
+    /// Whether anything is expected, or the values only stand in a table.
+    pub fn expects(&self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+
+    /// Whether a value is accepted: in bits per second, nanoseconds, bytes, or without a unit.
+    pub fn accepts(&self, value: f64) -> bool {
+        value.is_finite()
+            && self.min.is_none_or(|min| value >= min.as_number())
+            && self.max.is_none_or(|max| value <= max.as_number())
+    }
+}
+
+/// A band as it is stored, before it is known in which unit its bounds are.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct WrittenBand {
+    #[serde(flatten)]
+    quantity: Quantity,
+    min: Option<Scalar>,
+    max: Option<Scalar>,
+    why: Option<String>,
+    column: Option<String>,
+    claim: Option<ClaimOptions>,
+    relative_to: Option<Quantity>,
+}
+
+impl TryFrom<WrittenBand> for Band {
+    type Error = UnitError;
+
+    fn try_from(written: WrittenBand) -> Result<Band, UnitError> {
+        let WrittenBand { quantity, min, max, why, column, claim, relative_to } = written;
+        let unit = if relative_to.is_some() { Unit::Number } else { quantity.unit() };
+        let read = |scalar: Option<Scalar>| scalar.map(|one| Bound::read(&one, unit)).transpose();
+        let claim = claim.map(|claim| claim.read(unit)).transpose()?;
+        Ok(Band { quantity, min: read(min)?, max: read(max)?, why, column, claim, relative_to })
+    }
 }

@@ -2,12 +2,13 @@
 
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
+use super::host::HostKind;
 use super::name::Name;
 use super::nodes::Nodes;
 use super::profile::ProfileOptions;
 use super::quantity::{Count, Size, Time};
 use super::resolve::{split, tagged};
-use super::traffic::Traffic;
+use super::traffic::{Program, Traffic};
 use super::tree::{Node, Span, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,9 @@ impl Flows {
         };
         check_options(&options, nodes, duration, &place, problems);
         check_traffic(&traffic, &place, problems);
+        if let Traffic::Program(program) = &traffic {
+            check_program(program, &options, nodes, &place, problems);
+        }
         let FlowOptions { name, from, to, start, stop, stagger, count, profile } = options;
         let pairs = nodes.pairs("flow", (&from, place("from")), (&to, place("to")), problems);
         if self.groups.insert(name.clone(), Vec::new()).is_some() {
@@ -176,6 +180,7 @@ fn read_traffic(special: &mut Table, span: &Span, problems: &mut Problems) -> Op
         "on-off-udp" => decode(special, span, &also, problems).map(Traffic::OnOffUdp),
         "app-limited" => decode(special, span, &also, problems).map(Traffic::AppLimited),
         "trace" => decode(special, span, &also, problems).map(Traffic::Trace),
+        "program" => decode(special, span, &also, problems).map(Traffic::Program),
         _ => None,
     }
 }
@@ -215,7 +220,7 @@ fn check_options(
     for host in [&options.from, &options.to] {
         let members = nodes.groups.get(host).into_iter().flatten();
         for host in members.filter_map(|member| nodes.hosts.get(member)) {
-            if host.kind == super::host::HostKind::Transom
+            if host.kind == HostKind::Transom
                 && host.profile.profile().is_ok()
                 && let Err(error) = options.profile.or(&host.profile).profile()
             {
@@ -232,7 +237,7 @@ fn check_traffic(traffic: &Traffic, place: &impl Fn(&str) -> Span, problems: &mu
         }
     };
     match traffic {
-        Traffic::Bulk(_) | Traffic::Trace(_) => {}
+        Traffic::Bulk(_) | Traffic::Trace(_) | Traffic::Program(_) => {}
         Traffic::Transfer(transfer) => above_zero("size", &[transfer.size], &[]),
         Traffic::RequestResponse(exchange) => {
             above_zero("request", &exchange.request.parameters(), &[]);
@@ -253,5 +258,38 @@ fn check_traffic(traffic: &Traffic, place: &impl Fn(&str) -> Span, problems: &mu
             }
         }
         Traffic::AppLimited(stream) => above_zero("write", &[stream.write], &[]),
+    }
+}
+
+/// Programs need the kernel's sockets at both ends, and something to be started.
+fn check_program(
+    program: &Program,
+    options: &FlowOptions,
+    nodes: &Nodes,
+    place: &impl Fn(&str) -> Span,
+    problems: &mut Problems,
+) {
+    for (key, end) in [("from", &options.from), ("to", &options.to)] {
+        let members = nodes.groups.get(end).into_iter().flatten();
+        let without = members.into_iter().find(|member| {
+            nodes.hosts.get(member).is_some_and(|host| host.kind != HostKind::Kernel)
+        });
+        if let Some(host) = without {
+            let text =
+                format!("`{host}` has Transom's TCP, and programs need a host of kind \"kernel\"");
+            problems.add(place(key), Problem::Conflict(text));
+        }
+    }
+    let commands = [("server", program.server.as_ref()), ("client", Some(&program.client))];
+    for (key, command) in commands {
+        let Some(command) = command else { continue };
+        if command.first().is_none_or(String::is_empty) {
+            let text = format!("`{key}` begins with the name of a program");
+            problems.add(place(key), Problem::Value(text));
+        }
+        if command.iter().any(|argument| argument.contains('\0')) {
+            let text = format!("`{key}` has a zero byte, which no argument can have");
+            problems.add(place(key), Problem::Value(text));
+        }
     }
 }

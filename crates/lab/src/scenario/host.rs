@@ -14,6 +14,10 @@ pub struct Host {
     /// The kernel's congestion control; only for a host of kind "kernel", which by itself has cubic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<KernelCongestion>,
+    /// Whether the kernel asks for explicit congestion notification (RFC 3168) when it connects, or refuses it. Left out, it takes part if it is
+    /// asked. Only for a host of kind "kernel".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
     /// The longest IP packet it sends, in bytes: from 576 to 65535.
     pub mtu: u32,
     /// How its TCP behaves; only for a host of kind "transom".
@@ -29,6 +33,7 @@ impl Default for Host {
         Host {
             kind: HostKind::Transom,
             congestion: None,
+            ecn: None,
             mtu: 1500,
             profile: ProfileOptions::default(),
             count: None,
@@ -57,6 +62,17 @@ pub enum KernelCongestion {
     Cubic,
     /// BBR, as the kernel has it.
     Bbr,
+}
+
+impl KernelCongestion {
+    /// The kernel's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelCongestion::Reno => "reno",
+            KernelCongestion::Cubic => "cubic",
+            KernelCongestion::Bbr => "bbr",
+        }
+    }
 }
 
 /// A router: it forwards, and does nothing else.

@@ -50,6 +50,9 @@ pub(super) struct Duplex {
     pub(super) back: LinkConfig,
 }
 
+/// The options that say how fast a link is.
+const RATES: [&str; 3] = ["rate", "rate-trace", "rate-trace-sha256"];
+
 /// Hands the options of a table to its tables `there` and `back`, unless these have them already. What is in `keep` stays where it is.
 pub(super) fn part_ways(table: &mut Table, keep: &[&str]) {
     let all = std::mem::take(&mut table.0);
@@ -65,7 +68,12 @@ pub(super) fn part_ways(table: &mut Table, keep: &[&str]) {
         });
         // Anything else than a table is reported when it is read.
         if let Value::Table(own) = &mut entry.node.value {
+            let has_rate = own.0.contains_key("rate") || own.0.contains_key("rate-trace");
             for (key, option) in &options {
+                // The one way's own rate, constant or not, is instead of both ways'.
+                if has_rate && RATES.contains(&key.as_str()) {
+                    continue;
+                }
                 own.0.entry(key.clone()).or_insert_with(|| option.clone());
             }
         }

@@ -1,18 +1,19 @@
-//! `[measure]`: the series that a run writes down.
+//! `[measure]`: the series that pages draw, and the links whose packets are captured.
 
 use super::name::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run writes down, once every sample interval. By default everything but captures.
+/// What a run's page draws of what is seen once every sample interval, by default everything; and what is captured, by default nothing. The
+/// tables of a run have every series, whatever is drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Series {
-    /// Of each flow.
+    /// Drawn of each flow.
     pub flows: Vec<FlowSeries>,
-    /// Of each direction of each link.
+    /// Drawn of each direction of each link.
     pub links: Vec<LinkSeries>,
-    /// The links of which every packet is written to a file in pcapng's format, or groups of links.
+    /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
 }
@@ -35,7 +36,7 @@ impl Default for Series {
 pub enum FlowSeries {
     /// Bytes that reached the application, per second.
     Goodput,
-    /// Bytes of all segments sent, headers included, per second.
+    /// Bytes of all IP packets that its sender sent, headers included, per second.
     Throughput,
     /// Congestion window.
     Cwnd,
@@ -47,7 +48,7 @@ pub enum FlowSeries {
     Flight,
     /// Segments sent again, so far.
     Retransmissions,
-    /// Retransmission timeouts, so far.
+    /// Retransmission timeouts, so far: rings in the chart of retransmissions.
     Timeouts,
 }
 
@@ -77,7 +78,7 @@ pub enum LinkSeries {
     QueueLength,
     /// How long the packet that leaves the queue has been in it.
     QueueDelay,
-    /// Packets dropped by the queue, so far.
+    /// Packets dropped by the queue, and packets lost on the wire, so far.
     Drops,
     /// Packets marked by the queue (ECN), so far.
     Marks,

@@ -261,6 +261,10 @@ fn check_host(host: &Host, options: &Table, key: &Span, problems: &mut Problems)
                 let text = "`congestion` is for a host of kind \"kernel\"; for Transom's TCP, write profile.congestion";
                 problems.add(at("congestion"), Problem::Conflict(text.into()));
             }
+            if host.ecn.is_some() {
+                let text = "`ecn` is for a host of kind \"kernel\"";
+                problems.add(at("ecn"), Problem::Conflict(text.into()));
+            }
             if let Err(error) = host.profile.profile() {
                 problems.add(at("profile"), Problem::Value(error.to_string()));
             }

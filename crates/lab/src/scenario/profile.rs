@@ -3,13 +3,15 @@
 //! What is left out keeps its default ([`Profile::default`]), so a scenario says only what it is about. The options are those of the
 //! command line, and go together in the same way.
 
-use super::quantity::{Size, Time};
+use super::quantity::{Size, Time, serde_as_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use transom_tcp::compose::{ComposeError, compose};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{
-    AckChoice, CongestionChoice, FlowChoice, KeepAlive, PacingChoice, Profile, ProfileError,
-    RecoveryChoice,
+    AckChoice, CongestionChoice, KeepAlive, PacingChoice, Profile, ProfileError, RecoveryChoice,
 };
 
 /// The least window that can be advertised without the window scale option (RFC 9293, section 3.1).
@@ -19,6 +21,10 @@ const UNSCALED_WINDOW: usize = 65_535;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProfileOptions {
+    /// Units by name, such as "sack + ltcp(beta=0.15) + prr"; `transom units` lists them. The other options change what they say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub tcp: Option<Composition>,
     /// Congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,
@@ -60,6 +66,28 @@ pub struct ProfileOptions {
     pub keepalive: Option<bool>,
 }
 
+/// Units by name, known to make a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Composition(String);
+
+impl FromStr for Composition {
+    type Err = ComposeError;
+
+    fn from_str(text: &str) -> Result<Self, ComposeError> {
+        // One space between words, so that what means the same is written the same.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        compose(&text).map(|_| Composition(text))
+    }
+}
+
+impl fmt::Display for Composition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+serde_as_text!(Composition, "units such as \"sack + ltcp\"");
+
 /// Congestion control of Transom's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -100,6 +128,7 @@ impl ProfileOptions {
     pub fn or(&self, base: &ProfileOptions) -> ProfileOptions {
         // Exhaustive, so that a new option cannot be forgotten.
         let ProfileOptions {
+            tcp,
             congestion,
             recovery,
             pacing,
@@ -113,8 +142,9 @@ impl ProfileOptions {
             max_segment,
             dup_thresh,
             keepalive,
-        } = *self;
+        } = self.clone();
         ProfileOptions {
+            tcp: tcp.or_else(|| base.tcp.clone()),
             congestion: congestion.or(base.congestion),
             recovery: recovery.or(base.recovery),
             pacing: pacing.or(base.pacing),
@@ -137,6 +167,7 @@ impl ProfileOptions {
     /// [`ProfileError`] if the choices do not work together.
     pub fn profile(&self) -> Result<Profile, ProfileError> {
         let ProfileOptions {
+            tcp,
             congestion,
             recovery,
             pacing,
@@ -150,12 +181,14 @@ impl ProfileOptions {
             max_segment,
             dup_thresh,
             keepalive,
-        } = *self;
+        } = self.clone();
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
-        let mut profile = Profile::default();
+        // What it says was tried when it was read.
+        let composed = tcp.and_then(|units| compose(&units.0).ok());
+        let mut profile = composed.unwrap_or_default();
         match congestion {
-            Some(Congestion::None) => profile.congestion = CongestionChoice::None,
-            Some(Congestion::Reno) => profile.congestion = CongestionChoice::Reno,
+            Some(Congestion::None) => profile.congestion = CongestionChoice::none(),
+            Some(Congestion::Reno) => profile.congestion = CongestionChoice::reno(),
             None => {}
         }
         profile.options.sack = sack.unwrap_or(profile.options.sack);
@@ -164,8 +197,8 @@ impl ProfileOptions {
         profile.recovery = match recovery {
             Some(Recovery::Newreno) => RecoveryChoice::NewReno,
             Some(Recovery::Sack) => RecoveryChoice::Sack,
-            None if profile.options.sack => profile.recovery,
-            None => RecoveryChoice::NewReno,
+            None if sack == Some(false) => RecoveryChoice::NewReno,
+            None => profile.recovery,
         };
         match pacing {
             Some(Pacing::None) => profile.pacing = PacingChoice::None,
@@ -180,20 +213,22 @@ impl ProfileOptions {
             profile.max_send_buffer = bytes(size);
             profile.send_buffer = profile.send_buffer.min(profile.max_send_buffer);
         }
-        let FlowChoice::ReceiveWindow(mut receive) = profile.flow;
+        let mut receive = profile.flow.buffer();
         if let Some(size) = recv_buffer {
             receive.max = bytes(size);
         } else if !profile.options.window_scale {
-            receive.max = UNSCALED_WINDOW;
+            receive.max = receive.max.min(UNSCALED_WINDOW);
         }
         receive = ReceiveWindowConfig { initial: receive.initial.min(receive.max), ..receive };
-        profile.flow = FlowChoice::ReceiveWindow(receive);
+        profile.flow = profile.flow.with_buffer(receive);
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);
         if keepalive == Some(true) {
             profile.keep_alive = Some(KeepAlive::default());
         }
         profile.validate()?;
+        // What the applications here send is zeros, and only their number counts.
+        profile.carries_bytes()?;
         Ok(profile)
     }
 }
@@ -201,6 +236,7 @@ impl ProfileOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transom_tcp::profile::{FlowChoice, OrderingChoice};
 
     #[test]
     fn nothing_said_is_the_default() {
@@ -216,10 +252,40 @@ mod tests {
         };
         let profile = options.profile().unwrap();
         assert_eq!(profile.recovery, RecoveryChoice::NewReno);
-        let FlowChoice::ReceiveWindow(receive) = profile.flow;
+        let receive = profile.flow.buffer();
         assert_eq!(receive.max, 65_535);
         let contradiction = ProfileOptions { recovery: Some(Recovery::Sack), ..options };
         assert_eq!(contradiction.profile(), Err(ProfileError::SackWithoutOption));
+    }
+
+    #[test]
+    fn the_receivers_units_are_chosen_too_as_far_as_they_make_sense() {
+        let tcp = |text: &str| {
+            let tcp = text.parse().ok();
+            ProfileOptions { tcp, recv_buffer: Some(Size(50_000)), ..Default::default() }.profile()
+        };
+        let flow = |text: &str| tcp(text).unwrap().flow;
+        assert_eq!(flow("no-flow-control"), FlowChoice::None { memory: 50_000 });
+        assert_eq!(flow("fixed-window"), FlowChoice::Fixed(50_000));
+        assert_eq!(tcp("unordered").unwrap().ordering, OrderingChoice::Unordered);
+        assert_eq!(tcp("adu"), Err(ProfileError::NotBytes));
+    }
+
+    #[test]
+    fn units_by_name() {
+        let tcp = |text: &str| ProfileOptions { tcp: text.parse().ok(), ..Default::default() };
+        let profile = tcp("cubic  +\nprr").profile().unwrap();
+        assert_eq!(profile.congestion.name(), "cubic");
+        assert_eq!(profile.recovery, RecoveryChoice::Sack);
+        assert_eq!(tcp("cubic  +\nprr").tcp.unwrap().to_string(), "cubic + prr");
+        assert_eq!(
+            "cubic + reno".parse::<Composition>().unwrap_err().to_string(),
+            "`cubic` and `reno` are both congestion control"
+        );
+        // Other options change what it says.
+        let changed = ProfileOptions { sack: Some(false), ..tcp("base + ltcp") };
+        assert_eq!(changed.profile().unwrap().congestion.name(), "ltcp");
+        assert_eq!(tcp("no-sack").or(&tcp("cubic")), tcp("no-sack"));
     }
 
     #[test]

@@ -173,45 +173,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Serialises a type through its `Display` and deserialises it through its `FromStr`. With `number`, a TOML number will do as well.
-macro_rules! serde_as_text {
-    ($type:ty, $expecting:literal $(, $number:ident)?) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl serde::de::Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                    $(
-                        // Through the shortest decimal form: 0.95 means "0.95".
-                        fn visit_f64<E: serde::de::Error>(self, $number: f64) -> Result<$type, E> {
-                            self.visit_str(&$number.to_string())
-                        }
-                        fn visit_i64<E: serde::de::Error>(self, $number: i64) -> Result<$type, E> {
-                            self.visit_str(&$number.to_string())
-                        }
-                        fn visit_u64<E: serde::de::Error>(self, $number: u64) -> Result<$type, E> {
-                            self.visit_str(&$number.to_string())
-                        }
-                    )?
-                }
-                deserializer.deserialize_any(Text)
-            }
-        }
-    };
-}
-pub(super) use serde_as_text;
+pub(super) use transom_sim::serde_as_text;
 
 serde_as_text!(Time, "a time such as \"20ms\"");
 serde_as_text!(Size, "a size such as \"64KiB\"");

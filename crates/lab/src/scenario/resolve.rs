@@ -3,11 +3,12 @@
 //! Everything is read, however much of it is wrong, and what is wrong is collected. Only what would be wrong for no other reason than
 //! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
 
-use super::bands::{Bands, Comparison, Known};
+use super::bands::{Bands, Comparison};
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::flow::Flows;
 use super::header::{Header, Seeds};
+use super::known::Known;
 use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
 use super::measure::Series;
 use super::name::Name;
@@ -25,8 +26,10 @@ use std::collections::BTreeMap;
 const MOST_LINKS: u64 = 200_000;
 
 /// The sections there are.
-pub(super) const SECTIONS: [&str; 9] =
-    ["scenario", "topology", "hosts", "routers", "links", "flows", "measure", "sweep", "expect"];
+pub(super) const SECTIONS: [&str; 11] = [
+    "scenario", "paper", "topology", "hosts", "routers", "links", "flows", "measure", "sweep",
+    "expect", "forms",
+];
 
 /// A section that is a table; what is something else is reported.
 pub(super) fn section<'a>(
@@ -127,7 +130,7 @@ pub(super) fn resolve(
     let duration =
         header.as_ref().map(|header| header.duration).filter(|time| *time > Time::default());
     let nodes = Nodes::read(tree, problems);
-    let links = Links::read(tree, &nodes, problems);
+    let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
     let measure = read_measure(tree, &links, problems);
     let known = Known {
@@ -204,11 +207,14 @@ struct Links {
 }
 
 impl Links {
-    fn read(tree: &Table, nodes: &Nodes, problems: &mut Problems) -> Links {
+    fn read(tree: &Table, nodes: &Nodes, files: &mut Files, problems: &mut Problems) -> Links {
         let mut links = Links { incomplete: nodes.incomplete, ..Links::default() };
         let place = tree.span(way!["topology"]);
         for (name, from, to, duplex) in &nodes.layout.links {
-            let (there, back) = (duplex.there.clone(), duplex.back.clone());
+            let (mut there, mut back) = (duplex.there.clone(), duplex.back.clone());
+            for way in [&mut there, &mut back] {
+                files.check_rate(way, |_| place.clone(), problems);
+            }
             let (name, from, to) = (name.clone(), from.clone(), to.clone());
             links.add(Link { name, from, to, there, back }, &place, problems);
         }
@@ -221,7 +227,14 @@ impl Links {
                 links.incomplete = true;
                 continue;
             };
-            let LinkOptions { name, from, to, there, back } = options;
+            let LinkOptions { name, from, to, mut there, mut back } = options;
+            for (way, config) in [("there", &mut there), ("back", &mut back)] {
+                let place = |key: &str| match table.find(way![way, key]) {
+                    Some(node) => node.span.clone(),
+                    None => span.clone(),
+                };
+                files.check_rate(config, place, problems);
+            }
             let at = |key: &str| tree.span(way!["links", index, key]);
             let pairs = nodes.pairs("link", (&from, at("from")), (&to, at("to")), problems);
             let Some((pairs, is_group)) = pairs else {

@@ -14,7 +14,7 @@ use super::host::{Host, HostKind, Router};
 use super::link::Link;
 use super::measure::Series;
 use super::name::Name;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,8 @@ pub struct Resolved {
 }
 
 /// Which run it is: a hash of everything that decides its outcome.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct RunId([u8; 32]);
 
 impl Resolved {
@@ -57,24 +58,26 @@ impl Resolved {
         serde_json::to_string(self).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
-    /// The identity of the run with this seed by this version of the program.
+    /// The identity of the simulated run with this seed by this version of the program.
     pub fn id(&self, seed: u64, program_version: &str) -> RunId {
+        self.identity(&(program_version, seed))
+    }
+
+    /// The identity of the emulated run with this seed by this version of the program. It is never that of a simulated run, for even
+    /// where both do the same they need not see the same.
+    pub fn emulated_id(&self, seed: u64, program_version: &str) -> RunId {
+        self.identity(&("emulated", program_version, seed))
+    }
+
+    fn identity(&self, run: &impl Serialize) -> RunId {
         // Exhaustive, so that it has to be decided of each new field whether it decides the outcome.
         let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
         let Header { name: _, title: _, description: _, duration, warm_up, sample_interval } =
             scenario;
+        let Series { flows: _, links: _, capture } = measure;
         let times = (duration, warm_up, sample_interval);
-        let decides = serde_json::to_vec(&(
-            program_version,
-            seed,
-            times,
-            hosts,
-            routers,
-            links,
-            flows,
-            measure,
-        ))
-        .unwrap_or_else(|error| unreachable!("{error}"));
+        let decides = serde_json::to_vec(&(run, times, hosts, routers, links, flows, capture))
+            .unwrap_or_else(|error| unreachable!("{error}"));
         RunId(Sha256::digest(&decides).into())
     }
 
@@ -97,6 +100,29 @@ impl RunId {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<RunId, &'static str> {
+        const WRONG: &str = "a run's identity has 64 hexadecimal digits";
+        let digits = text.chars().map(|c| c.to_digit(16)).collect::<Option<Vec<u32>>>();
+        let bytes: Vec<u8> = digits
+            .ok_or(WRONG)?
+            .chunks(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
+            .collect();
+        // Without an odd digit.
+        let id = RunId(bytes.try_into().map_err(|_| WRONG)?);
+        if id.to_string() == text { Ok(id) } else { Err(WRONG) }
     }
 }
 

@@ -10,6 +10,7 @@ use super::header::{Header, Seeds};
 use super::host::{Host, Router};
 use super::link::Duplex;
 use super::measure::Series;
+use super::paper::Paper;
 use super::quantity::{Count, Number, Size, Time};
 use super::topology::Topology;
 use super::traffic::Traffic;
@@ -77,6 +78,8 @@ fn without_null(schema: &mut Value) {
 struct Document {
     scenario: Head,
     #[schemars(default)]
+    paper: Option<Paper>,
+    #[schemars(default)]
     topology: Option<Topology>,
     /// The hosts, or groups of hosts, by name.
     #[schemars(default)]
@@ -96,6 +99,9 @@ struct Document {
     /// What must hold.
     #[schemars(default)]
     expect: Vec<ExpectItem>,
+    /// The same experiment in other forms, by name: each is written like the scenario and says only what is different.
+    #[schemars(default)]
+    forms: BTreeMap<String, Map<String, Value>>,
 }
 
 /// What the experiment is called and how long it takes.
@@ -225,8 +231,22 @@ impl JsonSchema for OneWay {
 }
 
 /// What there is to say about the options that a link is known to have: its types of value, its meaning, an example.
-const LINK_OPTIONS: [(&str, &[&str], &str, &str); 10] = [
+const LINK_OPTIONS: [(&str, &[&str], &str, &str); 12] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
+    (
+        "rate-trace",
+        &["string"],
+        "Instead of a rate, a file in mahimahi's format, seen from the scenario's directory: each line is a millisecond at which 1500 \
+         bytes can be delivered.",
+        "cellular.trace",
+    ),
+    (
+        "rate-trace-sha256",
+        &["string"],
+        "The SHA-256 of the rate trace's file, in hexadecimal. Filled in when the scenario is loaded; if it is given, the file must have \
+         it.",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ),
     ("queue", &["string"], "How much may wait, in packets or bytes.", "100 packets"),
     ("delay", &["string"], "Propagation delay.", "20ms"),
     ("jitter", &["string"], "Extra delay for each packet.", "uniform(2ms, 5ms)"),

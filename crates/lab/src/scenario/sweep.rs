@@ -28,7 +28,7 @@ pub(super) struct Axis {
 }
 
 /// A path and the value it has at a point of the sweep.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Setting {
     /// The path, such as `topology.bottleneck.rate`.
     pub path: String,
@@ -85,7 +85,12 @@ impl Sweep {
                 problems.add(span, Problem::Nothing("value to sweep over in this list"));
             }
             Value::List(values) => {
-                if path == "scenario.seeds" || path.split('.').next() == Some("sweep") {
+                if path == "scenario.seeds"
+                    || matches!(
+                        path.split('.').next(),
+                        Some("sweep" | super::form::SECTION | super::paper::SECTION)
+                    )
+                {
                     let problem = Problem::Conflict(format!("`{path}` cannot be swept"));
                     problems.add(entry.key.clone(), problem);
                     return;
@@ -145,6 +150,21 @@ impl Sweep {
         Some(each.fold(0, |point, (axis, index)| point * axis.values.len() + index))
     }
 
+    /// Whether an axis has, at these places in the lists, the value that it has at `index`: a list can have a value twice.
+    pub(super) fn has(&self, axis: usize, indices: &[usize], index: usize) -> bool {
+        let value = |index: &usize| self.axes.get(axis)?.values.get(*index).map(|node| &node.value);
+        indices.get(axis).and_then(value) == value(&index)
+    }
+
+    /// Changes places in the lists to where an axis has its value of `index`. Lists that go side by side go there together.
+    pub(super) fn choose(&self, axis: usize, index: usize, indices: &mut [usize]) {
+        if self.zip {
+            indices.fill(index);
+        } else if let Some(slot) = indices.get_mut(axis) {
+            *slot = index;
+        }
+    }
+
     /// The axes' values at a point.
     pub(super) fn values(&self, point: usize) -> impl Iterator<Item = (&Axis, &Node)> {
         let each = self.axes.iter().zip(self.indices(point));
@@ -173,7 +193,12 @@ impl Sweep {
 
 /// Puts `value` where `steps` lead. Tables on the way that are not there are made: whether they may be there is found out when the
 /// scenario is read. In a list, a step is the `name` of an item, or its number from zero.
-fn set(table: &mut Table, steps: &[&str], key: &Span, value: &Node) -> Result<(), String> {
+pub(super) fn set(
+    table: &mut Table,
+    steps: &[&str],
+    key: &Span,
+    value: &Node,
+) -> Result<(), String> {
     let (step, rest) = match steps {
         [] => return Ok(()),
         [last] => {

@@ -1,8 +1,10 @@
 //! What scenarios say, and what is said about scenarios that are wrong.
 
 mod errors;
+mod forms;
 mod meaning;
 mod properties;
+mod rate_traces;
 mod schema;
 mod sweeps;
 

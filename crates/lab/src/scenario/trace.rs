@@ -5,11 +5,14 @@
 //! trace is another experiment.
 
 use super::error::{Problem, Problems};
+use super::rate_trace::read_rate_trace;
 use super::traffic::Trace;
 use super::tree::Span;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use transom_sim::link::{LinkConfig, LinkConfigError};
 use transom_sim::units::parse_duration;
 use transom_tcp::time::Duration;
 
@@ -37,6 +40,47 @@ pub enum TraceError {
     /// There is nothing in it.
     #[error("the trace {} has no entries", .0.display())]
     Empty(PathBuf),
+    /// It takes no time.
+    #[error("the last line of the trace {} is 0: a trace has to take some time", .0.display())]
+    Timeless(PathBuf),
+    /// It is no file, but a directory or a device.
+    #[error("the trace {} is not a file", .0.display())]
+    NotAFile(PathBuf),
+    /// It is too large.
+    #[error("the trace {} is larger than {} MiB", .0.display(), MOST_BYTES >> 20)]
+    TooLarge(PathBuf),
+    /// It is another one than when the scenario was read.
+    #[error("the trace {} is another one than the scenario's: its SHA-256 is {sum}", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What it has now.
+        sum: String,
+    },
+}
+
+/// As large as a trace may be: it is held in memory.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// What is in a trace file.
+pub(super) fn read_text(path: &Path) -> Result<String, TraceError> {
+    let unreadable = |error| TraceError::Unreadable { path: path.into(), error };
+    // Opening something else than a file could wait for ever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(TraceError::NotAFile(path.into()));
+    }
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(TraceError::TooLarge(path.into()));
+    }
+    Ok(text)
+}
+
+/// The SHA-256 of a file's contents, in hexadecimal.
+pub(super) fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A time since the flow's start, and how many bytes then.
@@ -47,8 +91,7 @@ pub type TraceEntry = (Duration, u64);
 /// # Errors
 /// [`TraceError`] if there is no such file or a line is wrong.
 pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| TraceError::Unreadable { path: path.into(), error })?;
+    let text = read_text(path)?;
     let mut entries: Vec<TraceEntry> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.trim();
@@ -68,8 +111,8 @@ pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> 
     if entries.is_empty() {
         return Err(TraceError::Empty(path.into()));
     }
-    let digest = Sha256::digest(text.as_bytes());
-    Ok((entries, digest.iter().map(|byte| format!("{byte:02x}")).collect()))
+    let sum = sha256(&text);
+    Ok((entries, sum))
 }
 
 /// The files that a scenario names, each looked at once.
@@ -77,7 +120,14 @@ pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> 
 pub(super) struct Files {
     /// Where names begin. Without it, no file is looked at.
     directory: Option<PathBuf>,
-    seen: BTreeMap<String, Result<String, String>>,
+    seen: BTreeMap<(Kind, String), Result<String, String>>,
+}
+
+/// What a file is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Sizes,
+    Rate,
 }
 
 impl Files {
@@ -92,20 +142,58 @@ impl Files {
         place: impl Fn(&str) -> Span,
         problems: &mut Problems,
     ) {
+        let places = (place("file"), place("sha256"));
+        self.sum(Kind::Sizes, &trace.file, &mut trace.sha256, places, problems);
+    }
+
+    /// Checks a link's rate trace and notes its sum.
+    pub(super) fn check_rate(
+        &mut self,
+        config: &mut LinkConfig,
+        place: impl Fn(&str) -> Span,
+        problems: &mut Problems,
+    ) {
+        let LinkConfig { rate, rate_trace, rate_trace_sha256, .. } = config;
+        let Some(trace) = rate_trace else {
+            if rate_trace_sha256.is_some() {
+                let text = "there is no `rate-trace` to have it".into();
+                problems.add(place("rate-trace-sha256"), Problem::Conflict(text));
+            }
+            return;
+        };
+        if rate.is_some() {
+            let text = LinkConfigError::TwoRates.to_string();
+            problems.add(place("rate-trace"), Problem::Conflict(text));
+        }
+        let places = (place("rate-trace"), place("rate-trace-sha256"));
+        self.sum(Kind::Rate, trace.file(), rate_trace_sha256, places, problems);
+    }
+
+    /// Looks at a file, and compares its sum with what it was said to be or notes it.
+    fn sum(
+        &mut self,
+        kind: Kind,
+        file: &str,
+        known: &mut Option<String>,
+        (file_at, sum_at): (Span, Span),
+        problems: &mut Problems,
+    ) {
         let Some(directory) = &self.directory else { return };
-        let sum = self.seen.entry(trace.file.clone()).or_insert_with(|| {
-            match read_trace(&directory.join(&trace.file)) {
-                Ok((_, sum)) => Ok(sum),
-                Err(error) => Err(error.to_string()),
-            }
+        let sum = self.seen.entry((kind, file.into())).or_insert_with(|| {
+            let path = directory.join(file);
+            let sum = match kind {
+                Kind::Sizes => read_trace(&path).map(|(_, sum)| sum),
+                Kind::Rate => read_rate_trace(&path).map(|(_, sum)| sum),
+            };
+            sum.map_err(|error| error.to_string())
         });
-        match (sum, &trace.sha256) {
-            (Err(error), _) => problems.add(place("file"), Problem::Value(error.clone())),
-            (Ok(sum), Some(wanted)) if wanted != sum => {
+        match (sum, &known) {
+            (Err(error), _) => problems.add(file_at, Problem::Value(error.clone())),
+            (Ok(sum), Some(wanted)) if *wanted != *sum => {
                 let text = format!("the file's SHA-256 is {sum}");
-                problems.add(place("sha256"), Problem::Conflict(text));
+                problems.add(sum_at, Problem::Conflict(text));
             }
-            (Ok(sum), _) => trace.sha256 = Some(sum.clone()),
+            (Ok(sum), _) => *known = Some(sum.clone()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What flows carry.
 //!
 //! A flow is opened by its `from` host, which also sends what there is to send; with request-response and web traffic `from` asks
-//! and `to` answers.
+//! and `to` answers, and is the sender whose window, retransmissions and throughput are measured.
 
 use super::distribution::{SizeDistribution, TimeDistribution};
 use super::quantity::{Count, Size, Time};
@@ -27,12 +27,22 @@ pub enum Traffic {
     AppLimited(AppLimited),
     /// What a file says: so many bytes at such a time.
     Trace(Trace),
+    /// Real programs, on hosts that have the kernel's TCP.
+    Program(Program),
 }
 
 impl Traffic {
     /// The words for `kind`.
-    pub(crate) const KINDS: [&'static str; 7] =
-        ["bulk", "transfer", "request-response", "web", "on-off-udp", "app-limited", "trace"];
+    pub(crate) const KINDS: [&'static str; 8] = [
+        "bulk",
+        "transfer",
+        "request-response",
+        "web",
+        "on-off-udp",
+        "app-limited",
+        "trace",
+        "program",
+    ];
 
     /// The word for this kind.
     pub fn kind(&self) -> &'static str {
@@ -44,6 +54,7 @@ impl Traffic {
             Traffic::OnOffUdp(_) => "on-off-udp",
             Traffic::AppLimited(_) => "app-limited",
             Traffic::Trace(_) => "trace",
+            Traffic::Program(_) => "program",
         }
     }
 
@@ -143,6 +154,22 @@ pub struct Trace {
     /// have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+}
+
+/// Real programs: a client at `from`, and a server at `to` that is started before the run begins. Both ends need the kernel's TCP, so
+/// this can only be emulated.
+///
+/// A command is a list of the program and its arguments. In these, `{address}` stands for the server's address and `{port}` for a port
+/// of its own that the flow has; the programs run in the scenario's directory. The client is started when the flow starts and asked to end
+/// (SIGTERM) when it stops, the server at the end of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Program {
+    /// The server's command. Without it nothing is started at `to`. If `{port}` is in it, the run begins when something listens there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<Vec<String>>,
+    /// The client's command.
+    pub client: Vec<String>,
 }
 
 fn small_request() -> SizeDistribution {

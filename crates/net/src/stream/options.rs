@@ -6,7 +6,8 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use transom_tcp::profile::KeepAlive;
+use transom_tcp::congestion::CongestionChoice;
+use transom_tcp::profile::{AckChoice, KeepAlive, PacingChoice};
 
 impl TcpStream {
     /// How long [`io::Read::read`] waits at most; `None` for as long as it takes.
@@ -75,6 +76,49 @@ impl TcpStream {
         self.inspect(|connection, _| connection.nodelay())
     }
 
+    /// Exchanges units of the live connection by name, such as `vegas + pacing`: what [`transom_tcp::connection::exchange`] says can be
+    /// exchanged. What is not named stays as it is.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] with the reason, for words there are not and units that cannot be exchanged: nothing has been exchanged
+    /// then. [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn recompose(&self, text: &str) -> io::Result<()> {
+        self.change(|connection, now| connection.recompose(now, text))?.map_err(invalid)
+    }
+
+    /// Exchanges the congestion controller.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_congestion(&self, choice: CongestionChoice) -> io::Result<()> {
+        self.change(|connection, now| connection.set_congestion(now, choice))
+    }
+
+    /// The congestion control algorithm, with its parameters.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn congestion(&self) -> io::Result<CongestionChoice> {
+        self.inspect(|connection, _| connection.profile().congestion.clone())
+    }
+
+    /// Exchanges pacing.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if a controller that counts on being paced would not be, [`io::ErrorKind::NotConnected`] if the connection
+    /// is gone.
+    pub fn set_pacing(&self, choice: PacingChoice) -> io::Result<()> {
+        self.change(|connection, _| connection.set_pacing(choice))?.map_err(invalid)
+    }
+
+    /// Exchanges the acknowledgement policy.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a delay of half a second or more, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_ack_policy(&self, choice: AckChoice) -> io::Result<()> {
+        self.change(|connection, _| connection.set_ack_policy(choice))?.map_err(invalid)
+    }
+
     /// Switches keep-alives on with these settings, or off.
     ///
     /// # Errors
@@ -121,6 +165,10 @@ impl TcpStream {
         self.socket.non_blocking.store(non_blocking, Ordering::Relaxed);
         Ok(())
     }
+}
+
+fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
 pub(super) fn zero_timeout() -> io::Error {

@@ -111,6 +111,15 @@ impl Lab {
         Some(Lab::new(namespace, start(device, Profile::default()), Some(monitor)))
     }
 
+    /// The same with this profile, and with the kernel's `net.ipv4.tcp_ecn`: 0 for no ECN, 1 to offer it and agree to it.
+    pub fn with(path: &PathConfig, profile: Profile, kernel_ecn: u8) -> Option<Lab> {
+        let (namespace, tun) = tun(TunOffload::Segmentation)?;
+        set_kernel_ecn(&namespace, kernel_ecn);
+        let device = Emulated::new(tun, path).unwrap();
+        let monitor = device.monitor();
+        Some(Lab::new(namespace, start(device, profile), Some(monitor)))
+    }
+
     pub fn new(namespace: Namespace, stack: Stack, monitor: Option<PathMonitor>) -> Lab {
         let lab = Lab { namespace, stack, monitor, next_port: AtomicU16::new(5000) };
         // The kernel ignores IPv6 on an interface for a moment after it is up, and the SYN would be lost. Once a connection
@@ -151,6 +160,12 @@ impl Lab {
         theirs.set_write_timeout(Some(PATIENCE)).unwrap();
         (ours, theirs)
     }
+}
+
+/// Whether the kernel in this namespace offers ECN (1) or has none (0).
+pub fn set_kernel_ecn(namespace: &Namespace, value: u8) {
+    let write = || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value.to_string());
+    namespace.run(write).unwrap().expect("a setting of a namespace of our own");
 }
 
 /// A stream of bytes without repetitions that could hide a shift: SplitMix64 from a seed.

@@ -15,7 +15,7 @@ use transom_tcp::time::{Duration, Instant};
 
 use super::{
     Admission, Cause, Coin, Discipline, Event, Fifo, Item, Length, Limit, ParameterError, Sink,
-    mark, refuse,
+    mark,
 };
 
 /// The parameters of [`CoDel`]. The default has those of RFC 8289, sections 4.3 and 4.4.
@@ -155,11 +155,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
         _: &mut dyn Coin,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
-        if !self.config.limit.admits(self.fifo.length(), item.len) {
-            return refuse(now, Cause::Tail, item, sink);
-        }
-        self.fifo.push(now, item);
-        Admission::Queued
+        self.fifo.admit(now, item, self.config.limit, sink)
     }
 
     fn dequeue(

@@ -12,7 +12,8 @@ use super::{
     CoDel, CoDelConfig, DelayEstimate, Discipline, DropHead, DropTail, Limit, ParameterError, Pie,
     PieConfig, Red, RedConfig, Unit,
 };
-use crate::text::{self, DurationText};
+use crate::quantity::{DurationText, parse_duration};
+use crate::text;
 
 /// A queue discipline and its parameters.
 ///
@@ -255,11 +256,11 @@ fn set_red(config: &mut RedConfig, parameter: &str, value: &str) -> Result<(), R
             *(if parameter == "min" { &mut config.min } else { &mut config.max }) = amount;
             Ok(())
         }
-        "w" => store(&mut config.weight, text::probability(value), PROBABILITY),
-        "p" => store(&mut config.max_p, text::probability(value), PROBABILITY),
+        "w" => store(&mut config.weight, value.parse().ok(), PROBABILITY),
+        "p" => store(&mut config.max_p, value.parse().ok(), PROBABILITY),
         "packet" => store(&mut config.packet_size, text::length(value), BYTES),
         "transmission" => {
-            store(&mut config.transmission, text::duration(value).map(Some), DURATION)
+            store(&mut config.transmission, parse_duration(value).ok().map(Some), DURATION)
         }
         "gentle" => store(&mut config.gentle, switch(value), SWITCH),
         "ecn" => store(&mut config.ecn, switch(value), SWITCH),
@@ -281,8 +282,8 @@ fn threshold(value: &str) -> Option<(Unit, u64)> {
 
 fn set_codel(config: &mut CoDelConfig, parameter: &str, value: &str) -> Result<(), Refusal> {
     match parameter {
-        "target" => store(&mut config.target, text::duration(value), DURATION),
-        "interval" => store(&mut config.interval, text::duration(value), DURATION),
+        "target" => store(&mut config.target, parse_duration(value).ok(), DURATION),
+        "interval" => store(&mut config.interval, parse_duration(value).ok(), DURATION),
         "mtu" => store(&mut config.mtu, text::length(value), BYTES),
         "ecn" => store(&mut config.ecn, switch(value), SWITCH),
         _ => Err(Refusal::Unknown),
@@ -291,9 +292,9 @@ fn set_codel(config: &mut CoDelConfig, parameter: &str, value: &str) -> Result<(
 
 fn set_pie(config: &mut PieConfig, parameter: &str, value: &str) -> Result<(), Refusal> {
     match parameter {
-        "target" => store(&mut config.target, text::duration(value), DURATION),
-        "update" => store(&mut config.update, text::duration(value), DURATION),
-        "burst" => store(&mut config.burst, text::duration(value), DURATION),
+        "target" => store(&mut config.target, parse_duration(value).ok(), DURATION),
+        "update" => store(&mut config.update, parse_duration(value).ok(), DURATION),
+        "burst" => store(&mut config.burst, parse_duration(value).ok(), DURATION),
         "alpha" => store(&mut config.alpha, text::gain(value), "0.125"),
         "beta" => store(&mut config.beta, text::gain(value), "1.25"),
         "packet" => store(&mut config.packet_size, text::length(value), BYTES),
@@ -310,7 +311,7 @@ fn set_pie(config: &mut PieConfig, parameter: &str, value: &str) -> Result<(), R
         }
         "derandomize" => store(&mut config.derandomize, switch(value), SWITCH),
         "ecn" => store(&mut config.ecn, switch(value), SWITCH),
-        "ecn-limit" => store(&mut config.ecn_limit, text::probability(value), PROBABILITY),
+        "ecn-limit" => store(&mut config.ecn_limit, value.parse().ok(), PROBABILITY),
         _ => Err(Refusal::Unknown),
     }
 }

@@ -5,7 +5,7 @@
 
 use transom_tcp::time::Instant;
 
-use super::{Admission, Cause, Coin, Discipline, Fifo, Item, Length, Limit, Sink, refuse};
+use super::{Admission, Coin, Discipline, Fifo, Item, Length, Limit, Sink};
 
 /// A first-in first-out queue that refuses what does not fit.
 #[derive(Clone, Debug)]
@@ -29,11 +29,7 @@ impl<P: Send> Discipline<P> for DropTail<P> {
         _: &mut dyn Coin,
         sink: &mut Sink<'_, P>,
     ) -> Admission {
-        if !self.limit.admits(self.fifo.length(), item.len) {
-            return refuse(now, Cause::Tail, item, sink);
-        }
-        self.fifo.push(now, item);
-        Admission::Queued
+        self.fifo.admit(now, item, self.limit, sink)
     }
 
     fn dequeue(&mut self, _: Instant, _: &mut dyn Coin, _: &mut Sink<'_, P>) -> Option<Item<P>> {
@@ -52,7 +48,7 @@ mod tests {
     use transom_wire::ip::Ecn;
 
     use super::*;
-    use crate::queue::Event;
+    use crate::queue::{Cause, Event};
 
     /// What a queue with this limit does with packets of these lengths: admitted or not, and its length afterwards.
     fn offer(limit: Limit, lens: &[usize]) -> (Vec<bool>, Length) {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use transom_tcp::time::Instant;
 
-use super::{Item, Length};
+use super::{Admission, Cause, Item, Length, Limit, Sink, refuse};
 
 /// First in, first out.
 #[derive(Clone, Debug)]
@@ -20,6 +20,21 @@ impl<P> Fifo<P> {
 
     pub(super) fn length(&self) -> Length {
         Length { packets: self.items.len() as u64, bytes: self.bytes }
+    }
+
+    /// Appends a packet if `limit` has room for it, and refuses it otherwise.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        item: Item<P>,
+        limit: Limit,
+        sink: &mut Sink<'_, P>,
+    ) -> Admission {
+        if !limit.admits(self.length(), item.len) {
+            return refuse(now, Cause::Tail, item, sink);
+        }
+        self.push(now, item);
+        Admission::Queued
     }
 
     /// Appends a packet and notes when it came.

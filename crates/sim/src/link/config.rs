@@ -8,8 +8,8 @@ use transom_tcp::time::Duration;
 
 use super::QueueConfig;
 use super::text::{SyntaxError, list};
-use super::{Corrupt, Jitter, JitterOrder, Loss, Reorder};
-use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration};
+use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, RateTrace, Reorder};
+use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
 
 /// The parameters of one direction of a path. The default is a perfect link: no rate limit, no delay, no
 /// damage.
@@ -23,6 +23,12 @@ pub struct LinkConfig {
     /// Bits per second; without it, transmission takes no time and the queue stays empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// Instead of a constant rate, one that follows a trace in mahimahi's format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<RateTrace>,
+    /// The SHA-256 that the trace's file has, in hexadecimal, where that has been noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_trace_sha256: Option<String>,
     /// What waits for the serialiser, not counting the packet being transmitted.
     pub queue: QueueConfig,
     /// Propagation delay, from the last bit sent to the last bit received.
@@ -36,6 +42,7 @@ pub struct LinkConfig {
     /// Which packets are lost.
     pub loss: Loss,
     /// The probability that a packet is delivered twice.
+    #[serde(with = "probability_text")]
     pub duplicate: Probability,
     /// Which packets are damaged.
     pub corrupt: Corrupt,
@@ -54,13 +61,19 @@ pub enum LinkConfigError {
     NotAnOption(String),
     /// There is no option of this name.
     #[error(
-        "there is no link option `{0}`: the options are rate, queue, delay, jitter, jitter-order, loss, \
+        "there is no link option `{0}`: the options are rate, rate-trace, queue, delay, jitter, jitter-order, loss, \
          duplicate, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
     /// An option was given more than once.
     #[error("the link option `{0}` is given twice")]
     Twice(String),
+    /// The rate is constant and follows a trace.
+    #[error("a link has either a `rate` or a `rate-trace`")]
+    TwoRates,
+    /// The file of the rate trace has not been read.
+    #[error("the rate trace {0} has not been read")]
+    UnreadTrace(String),
     /// An option's value is wrong.
     #[error("link option `{option}`: {error}")]
     Value {
@@ -80,6 +93,14 @@ impl LinkConfig {
     pub fn set(&mut self, option: &str, value: &str) -> Result<(), LinkConfigError> {
         let outcome = match option {
             "rate" => value.parse().map(|rate| self.rate = Some(rate)).map_err(from_unit),
+            "rate-trace" => {
+                self.rate_trace = Some(RateTrace::named(value));
+                Ok(())
+            }
+            "rate-trace-sha256" => {
+                self.rate_trace_sha256 = Some(value.into());
+                Ok(())
+            }
             "queue" => value.parse().map(|queue| self.queue = queue),
             "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
             "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
@@ -94,6 +115,28 @@ impl LinkConfig {
             _ => return Err(LinkConfigError::UnknownOption(option.into())),
         };
         outcome.map_err(|error| LinkConfigError::Value { option: option.into(), error })
+    }
+
+    /// Whether it can be made a link of.
+    ///
+    /// # Errors
+    /// [`LinkConfigError::TwoRates`] and [`LinkConfigError::UnreadTrace`].
+    pub fn check(&self) -> Result<(), LinkConfigError> {
+        match &self.rate_trace {
+            Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
+            Some(trace) if trace.opportunities().is_none() => {
+                Err(LinkConfigError::UnreadTrace(trace.file().into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The rate, or the mean of a trace that has been read; `None` where transmission takes no time.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        match &self.rate_trace {
+            Some(trace) => trace.opportunities().map(Opportunities::mean_rate),
+            None => self.rate,
+        }
     }
 }
 
@@ -128,6 +171,9 @@ impl FromStr for LinkConfig {
             }
             config.set(option, value.trim())?;
             seen.push(option);
+        }
+        if config.rate.is_some() && config.rate_trace.is_some() {
+            return Err(LinkConfigError::TwoRates);
         }
         Ok(config)
     }

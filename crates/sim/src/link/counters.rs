@@ -1,5 +1,7 @@
 //! What a link counts.
 
+use transom_tcp::time::Duration;
+
 /// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -11,7 +13,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// Adds a packet of `len` bytes.
-    pub(super) fn count(&mut self, len: usize) {
+    pub(crate) fn count(&mut self, len: usize) {
         self.packets += 1;
         self.bytes = self.bytes.saturating_add(len as u64);
     }
@@ -48,6 +50,12 @@ pub struct Counters {
     pub corrupted: u64,
     /// Packets (or copies) held back so that others may overtake them.
     pub reordered: u64,
+    /// Packets that left the queue for the serialiser, those that found it idle included.
+    pub dequeued: u64,
+    /// How long these were in the queue, all added up: divided by their number, the mean delay.
+    pub queue_delay: Duration,
+    /// Opportunities to deliver that a rate trace has had, taken or not; zero without one.
+    pub opportunities: u64,
     /// The most packets, and the most bytes, that ever waited for the serialiser.
     pub queue_peak: Traffic,
 }

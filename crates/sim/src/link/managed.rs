@@ -39,6 +39,31 @@ pub(super) struct Verdicts {
     pub(super) marked: u64,
 }
 
+/// Notes what a discipline decides.
+struct Clerk<'a, P> {
+    verdicts: Verdicts,
+    /// Where the fates of packets go, if anybody wants to know them.
+    fates: Option<&'a mut Vec<Fate<P>>>,
+}
+
+impl<'a, P> Clerk<'a, P> {
+    fn new(fates: Option<&'a mut Vec<Fate<P>>>) -> Self {
+        Clerk { verdicts: Verdicts::default(), fates }
+    }
+
+    fn note(&mut self, event: Event<'_, Waiting<P>>) {
+        match event {
+            Event::Dropped { item, .. } => {
+                self.verdicts.dropped.count(item.len);
+                if let Some(fates) = &mut self.fates {
+                    fates.push(Fate::Gone(item.packet.packet));
+                }
+            }
+            Event::Marked { .. } => self.verdicts.marked += 1,
+        }
+    }
+}
+
 /// A discipline with the packets in it.
 pub(super) struct Managed<P> {
     discipline: Box<dyn Discipline<Waiting<P>>>,
@@ -46,20 +71,12 @@ pub(super) struct Managed<P> {
     peak: Traffic,
     observer: Option<QueueObserver>,
     /// What became of packets after they had been admitted, if anybody wants to know.
-    fates: Vec<Fate<P>>,
-    tells_fates: bool,
+    fates: Option<Vec<Fate<P>>>,
 }
 
 impl<P> Managed<P> {
     pub(super) fn new(discipline: Box<dyn Discipline<Waiting<P>>>, rng: Rng) -> Self {
-        Managed {
-            discipline,
-            rng,
-            peak: Traffic::default(),
-            observer: None,
-            fates: Vec::new(),
-            tells_fates: false,
-        }
+        Managed { discipline, rng, peak: Traffic::default(), observer: None, fates: None }
     }
 
     /// Offers a packet. Returns whether it was admitted, and what became of others.
@@ -70,25 +87,21 @@ impl<P> Managed<P> {
         len: usize,
         ecn: Ecn,
     ) -> (bool, Verdicts) {
-        let Managed { discipline, rng, observer, fates, tells_fates, .. } = self;
+        let Managed { discipline, rng, observer, fates, .. } = self;
         let index = waiting.index;
-        let mut verdicts = Verdicts::default();
+        let mut clerk = Clerk::new(fates.as_mut());
         let before = discipline.length();
         let admission = discipline.enqueue(
             now,
             Item::new(waiting, len, ecn),
             &mut || rng.next_u64(),
             &mut |event| match event {
+                // Its owner is told by what is returned.
                 Event::Dropped { item, .. } if item.packet.index == index => {}
-                Event::Dropped { item, .. } => {
-                    verdicts.dropped.count(item.len);
-                    if *tells_fates {
-                        fates.push(Fate::Gone(item.packet.packet));
-                    }
-                }
-                Event::Marked { .. } => verdicts.marked += 1,
+                other => clerk.note(other),
             },
         );
+        let verdicts = clerk.verdicts;
         let length = traffic(discipline.length());
         let admitted = admission == Admission::Queued;
         if let Some(observer) = observer {
@@ -108,17 +121,10 @@ impl<P> Managed<P> {
 
     /// Takes the next packet for the serialiser, which is free at `at`.
     pub(super) fn next(&mut self, at: Instant) -> (Option<Item<Waiting<P>>>, Verdicts) {
-        let Managed { discipline, rng, observer, fates, tells_fates, .. } = self;
-        let mut verdicts = Verdicts::default();
-        let item = discipline.dequeue(at, &mut || rng.next_u64(), &mut |event| match event {
-            Event::Dropped { item, .. } => {
-                verdicts.dropped.count(item.len);
-                if *tells_fates {
-                    fates.push(Fate::Gone(item.packet.packet));
-                }
-            }
-            Event::Marked { .. } => verdicts.marked += 1,
-        });
+        let Managed { discipline, rng, observer, fates, .. } = self;
+        let mut clerk = Clerk::new(fates.as_mut());
+        let item = discipline.dequeue(at, &mut || rng.next_u64(), &mut |event| clerk.note(event));
+        let verdicts = clerk.verdicts;
         let length = traffic(discipline.length());
         if let Some(observer) = observer {
             for _ in 0..verdicts.dropped.packets {
@@ -155,19 +161,19 @@ impl<P> Managed<P> {
     }
 
     pub(super) fn tell_fates(&mut self) {
-        self.tells_fates = true;
+        self.fates.get_or_insert_default();
     }
 
     pub(super) fn tells_fates(&self) -> bool {
-        self.tells_fates
+        self.fates.is_some()
     }
 
     pub(super) fn tell(&mut self, fate: Fate<P>) {
-        self.fates.push(fate);
+        self.fates.get_or_insert_default().push(fate);
     }
 
     pub(super) fn take_fate(&mut self) -> Option<Fate<P>> {
-        self.fates.pop()
+        self.fates.as_mut()?.pop()
     }
 }
 

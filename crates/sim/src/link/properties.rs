@@ -10,7 +10,7 @@ use crate::units::{Probability, QueueLimit, Rate};
 /// A configuration in which each piece is there or not.
 fn config() -> impl Strategy<Value = LinkConfig> {
     let probability =
-        || prop_oneof![Just(0u64), 0..=1000u64].prop_map(|n| Probability::ratio(n, 2000).unwrap());
+        || prop_oneof![Just(0u64), 0..=1000u64].prop_map(|n| Probability::ratio(n, 2000));
     let micros = |most: u64| (0..=most).prop_map(Duration::from_micros);
     let queue = prop_oneof![
         (0..30u64).prop_map(QueueLimit::Packets),
@@ -51,14 +51,21 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             ranges.into_iter().map(|(first, more)| first..=first + more).collect()
         )),
     ];
+    let rate = prop_oneof![
+        Just((None, None)),
+        (1_000..10_000_000_000u64).prop_map(|rate| (Rate::from_bits_per_sec(rate), None)),
+        trace().prop_map(|trace| (None, Some(RateTrace::named("trace").with(trace)))),
+    ];
     (
-        (proptest::option::of(1_000..10_000_000_000u64), queue, micros(2_000)),
+        (rate, queue, micros(2_000)),
         (proptest::option::of(jitter), any::<bool>(), loss),
         (probability(), probability(), probability(), micros(300)),
         proptest::option::of(1..3_000u32),
     )
         .prop_map(|((rate, queue, delay), (jitter, free, loss), effects, mtu)| LinkConfig {
-            rate: rate.and_then(Rate::from_bits_per_sec),
+            rate: rate.0,
+            rate_trace: rate.1,
+            rate_trace_sha256: None,
             queue,
             delay,
             jitter,
@@ -69,6 +76,18 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             reorder: Reorder { probability: effects.2, extra: effects.3 },
             mtu: mtu.and_then(core::num::NonZeroU32::new),
         })
+}
+
+/// Up to twenty opportunities, some at the same time, in up to 60 milliseconds.
+fn trace() -> impl Strategy<Value = Opportunities> {
+    (proptest::collection::vec(0..=3u32, 0..20), 1..=3u32).prop_map(|(gaps, last)| {
+        let mut at = 0;
+        let lines = gaps.into_iter().chain([last]).map(|gap| {
+            at += gap;
+            format!("{at}\n")
+        });
+        Opportunities::parse(&lines.collect::<String>()).unwrap()
+    })
 }
 
 /// Whether the configuration could have been read from text.
@@ -219,6 +238,47 @@ proptest! {
         config in config().prop_filter("what makes no sense is not read back", makes_sense),
     ) {
         let written = serde_json::to_string(&config).unwrap();
+        let unread = config.rate_trace.as_ref().map(|trace| RateTrace::named(trace.file()));
+        let config = LinkConfig { rate_trace: unread, ..config };
         prop_assert_eq!(serde_json::from_str::<LinkConfig>(&written).unwrap(), config);
+    }
+
+    /// Of the packets that arrive in any window, all but the first were begun in it: what they have of bytes, opportunities in it had
+    /// to deliver.
+    #[test]
+    fn a_trace_delivers_no_more_than_its_opportunities(
+        trace in trace(),
+        queue in prop_oneof![Just("unlimited"), Just("5 packets"), Just("codel(target=100us, interval=1ms)"), Just("drop-head(4 packets)")],
+        packets in packets(),
+    ) {
+        let config = LinkConfig {
+            rate_trace: Some(RateTrace::named("trace").with(trace.clone())),
+            queue: queue.parse().unwrap(),
+            ..LinkConfig::default()
+        };
+        let mut link = LinkModel::new(&config, Streams::new(1), 0);
+        let mut now = Instant::ZERO;
+        for (gap, len) in packets {
+            now += Duration::from_nanos(gap);
+            link.send(now, (), len);
+        }
+        let mut out = Vec::new();
+        while let Some(delivered) = link.deliver(Instant::FAR_FUTURE) {
+            prop_assert!(delivered.due > delivered.sent);
+            out.push((delivered.due, delivered.len as u64));
+        }
+        // Each arrives with an opportunity.
+        let until_before = |at: Instant| trace.until(Instant::from_nanos(at.as_nanos() - 1));
+        prop_assert!(out.iter().all(|(due, _)| trace.until(*due) > until_before(*due)));
+        for (index, (from, _)) in out.iter().enumerate() {
+            let before = until_before(*from);
+            let mut bytes = 0;
+            for (due, len) in &out[index + 1..] {
+                bytes += len;
+                prop_assert!(bytes <= (trace.until(*due) - before) * OPPORTUNITY);
+            }
+            let all: u64 = out[..=index].iter().map(|(_, len)| len).sum();
+            prop_assert!(all <= trace.until(*from) * OPPORTUNITY);
+        }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 
 use super::Traffic;
 use crate::units::QueueLimit;
@@ -37,13 +37,22 @@ pub enum QueueEvent {
 /// Receives the samples of a queue, in the order of their time.
 pub type QueueObserver = Box<dyn FnMut(QueueSample) + Send>;
 
+/// A packet that waits.
+#[derive(Clone, Copy)]
+struct Waiting {
+    came: Instant,
+    leaves: Instant,
+    len: usize,
+}
+
 /// The packets waiting for a serialiser.
 pub struct DropTail {
     limit: QueueLimit,
-    /// When each waiting packet leaves, and its length.
-    waiting: VecDeque<(Instant, usize)>,
+    waiting: VecDeque<Waiting>,
     length: Traffic,
     peak: Traffic,
+    /// How long the packets that have left had waited, all together.
+    delay: Duration,
     observer: Option<QueueObserver>,
 }
 
@@ -55,6 +64,7 @@ impl DropTail {
             waiting: VecDeque::new(),
             length: Traffic::default(),
             peak: Traffic::default(),
+            delay: Duration::ZERO,
             observer: None,
         }
     }
@@ -66,7 +76,7 @@ impl DropTail {
 
     /// Appends a packet that will leave at `leaves`, not earlier than the one before it.
     pub fn push(&mut self, now: Instant, leaves: Instant, len: usize) {
-        self.waiting.push_back((leaves, len));
+        self.waiting.push_back(Waiting { came: now, leaves, len });
         self.length.count(len);
         self.peak.packets = self.peak.packets.max(self.length.packets);
         self.peak.bytes = self.peak.bytes.max(self.length.bytes);
@@ -78,12 +88,22 @@ impl DropTail {
         self.report(now, QueueEvent::Dropped);
     }
 
-    /// Removes the packets that have left by `now`.
-    pub fn drain(&mut self, now: Instant) {
-        while let Some((leaves, len)) = self.waiting.pop_front_if(|(leaves, _)| *leaves <= now) {
+    /// Removes the packets that have left by `now`, and tells `waited` how long each had waited.
+    pub fn drain(&mut self, now: Instant, mut waited: impl FnMut(Duration)) {
+        while let Some(Waiting { came, leaves, len }) =
+            self.waiting.pop_front_if(|one| one.leaves <= now)
+        {
             self.length.uncount(len);
+            let delay = leaves.since(came);
+            self.delay = self.delay + delay;
+            waited(delay);
             self.report(leaves, QueueEvent::Dequeued);
         }
+    }
+
+    /// How long the packets that have left had waited, all together.
+    pub fn delay(&self) -> Duration {
+        self.delay
     }
 
     /// What waits, as of the last [`drain`](Self::drain).
@@ -136,7 +156,7 @@ mod tests {
         assert!(queue.admits(1500) && !queue.admits(1501));
         queue.push(at(0), at(20), 1500);
         assert!(!queue.admits(1));
-        queue.drain(at(10));
+        queue.drain(at(10), |_| {});
         assert!(queue.admits(1500));
         assert_eq!(queue.peak(), Traffic { packets: 2, bytes: 3000 });
     }
@@ -151,8 +171,12 @@ mod tests {
         queue.push(at(2), at(20), 50);
         assert!(!queue.admits(1));
         queue.refuse(at(3));
-        queue.drain(at(9));
-        queue.drain(at(100));
+        let mut waited = Vec::new();
+        queue.drain(at(9), |delay| waited.push(delay.as_nanos()));
+        assert!(waited.is_empty());
+        queue.drain(at(100), |delay| waited.push(delay.as_nanos()));
+        assert_eq!(waited, [9, 18]);
+        assert_eq!(queue.delay(), Duration::from_nanos(27));
         let sample = |nanos, event, packets, bytes| QueueSample {
             at: at(nanos),
             event,

@@ -6,6 +6,8 @@ use transom_tcp::time::Duration;
 
 use super::*;
 
+mod traced;
+
 fn link<P: Clone + Send + 'static>(options: &str) -> LinkModel<P> {
     seeded(options, 1, 1)
 }
@@ -53,6 +55,27 @@ fn a_burst_arrives_at_the_rate_after_the_delay() {
             assert_eq!((delivered.packet, delivered.due), (k, expected));
         }
         assert!(link.deliver(Instant::FAR_FUTURE).is_none());
+    }
+}
+
+/// A discipline that is asked for each packet gives the same, to the nanosecond, as a queue whose future is computed.
+#[test]
+fn a_managed_queue_does_not_lose_time() {
+    for (rate, len) in
+        [(10_000_000u64, 1250u64), (3_000_000_000, 1), (999_999_937, 1499), (10_000_000_000, 64)]
+    {
+        for queue in ["drop-head(unlimited)", "codel(unlimited, target=1min, interval=1min)"] {
+            let mut link = link::<u64>(&format!("rate={rate}bit/s, delay=20ms, queue={queue}"));
+            (1..=1000).for_each(|k| {
+                link.send(Instant::ZERO, k, len as usize);
+            });
+            for delivered in drain(&mut link) {
+                let k = delivered.packet;
+                let transmission = (u128::from(k * len) * 8_000_000_000).div_ceil(u128::from(rate));
+                let expected = Instant::from_nanos(20_000_000 + transmission as u64);
+                assert_eq!(delivered.due, expected, "packet {k} at {rate} bit/s, {queue}");
+            }
+        }
     }
 }
 

@@ -22,13 +22,15 @@ fn network() -> (Network, LinkId) {
 fn looking_changes_nothing() {
     let (mut plain, link) = network();
     plain.run_until(Instant::from_secs(5)).unwrap();
+    // A link counts what left its queue when it is looked at.
+    let seen = plain.sample_link(link).map(|sample| sample.counters);
     for millis in [1, 7, 1000] {
         let (mut watched, _) = network();
         let mut recorder = Recorder::new(Duration::from_millis(millis), [link, link.back()]);
         recorder.run_until(&mut watched, Instant::from_secs(5)).unwrap();
         assert_eq!(watched.flows(), plain.flows());
         assert_eq!(watched.packets(), plain.packets());
-        assert_eq!(watched.link_counters(link), plain.link_counters(link));
+        assert_eq!(watched.sample_link(link).map(|sample| sample.counters), seen);
     }
 }
 
@@ -48,8 +50,9 @@ fn a_bulk_flow_looks_like_one() {
     let used = efficiency(steady, Duration::from_secs(10), rate);
     // 1448 of each 1500 bytes are payload.
     assert!((0.90..=1448.0 / 1500.0).contains(&used), "{used}");
-    let last = samples[200].sender.unwrap();
-    assert!(last.retransmissions > 0 && last.timeouts == 0 && last.ssthresh.is_some(), "{last:?}");
+    let (sent, last) = (samples[200].sent, samples[200].sender.unwrap());
+    assert!(sent.retransmissions > Some(0) && sent.timeouts == Some(0), "{sent:?}");
+    assert!(last.ssthresh.is_some(), "{last:?}");
     // 40 ms, and up to 30 packets of 1.2 ms each in the queue.
     let rtt = last.srtt.unwrap();
     assert!(rtt > Duration::from_millis(41) && rtt < Duration::from_millis(79), "{rtt:?}");
@@ -57,6 +60,25 @@ fn a_bulk_flow_looks_like_one() {
     assert_eq!(links.samples.len(), 201);
     assert!(links.samples.iter().all(|sample| sample.waiting.packets <= 30));
     assert!(links.samples.iter().any(|sample| sample.waiting.packets > 20));
+}
+
+#[test]
+fn a_flow_that_begins_later_begins_with_nothing() {
+    let mut topology = Topology::new(1);
+    let hosts = [(); 2].map(|()| topology.host(HostConfig::default()));
+    topology.join(hosts[0], hosts[1], Default::default(), Default::default());
+    let remote = (topology.address(hosts[1]).unwrap(), 80).into();
+    let bulk = Bulk::new(FlowId(0), remote, Amount::Bytes(10_000));
+    topology.run(hosts[0], Instant::from_millis(250), Box::new(bulk)).unwrap();
+    topology.run(hosts[1], Instant::ZERO, Box::new(Sink::new(FlowId(0), 80))).unwrap();
+    let mut network = topology.build().unwrap();
+    let mut recorder = Recorder::new(Duration::from_millis(100), []);
+    recorder.run_until(&mut network, Instant::from_millis(400)).unwrap();
+    let seen = recorder.flows()[0].iter();
+    let delivered: Vec<_> =
+        seen.map(|one| (one.at.as_nanos() / 1_000_000, one.delivered)).collect();
+    assert_eq!(delivered, [(200, 0), (300, 10_000), (400, 10_000)]);
+    assert_eq!(recorder.flows()[0][0].sent.bytes, Some(0));
 }
 
 #[test]

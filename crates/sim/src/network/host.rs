@@ -1,17 +1,20 @@
 //! A host: a Transom stack and the applications on it.
 
 use super::packets::Packet;
+use super::senders::Senders;
 use super::topology::Routes;
 use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
-use crate::traffic::{Application, Io};
+use crate::traffic::{Application, FlowId, Io, Ledger, Sockets, Taken};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::net::{Ipv4Addr, SocketAddrV4};
-use transom_stack::listener::ListenerId;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackEvent};
 use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 use transom_wire::offload::{RxChecksum, RxOffload};
 
@@ -26,7 +29,7 @@ pub(crate) struct Host {
     pub(crate) stack: Stack,
     routes: Routes,
     applications: Vec<Option<Box<dyn Application>>>,
-    pub(crate) registry: Registry,
+    registry: Registry,
     /// Buffers with zeros where the payload is.
     pool: BufferPool,
     spare: Option<PacketBuf>,
@@ -35,9 +38,9 @@ pub(crate) struct Host {
 }
 
 /// Which application has what on a host.
-pub(crate) struct Registry {
-    pub(crate) connections: Map<ConnectionId, usize>,
-    pub(crate) listeners: Map<ListenerId, usize>,
+struct Registry {
+    connections: Map<ConnectionId, usize>,
+    listeners: Map<ListenerId, usize>,
     /// When applications want to be called, in the order of asking.
     timers: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     asked: u64,
@@ -45,34 +48,121 @@ pub(crate) struct Registry {
     ports: Map<u16, usize>,
     /// Datagrams to be sent.
     outbox: Vec<Packet>,
-    pub(crate) node: NodeId,
+    node: NodeId,
     address: Ipv4Addr,
-    pub(crate) rng: Rng,
+    rng: Rng,
+    senders: Senders,
 }
 
 impl Registry {
-    pub(crate) fn call_at(&mut self, at: Instant, application: usize) {
+    fn call_at(&mut self, at: Instant, application: usize) {
         self.timers.push(Reverse((at, self.asked, application)));
         self.asked += 1;
     }
+}
 
-    pub(crate) fn bind(&mut self, port: u16, application: usize) -> bool {
-        *self.ports.entry(port).or_insert(application) == application
+/// The connections of a host in the network, for its applications.
+struct Within<'a> {
+    stack: &'a mut Stack,
+    registry: &'a mut Registry,
+}
+
+impl Sockets for Within<'_> {
+    fn node(&self) -> NodeId {
+        self.registry.node
     }
 
-    pub(crate) fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
-        self.outbox.extend(Packet::datagram(
-            SocketAddrV4::new(self.address, port),
-            remote,
-            payload,
-        ));
+    /// All applications of a host share its stream.
+    fn rng(&mut self, _application: usize) -> &mut Rng {
+        &mut self.registry.rng
+    }
+
+    fn call_at(&mut self, at: Instant, application: usize) {
+        self.registry.call_at(at, application);
+    }
+
+    fn connect(
+        &mut self,
+        now: Instant,
+        application: usize,
+        remote: SocketAddr,
+        profile: Option<Arc<Profile>>,
+    ) -> Option<ConnectionId> {
+        let id = self.stack.connect(now, None, remote, profile).ok()?;
+        self.registry.connections.insert(id, application);
+        Some(id)
+    }
+
+    fn listen(&mut self, application: usize, port: u16, profile: Option<Arc<Profile>>) -> bool {
+        let config = ListenConfig { profile, ..ListenConfig::default() };
+        let listener = self.stack.listen(([0, 0, 0, 0], port).into(), config);
+        listener.is_ok_and(|id| self.registry.listeners.insert(id, application).is_none())
+    }
+
+    fn local_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.stack.local_address(id)
+    }
+
+    fn remote_address(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.stack.remote_address(id)
+    }
+
+    fn write(&mut self, now: Instant, id: ConnectionId, count: u64) -> u64 {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let written = self.stack.with_connection(id, now, |one| one.write_zeros(now, count));
+        written.ok().and_then(Result::ok).unwrap_or(0) as u64
+    }
+
+    fn read(&mut self, now: Instant, id: ConnectionId) -> Taken {
+        let read = self.stack.with_connection(id, now, |one| {
+            let mut taken = Taken::default();
+            loop {
+                let readable = one.readable();
+                taken.bytes += one.consume(now, readable) as u64;
+                let Some(hole) = one.take_hole() else { break };
+                taken.skipped += hole.len;
+            }
+            Taken { over: one.end_of_stream() || one.error().is_some(), ..taken }
+        });
+        read.unwrap_or(Taken::NOTHING_MORE)
+    }
+
+    fn shutdown(&mut self, now: Instant, id: ConnectionId) {
+        let _ = self.stack.shutdown_write(id, now);
+    }
+
+    fn close(&mut self, now: Instant, ledger: &mut Ledger, id: ConnectionId) {
+        self.registry.connections.remove(&id);
+        self.registry.senders.closes(self.stack, ledger, id);
+        self.stack.close(id, now);
+    }
+
+    fn follow(&mut self, ledger: &mut Ledger, id: ConnectionId, flow: FlowId) {
+        self.registry.senders.follow(self.stack, ledger, id, flow);
+    }
+
+    fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
+        self.registry.senders.sends_to(remote, flow);
+    }
+
+    fn sends_from(&mut self, port: u16, flow: FlowId) {
+        self.registry.senders.sends_from(port, flow);
+    }
+
+    fn bind(&mut self, application: usize, port: u16) -> bool {
+        *self.registry.ports.entry(port).or_insert(application) == application
+    }
+
+    fn send_datagram(&mut self, port: u16, remote: SocketAddrV4, payload: u16) {
+        let source = SocketAddrV4::new(self.registry.address, port);
+        self.registry.outbox.extend(Packet::datagram(source, remote, payload));
     }
 }
 
 /// What an application is called for.
 enum Call {
     Timer,
-    Accepted(ListenerId, ConnectionId),
+    Accepted(ConnectionId),
     Event(ConnectionId, transom_tcp::connection::Event),
     Datagram(usize),
 }
@@ -96,6 +186,7 @@ impl Host {
             node,
             address,
             rng,
+            senders: Senders::default(),
         };
         for (index, (start, _)) in applications.iter().enumerate() {
             registry.call_at(*start, index);
@@ -127,6 +218,9 @@ impl Host {
             self.inbox.push((port, payload));
             return;
         }
+        if packet.is_from_outside() {
+            return self.receive_bytes(now, packet.headers());
+        }
         let offload = RxOffload { checksum: RxChecksum::Valid, segmentation: None };
         let headers = packet.headers();
         let end = PAYLOAD_AT + packet.zeros();
@@ -141,7 +235,7 @@ impl Host {
         self.spare = self.stack.on_owned_packet(now, buffer, start..end, offload);
     }
 
-    /// A packet has arrived that may be damaged.
+    /// A packet has arrived whose checksums are to be verified.
     pub(super) fn receive_bytes(&mut self, now: Instant, bytes: &[u8]) {
         self.stack.on_packet(now, Arrived::borrowed(bytes));
     }
@@ -169,16 +263,35 @@ impl Host {
             }
             let mut sent = false;
             for datagram in std::mem::take(&mut self.registry.outbox) {
-                fabric.send_from(now, &self.routes, datagram)?;
+                self.send(now, fabric, datagram)?;
             }
             while let Some(transmit) = self.stack.poll_transmit(now) {
                 sent = true;
-                fabric.send_from(now, &self.routes, Packet::of(&transmit))?;
+                let packet = Packet::of(&transmit);
+                self.send(now, fabric, packet)?;
             }
             if !sent {
                 return Ok(());
             }
         }
+    }
+
+    fn send(
+        &mut self,
+        now: Instant,
+        fabric: &mut Fabric,
+        packet: Packet,
+    ) -> Result<(), NetworkError> {
+        let senders = &mut self.registry.senders;
+        if !senders.is_empty() {
+            senders.sent(&packet, &self.stack, &mut fabric.ledger);
+        }
+        fabric.send_from(now, &self.routes, packet)
+    }
+
+    /// Writes down what its connections have counted.
+    pub(super) fn count(&mut self, ledger: &mut Ledger) {
+        self.registry.senders.count(&self.stack, ledger);
     }
 
     fn tell(&mut self, now: Instant, fabric: &mut Fabric, event: StackEvent) {
@@ -187,7 +300,7 @@ impl Host {
                 let Some(&application) = self.registry.listeners.get(&listener) else { return };
                 while let Some((id, _)) = self.stack.accept(listener) {
                     self.registry.connections.insert(id, application);
-                    self.call(now, fabric, application, Call::Accepted(listener, id));
+                    self.call(now, fabric, application, Call::Accepted(id));
                 }
             }
             StackEvent::Connection(id, event) => {
@@ -202,16 +315,11 @@ impl Host {
         let Some(mut application) = self.applications.get_mut(index).and_then(Option::take) else {
             return;
         };
-        let mut io = Io {
-            now,
-            stack: &mut self.stack,
-            registry: &mut self.registry,
-            ledger: &mut fabric.ledger,
-            application: index,
-        };
+        let mut sockets = Within { stack: &mut self.stack, registry: &mut self.registry };
+        let mut io = Io::new(now, &mut sockets, &mut fabric.ledger, index);
         match call {
             Call::Timer => application.on_timer(&mut io),
-            Call::Accepted(listener, id) => application.on_accept(&mut io, listener, id),
+            Call::Accepted(id) => application.on_accept(&mut io, id),
             Call::Event(id, event) => application.on_event(&mut io, id, event),
             Call::Datagram(payload) => application.on_datagram(&mut io, payload),
         }

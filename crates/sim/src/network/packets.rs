@@ -1,18 +1,19 @@
 //! The packets that are somewhere in the network.
 //!
 //! What simulated applications send is zeros, of which there is no need to keep more than the number. A packet is then its
-//! headers, and its checksum is only made when somebody looks: when a wire damages it, or a capture writes it down.
+//! headers, and its checksum is only made when somebody looks: when a wire damages it, a capture writes it down, or it leaves
+//! through a gateway. What has come in through a gateway has real bytes, and keeps them.
 
 use super::NetworkError;
 use std::net::SocketAddrV4;
 use transom_stack::stack::Transmit;
 use transom_tcp::send_buffer::ZEROS;
-use transom_wire::Protocol;
 use transom_wire::checksum::pseudo_header;
 use transom_wire::ip::{Ecn, peek_ecn, set_ecn};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::offload::{Segmenter, TxChecksum, TxOffload};
-use transom_wire::udp::{self, UdpHeader};
+use transom_wire::udp::{self, UdpHeader, UdpPacket};
+use transom_wire::{IpPacket, Protocol};
 
 /// The longest headers kept in place: IPv4 or IPv6, and TCP with all its options.
 const MAX_HEADERS: usize = 40 + 60;
@@ -31,10 +32,20 @@ pub(super) struct Packet {
     /// All of a packet that is not just headers and zeros.
     whole: Option<Box<[u8]>>,
     offload: TxOffload,
-    /// Its checksum may be wrong.
-    damaged: bool,
+    origin: Origin,
     /// How many copies of it are on their way.
     copies: u8,
+}
+
+/// What is known of a packet's checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A host of the network has sent it: they are right, or will be once they are made.
+    Within,
+    /// It has come in through a gateway: they are what its sender has made of them.
+    Outside,
+    /// A wire has damaged it.
+    Damaged,
 }
 
 impl Packet {
@@ -46,7 +57,7 @@ impl Packet {
             zeros: 0,
             whole: None,
             offload: transmit.offload,
-            damaged: false,
+            origin: Origin::Within,
             copies: 1,
         };
         let len: usize = transmit.payload.iter().map(|slice| slice.len()).sum();
@@ -84,13 +95,22 @@ impl Packet {
             zeros: payload.into(),
             whole: None,
             offload: TxOffload { checksum, segmentation: None },
-            damaged: false,
+            origin: Origin::Within,
             copies: 1,
         })
     }
 
-    /// The port that a datagram is for, and the length of its payload.
+    /// The port that a sound datagram is for, and the length of its payload.
     pub(super) fn as_datagram(&self) -> Option<(u16, usize)> {
+        if let Some(whole) = &self.whole {
+            let ip = IpPacket::parse(whole).ok()?;
+            if ip.protocol() != Protocol::UDP || ip.fragment().is_some() {
+                return None;
+            }
+            let udp = UdpPacket::parse(ip.payload()).ok()?;
+            let sound = udp.checksum_ok(ip.src(), ip.dst());
+            return sound.then(|| (udp.header().dst_port, udp.payload().len()));
+        }
         // Protocol and destination port of an IPv4 packet without options, as all of ours are.
         let headers = self.headers.get(..self.header_len.into())?;
         match *headers {
@@ -104,19 +124,32 @@ impl Packet {
 
     /// What came out of a wire that damages.
     pub(super) fn damaged(bytes: Vec<u8>) -> Self {
+        Self::whole(bytes, Origin::Damaged)
+    }
+
+    /// What came in through a gateway.
+    pub(super) fn from_outside(bytes: Vec<u8>) -> Self {
+        Self::whole(bytes, Origin::Outside)
+    }
+
+    fn whole(bytes: Vec<u8>, origin: Origin) -> Self {
         Packet {
             headers: [0; MAX_HEADERS],
             header_len: 0,
             zeros: 0,
             whole: Some(bytes.into_boxed_slice()),
             offload: TxOffload::default(),
-            damaged: true,
+            origin,
             copies: 1,
         }
     }
 
     pub(super) fn is_damaged(&self) -> bool {
-        self.damaged
+        self.origin == Origin::Damaged
+    }
+
+    pub(super) fn is_from_outside(&self) -> bool {
+        self.origin == Origin::Outside
     }
 
     /// Its length in bytes.
@@ -156,6 +189,15 @@ impl Packet {
     /// The zeros behind its headers.
     pub(super) fn zeros(&self) -> usize {
         self.zeros as usize
+    }
+
+    /// Its bytes as they are on the wire, checksums included, when it is needed no more.
+    pub(super) fn into_bytes(self) -> Result<Vec<u8>, NetworkError> {
+        match self.whole {
+            // What has checksums to be made was sent by a host of ours.
+            Some(whole) if self.origin != Origin::Within => Ok(whole.into_vec()),
+            _ => self.bytes(),
+        }
     }
 
     /// Its bytes as they are on the wire, checksums included.
@@ -215,6 +257,13 @@ impl Packets {
             }
             _ => id,
         }
+    }
+
+    /// Takes a packet of which there is one copy.
+    pub(super) fn take(&mut self, id: PacketId) -> Option<Packet> {
+        let packet = self.places.get_mut(id.0 as usize)?.take()?;
+        self.free.push(id.0);
+        Some(packet)
     }
 
     /// One copy of it has arrived or is lost.

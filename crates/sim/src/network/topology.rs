@@ -3,6 +3,7 @@
 //! Routes are shortest paths in links; where two are equally short the one whose links were added first is taken. They are
 //! computed once: a network does not change while it runs.
 
+use super::gateway::Gateway;
 use super::host::Host;
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
@@ -20,7 +21,7 @@ use transom_tcp::time::Instant;
 /// The address before the first host's.
 const BEFORE_FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 /// The prefix that all hosts share, in bits.
-const PREFIX: u8 = 8;
+pub(super) const PREFIX: u8 = 8;
 /// As many hosts as have an address each.
 const MAX_HOSTS: usize = (1 << 24) - 2;
 /// Streams of hosts are numbered from here, those of links from zero.
@@ -61,6 +62,7 @@ pub struct Topology {
 
 enum Blueprint {
     Router,
+    Gateway,
     Host { config: HostConfig, applications: Vec<(Instant, Box<dyn Application>)> },
 }
 
@@ -68,6 +70,7 @@ impl std::fmt::Debug for Blueprint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Blueprint::Router => f.write_str("Router"),
+            Blueprint::Gateway => f.write_str("Gateway"),
             Blueprint::Host { config, applications } => f
                 .debug_struct("Host")
                 .field("config", config)
@@ -93,6 +96,12 @@ impl Topology {
         self.add(Blueprint::Router)
     }
 
+    /// Adds a gateway: a host that is elsewhere. What is sent to its address leaves the network, and what comes in has its
+    /// address as the source; see [`Network::inject`] and [`Network::take_departure`].
+    pub fn gateway(&mut self) -> NodeId {
+        self.add(Blueprint::Gateway)
+    }
+
     fn add(&mut self, node: Blueprint) -> NodeId {
         self.nodes.push(node);
         NodeId((self.nodes.len() - 1) as u32)
@@ -115,7 +124,7 @@ impl Topology {
     /// Runs an application on a host from `start` on.
     ///
     /// # Errors
-    /// [`NetworkError::NotAHost`] if `host` is a router or no node of this network.
+    /// [`NetworkError::NotAHost`] if `host` is a router, a gateway or no node of this network.
     pub fn run(
         &mut self,
         host: NodeId,
@@ -131,15 +140,15 @@ impl Topology {
         }
     }
 
-    /// The address a host will have.
+    /// The address a host, or a gateway, will have.
     ///
     /// # Errors
     /// [`NetworkError::NotAHost`] if `node` is a router or no node of this network.
     pub fn address(&self, node: NodeId) -> Result<Ipv4Addr, NetworkError> {
         let before = self.nodes.get(..node.0 as usize).unwrap_or_default();
         match self.nodes.get(node.0 as usize) {
-            Some(Blueprint::Host { .. }) => {
-                Ok(address_of(before.iter().filter(|one| one.is_host()).count()))
+            Some(node) if node.has_address() => {
+                Ok(address_of(before.iter().filter(|one| one.has_address()).count()))
             }
             _ => Err(NetworkError::NotAHost(node)),
         }
@@ -148,20 +157,21 @@ impl Topology {
     /// Builds the network, at time zero.
     ///
     /// # Errors
-    /// [`NetworkError`] if a link leads nowhere, two hosts cannot reach each other, or a host's configuration does not work.
+    /// [`NetworkError`] if a link leads nowhere or is refused by [`LinkConfig::check`], two hosts cannot reach each other, or a host's configuration does not work.
     pub fn build(self) -> Result<Network, NetworkError> {
         let Topology { seed, nodes, links } = self;
         let streams = Streams::new(seed);
         let hosts: Vec<NodeId> = (0u32..)
             .zip(&nodes)
-            .filter(|(_, node)| node.is_host())
+            .filter(|(_, node)| node.has_address())
             .map(|(index, _)| NodeId(index))
             .collect();
         if hosts.len() > MAX_HOSTS {
             return Err(NetworkError::TooManyHosts(hosts.len()));
         }
         let mut leaving: Vec<Vec<LinkId>> = vec![Vec::new(); nodes.len()];
-        for (index, (from, to, _)) in (0u32..).zip(&links) {
+        for (index, (from, to, config)) in (0u32..).zip(&links) {
+            config.check().map_err(|error| NetworkError::Link(LinkId(index), error))?;
             if from == to || to.0 as usize >= nodes.len() {
                 return Err(NetworkError::BadLink(LinkId(index)));
             }
@@ -180,6 +190,10 @@ impl Topology {
         for ((index, node), routes) in (0u32..).zip(nodes).zip(routes) {
             built.push(match node {
                 Blueprint::Router => super::Node::Router(routes),
+                Blueprint::Gateway => {
+                    number += 1;
+                    super::Node::Gateway(Gateway::new(routes))
+                }
                 Blueprint::Host { config, applications } => {
                     let stack = stack(&config, number, streams)?;
                     let rng = streams.rng(HOST_STREAMS + number as u64, 1);
@@ -201,8 +215,8 @@ impl Topology {
 }
 
 impl Blueprint {
-    fn is_host(&self) -> bool {
-        matches!(self, Blueprint::Host { .. })
+    fn has_address(&self) -> bool {
+        matches!(self, Blueprint::Host { .. } | Blueprint::Gateway)
     }
 }
 

@@ -9,6 +9,7 @@ use transom_tcp::time::{Duration, Instant};
 /// Sends datagrams of one size at a rate while it is on.
 #[derive(Debug)]
 pub struct OnOff {
+    flow: FlowId,
     port: u16,
     remote: SocketAddrV4,
     payload: u16,
@@ -26,6 +27,7 @@ impl OnOff {
     /// Datagrams of `payload` bytes from `port` to `remote`, at `rate` counting their IP packets, on and off in turns for so many
     /// nanoseconds each, until `stop`. If it is never off it is always on.
     pub fn new(
+        flow: FlowId,
         port: u16,
         remote: SocketAddrV4,
         rate: Rate,
@@ -36,7 +38,7 @@ impl OnOff {
         let bits = (u128::from(payload) + u128::from(super::DATAGRAM_HEADERS as u32)) * 8;
         let nanos = bits * 1_000_000_000 / u128::from(rate.bits_per_sec());
         let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX).max(1));
-        OnOff { port, remote, payload, gap, on, off, stop, until: None }
+        OnOff { flow, port, remote, payload, gap, on, off, stop, until: None }
     }
 }
 
@@ -49,6 +51,7 @@ impl Application for OnOff {
         let until = match self.until {
             Some(until) => until,
             None => {
+                io.sends_to(self.flow, self.remote.into());
                 let until = now + Duration::from_nanos(self.on.draw(io.rng()));
                 *self.until.insert(until)
             }

@@ -9,7 +9,6 @@ use crate::random::Draw;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
@@ -106,7 +105,8 @@ pub fn requests(
         left: 0,
         begun: false,
     };
-    let server = Responder { port: remote.port(), plan, profile: None, pending: Map::default() };
+    let server =
+        Responder { flow, port: remote.port(), plan, profile: None, pending: Map::default() };
     (client, server)
 }
 
@@ -119,10 +119,8 @@ impl Requests {
     fn open(&mut self, io: &mut Io<'_>) {
         let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
         self.fetches.push((id, None));
-        let (now, node) = (io.now(), io.node());
-        let flow = io.ledger().flow(self.flow);
-        flow.sender = Some((node, id));
-        flow.started.get_or_insert(now);
+        let now = io.now();
+        io.ledger().flow(self.flow).started.get_or_insert(now);
     }
 
     /// Makes the next request on a connection, or closes it if there is none to make.
@@ -135,7 +133,7 @@ impl Requests {
             self.left -= 1;
         }
         let (request, response) = self.exchange.draw(io);
-        if let Some(local) = io.stack().local_address(id) {
+        if let Some(local) = io.local_address(id) {
             self.plan.lock().entry(local).or_default().push_back((request, response));
         }
         if let Some(slot) = self.slot(id) {
@@ -155,13 +153,15 @@ impl Requests {
     }
 
     fn take(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        let (read, over) = io.read(id);
+        let taken = io.read(id);
         let now = io.now();
-        io.ledger().flow(self.flow).delivered += read;
+        let flow = io.ledger().flow(self.flow);
+        flow.delivered += taken.bytes;
+        flow.skipped += taken.skipped;
         if let Some(slot) = self.slot(id)
             && let Some(fetch) = slot
         {
-            fetch.awaited = fetch.awaited.saturating_sub(read);
+            fetch.awaited = fetch.awaited.saturating_sub(taken.progress());
             if fetch.awaited == 0 {
                 let took = now.since(fetch.asked);
                 *slot = None;
@@ -172,7 +172,7 @@ impl Requests {
                 }
             }
         }
-        if over {
+        if taken.over {
             self.close(io, id);
         }
     }
@@ -186,7 +186,7 @@ impl Requests {
     fn close(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         let Some(place) = self.fetches.iter().position(|(one, _)| *one == id) else { return };
         self.fetches.remove(place);
-        if let Some(local) = io.stack().local_address(id) {
+        if let Some(local) = io.local_address(id) {
             self.plan.lock().remove(&local);
         }
         io.close(id);
@@ -245,6 +245,7 @@ impl Application for Requests {
 /// The answering end.
 #[derive(Debug)]
 pub struct Responder {
+    flow: FlowId,
     port: u16,
     plan: Plan,
     profile: Option<Arc<Profile>>,
@@ -259,9 +260,9 @@ impl Responder {
     }
 
     fn serve(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        let (read, over) = io.read(id);
+        let taken = io.read(id);
         let Some((client, come, owed)) = self.pending.get_mut(&id) else { return };
-        *come += read;
+        *come += taken.progress();
         {
             let mut plan = self.plan.lock();
             let asked = plan.entry(*client).or_default();
@@ -273,7 +274,7 @@ impl Responder {
             }
         }
         *owed -= io.write(id, *owed);
-        if over && *owed == 0 {
+        if taken.over && *owed == 0 {
             self.pending.remove(&id);
             io.close(id);
         }
@@ -283,11 +284,13 @@ impl Responder {
 impl Application for Responder {
     fn on_timer(&mut self, io: &mut Io<'_>) {
         // If somebody else listens there already, nothing will be answered, and the ledger shows it.
-        let _ = io.listen(self.port, self.profile.clone());
+        io.listen(self.port, self.profile.clone());
+        io.sends_from(self.flow, self.port);
     }
 
-    fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {
-        if let Some(client) = io.stack().remote_address(id) {
+    fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
+        if let Some(client) = io.remote_address(id) {
+            io.sends_over(self.flow, id);
             self.pending.insert(id, (client, 0, 0));
             self.serve(io, id);
         }

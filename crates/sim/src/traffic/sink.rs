@@ -2,7 +2,6 @@
 
 use super::{Application, FlowId, Io};
 use std::sync::Arc;
-use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
@@ -27,13 +26,14 @@ impl Sink {
     }
 
     fn drain(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        let (read, over) = io.read(id);
+        let taken = io.read(id);
         let now = io.now();
         let flow = io.ledger().flow(self.flow);
-        flow.delivered += read;
-        if over {
+        flow.delivered += taken.bytes;
+        flow.skipped += taken.skipped;
+        if taken.over {
             flow.finished = Some(now);
-            if let Some(sender) = io.stack().remote_address(id) {
+            if let Some(sender) = io.remote_address(id) {
                 io.ledger().complete(self.flow, sender, now);
             }
             io.close(id);
@@ -44,10 +44,10 @@ impl Sink {
 impl Application for Sink {
     fn on_timer(&mut self, io: &mut Io<'_>) {
         // If somebody else listens there already, nothing will be delivered, and the ledger shows it.
-        let _ = io.listen(self.port, self.profile.clone());
+        io.listen(self.port, self.profile.clone());
     }
 
-    fn on_accept(&mut self, io: &mut Io<'_>, _listener: ListenerId, id: ConnectionId) {
+    fn on_accept(&mut self, io: &mut Io<'_>, id: ConnectionId) {
         self.drain(io, id);
     }
 

@@ -2,7 +2,7 @@
 
 use super::schedule::Next;
 use super::{Application, FlowId, Io, Schedule};
-use std::collections::BTreeMap;
+use crate::network::host::Map;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
@@ -24,8 +24,7 @@ pub struct Transfers {
     count: usize,
     next: Option<Next>,
     /// What each connection has still to send.
-    left: BTreeMap<u64, (ConnectionId, u64)>,
-    names: u64,
+    left: Map<ConnectionId, u64>,
 }
 
 impl Transfers {
@@ -40,8 +39,7 @@ impl Transfers {
             began: None,
             count: 0,
             next: None,
-            left: BTreeMap::new(),
-            names: 0,
+            left: Map::default(),
         }
     }
 
@@ -70,24 +68,17 @@ impl Transfers {
         self.count += 1;
         let Some(id) = io.connect(self.remote, self.profile.clone()) else { return };
         io.transfer_begins(self.flow, id);
-        self.left.insert(self.names, (id, bytes));
-        self.names += 1;
+        self.left.insert(id, bytes);
     }
 
     fn fill(&mut self, io: &mut Io<'_>, id: ConnectionId) {
-        let Some((&name, (_, left))) = self.left.iter_mut().find(|(_, (one, _))| *one == id) else {
-            return;
-        };
+        let Some(left) = self.left.get_mut(&id) else { return };
         *left -= io.write(id, *left);
         if *left == 0 {
-            self.end(io, name, id);
+            self.left.remove(&id);
+            // Its events still come, so that it is known when the receiver has everything.
+            io.shutdown(id);
         }
-    }
-
-    fn end(&mut self, io: &mut Io<'_>, name: u64, id: ConnectionId) {
-        self.left.remove(&name);
-        // Its events still come, so that it is known when the receiver has everything.
-        io.shutdown(id);
     }
 }
 
@@ -110,9 +101,9 @@ impl Application for Transfers {
             Event::Connected | Event::Writable => self.fill(io, id),
             // The receiver closes when it has everything.
             Event::Readable | Event::Closed => {
-                let (_, over) = io.read(id);
-                if over {
-                    self.left.retain(|_, (one, _)| *one != id);
+                let taken = io.read(id);
+                if taken.over {
+                    self.left.remove(&id);
                     io.close(id);
                     if self.schedule.waits() && self.next.is_none() {
                         self.plan(io);

@@ -70,8 +70,8 @@ impl FromStr for QueueLimit {
             }
         };
         match number.scaled(factor) {
-            Some(amount) if amount > 0 || number.is_zero() => Ok(of(amount)),
-            _ => Err(UnitError::OutOfRange {
+            Some(amount) => Ok(of(amount)),
+            None => Err(UnitError::OutOfRange {
                 quantity: QUANTITY,
                 text: text.into(),
                 range: "a whole number of packets or bytes below 2^64",

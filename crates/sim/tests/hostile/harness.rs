@@ -46,7 +46,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { packets: 1, allocations: 16, held: 4 << 20 }
+        Limits { packets: 1, allocations: 20, held: 4 << 20 }
     }
 }
 

@@ -10,6 +10,7 @@ use core::cell::Cell;
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
+use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{Flags, Protocol, TcpPacket};
 
@@ -19,7 +20,7 @@ impl Stack {
     pub fn expected_headers(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.slots.get(self.slot_index(id)?)?;
         let connection = &slot.connection;
-        if connection.readable() > 0 || !connection.state().can_receive() || slot.to_self {
+        if connection.has_unread() || !connection.state().can_receive() || slot.to_self {
             return None;
         }
         let ip = if slot.key.local.is_ipv4() { 20 } else { 40 };
@@ -60,6 +61,7 @@ impl Stack {
             header,
             payload: Payload::in_place(body, &claimed),
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
+            ecn: peek_ecn(head),
         };
         slot.connection.on_segment(now, &segment);
         let claimed = claimed.get();

@@ -15,9 +15,10 @@ use transom_tcp::profile::Profile;
 use transom_tcp::segment::{Segment, reset_for};
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::time_wait::TimeWaitAction;
+use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{
-    Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps, UdpPacket,
+    Ecn, Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps, UdpPacket,
 };
 
 /// A received packet that is only lent to the stack.
@@ -46,6 +47,7 @@ struct Examined {
     /// Where in the packet the payload is.
     payload: Range<usize>,
     segment_size: Option<u16>,
+    ecn: Ecn,
 }
 
 impl Examined {
@@ -54,6 +56,7 @@ impl Examined {
             header: &self.header,
             payload: Payload::borrowed(packet.get(self.payload.clone()).unwrap_or_default()),
             segment_size: self.segment_size,
+            ecn: self.ecn,
         }
     }
 }
@@ -91,8 +94,9 @@ impl Stack {
             self.counters.packets_received += 1;
             let payload = range.start + payload.start..range.start + payload.end;
             let segment_size = offload.segmentation.map(|seg| seg.segment_size);
+            let ecn = peek_ecn(bytes);
             let back =
-                slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size);
+                slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
             self.touched(index, now);
             return back;
         }
@@ -102,9 +106,10 @@ impl Stack {
             return Some(buffer);
         };
         let Some(slot) = self.slots.get_mut(index) else { return Some(buffer) };
-        let Examined { key: _, header, payload, segment_size } = examined;
+        let Examined { key: _, header, payload, segment_size, ecn } = examined;
         let payload = range.start + payload.start..range.start + payload.end;
-        let back = slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size);
+        let back =
+            slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
         self.touched(index, now);
         back
     }
@@ -202,6 +207,7 @@ impl Stack {
             header,
             payload: start..start + tcp.payload().len(),
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
+            ecn: ip.ecn(),
         })
     }
 
@@ -243,21 +249,22 @@ impl Stack {
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
+                entry.half.on_repeated_syn(segment.header);
                 if may_reply {
                     entry.last_reply = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, carrier, header));
+                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Challenge(header) => {
                 if may_reply {
                     entry.last_reply = now;
-                    self.reply(Reply::Segment(key, carrier, header));
+                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, carrier, header));
+                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
             HalfOpenAction::Complete => {
@@ -331,7 +338,9 @@ impl Stack {
         }
         match action {
             TimeWaitAction::Ignore => {}
-            TimeWaitAction::Ack(header) => self.reply(Reply::Segment(key, carrier, header)),
+            TimeWaitAction::Ack(header) => {
+                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct))
+            }
             TimeWaitAction::Reopen(beyond) => {
                 // Only if somebody listens and has room, for a cookie cannot promise to lie beyond the old numbers; otherwise
                 // the old incarnation stays protected.
@@ -382,7 +391,7 @@ impl Stack {
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
             let carrier = Carrier::of(&self.config.profile);
-            self.reply(Reply::Segment(key, carrier, header));
+            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
         }
     }
 
@@ -434,14 +443,18 @@ impl Stack {
             let iss = cookie::make(&self.secrets, &key, syn, now);
             let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
             let mut header = half.syn_ack_header(&profile, now);
+            // A cookie does not remember that partial reliability was agreed.
+            header.options.partial = None;
             if let Some(stamps) = &mut header.options.timestamps {
-                stamps.value = cookie::fold_options(&syn.options, stamps.value);
+                let offered = cookie::Offered { options: syn.options, ecn: half.agreed().ecn };
+                stamps.value = cookie::fold(&offered, stamps.value);
             } else {
                 // Without timestamps there is no place to keep these.
+                header.flags.remove(Flags::ECE);
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
-            self.reply(Reply::Segment(key, carrier, header));
+            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
             return;
         }
         let mut iss = self.secrets.initial_sequence(&key, now);
@@ -453,6 +466,7 @@ impl Stack {
         }
         let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
         let header = half.syn_ack(&profile, now);
+        let codepoint = half.codepoint(&profile);
         entry.half_open += 1;
         let deadline = half.deadline();
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
@@ -464,7 +478,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, carrier, header));
+        self.reply(Reply::Segment(key, carrier, header, codepoint));
     }
 
     /// An acknowledgement without a connection: does it bring back a cookie?
@@ -487,12 +501,14 @@ impl Stack {
         let profile = entry.profile.clone();
         let offset = self.secrets.timestamp_offset(&key);
         let path = self.path_info(&key, &profile, now);
+        let cookie::Offered { options: theirs, ecn } = theirs;
         let theirs = Options {
             timestamps: theirs.timestamps.map(|stamps| Timestamps { echo: 0, ..stamps }),
             ..theirs
         };
         let endpoint = Self::endpoint(&key);
-        let half = HalfOpen::from_cookie(&profile, endpoint, path, offset, ack, &theirs, now);
+        let half = HalfOpen::from_cookie(&profile, endpoint, path, offset, ack, &theirs, now)
+            .with_ecn(&profile, ecn);
         self.counters.cookies_accepted += 1;
         self.complete(now, key, listener, &half, segment);
         true

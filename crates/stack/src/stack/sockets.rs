@@ -2,8 +2,9 @@
 
 use super::transmit::Carrier;
 use super::{ConnectionId, Owner, Stack};
+use alloc::vec::Vec;
 use core::net::SocketAddr;
-use transom_tcp::connection::{Connection, ReadError, State, WriteError};
+use transom_tcp::connection::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
 use transom_tcp::time::Instant;
 
 /// A call on a connection failed.
@@ -60,6 +61,16 @@ impl Stack {
         Ok(self.with_connection(id, now, |connection| connection.read(now, out))??)
     }
 
+    /// Reads bytes or a hole; see [`Connection::read_or_hole`].
+    pub fn read_or_hole(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Received, SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.read_or_hole(now, out))??)
+    }
+
     /// Writes; see [`Connection::write`].
     pub fn write(
         &mut self,
@@ -68,6 +79,36 @@ impl Stack {
         bytes: &[u8],
     ) -> Result<usize, SocketError> {
         Ok(self.with_connection(id, now, |connection| connection.write(now, bytes))??)
+    }
+
+    /// Takes data out as it arrives; see [`Connection::read_unordered`].
+    pub fn read_unordered(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Piece, SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.read_unordered(now, out))??)
+    }
+
+    /// Takes a data unit; see [`Connection::recv_adu`].
+    pub fn recv_adu(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        unit: &mut Vec<u8>,
+    ) -> Result<Adu, SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.recv_adu(now, unit))??)
+    }
+
+    /// Queues a data unit; see [`Connection::send_adu`].
+    pub fn send_adu(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        unit: &[u8],
+    ) -> Result<(), SocketError> {
+        Ok(self.with_connection(id, now, |connection| connection.send_adu(now, unit))??)
     }
 
     /// Ends the writing side; see [`Connection::shutdown_write`].

@@ -9,6 +9,7 @@ use super::transmit::Carrier;
 use crate::flow::FlowKey;
 use core::net::IpAddr;
 use core::ops::Range;
+use transom_tcp::segment::Transmit;
 use transom_wire::checksum::{Sum, pseudo_header};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
@@ -85,13 +86,14 @@ impl Template {
     pub(super) fn write(
         &self,
         out: &mut [u8; MAX_HEADERS],
-        header: &TcpHeader,
-        payload: [&[u8]; 2],
-        segment_size: Option<u16>,
+        transmit: &Transmit<'_>,
         device_completes: bool,
     ) -> Option<(usize, TxOffload)> {
+        let Transmit { header, payload, segment_size, ecn } = transmit;
         let ip_len = self.ip_len();
         out[..44].copy_from_slice(&self.bytes);
+        let codepoint = ecn.bits();
+        out[1] |= if self.v4 { codepoint } else { codepoint << 4 };
         let tcp = &mut out[ip_len..];
         // The header's sum is taken from the values: reading back what was just written would have to wait for it.
         let (tcp_len, tcp_sum) = match header.options {
@@ -102,6 +104,7 @@ impl Template {
                 sack_permitted: false,
                 user_timeout: None,
                 fast_open: None,
+                partial: None,
                 sack,
             } if sack.is_empty() => {
                 let tcp = tcp.first_chunk_mut::<32>()?;
@@ -132,7 +135,8 @@ impl Template {
         if self.v4 {
             let total = len.checked_add(ip_len as u16)?;
             out[2..4].copy_from_slice(&total.to_be_bytes());
-            let checksum = (self.ip_sum + Sum::of_word(total)).checksum();
+            let sum = self.ip_sum + Sum::of_word(total) + Sum::of_word(u16::from(codepoint));
+            let checksum = sum.checksum();
             out[10..12].copy_from_slice(&checksum.to_be_bytes());
         } else {
             out[4..6].copy_from_slice(&len.to_be_bytes());
@@ -143,7 +147,7 @@ impl Template {
         let (field, checksum) = if device_completes {
             (pseudo.get(), TxChecksum::Partial { start: ip_len as u16, offset: 16 })
         } else {
-            let sum = tcp_sum + Sum::of_slices(&payload);
+            let sum = tcp_sum + Sum::of_slices(payload);
             ((pseudo + sum).checksum(), TxChecksum::Complete)
         };
         out.get_mut(ip_len + 16..ip_len + 18)?.copy_from_slice(&field.to_be_bytes());

@@ -63,7 +63,8 @@ impl Stack {
         let header = entry.half.syn_ack(&listener.profile, now);
         let (key, carrier) = (entry.key, Carrier::of(&listener.profile));
         entry.timer = self.wheel.insert(entry.half.deadline(), Wake::HalfOpen(index));
-        self.reply(Reply::Segment(key, carrier, header));
+        let codepoint = entry.half.codepoint(&listener.profile);
+        self.reply(Reply::Segment(key, carrier, header, codepoint));
     }
 
     fn end_time_wait_now(&mut self, place: u32) {

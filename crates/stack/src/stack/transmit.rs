@@ -8,12 +8,13 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::connection::Prepared;
 use transom_tcp::profile::Profile;
+use transom_tcp::segment;
 use transom_tcp::time::Instant;
+use transom_wire::Protocol;
 use transom_wire::checksum::{Sum, pseudo_header};
 use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
-use transom_wire::{Protocol, TcpHeader};
 
 /// A packet (or a super-segment) to send: headers, up to two pieces of payload, and what is left to the device.
 #[derive(Clone, Copy, Debug)]
@@ -74,19 +75,18 @@ impl Carrier {
     }
 }
 
-/// Writes IP and TCP headers in front of `payload`. Returns their length and what is left to the device.
+/// Writes IP and TCP headers in front of a payload. Returns their length and what is left to the device.
 pub(super) fn write_headers(
     out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,
     carrier: &Carrier,
-    header: &TcpHeader,
-    payload: [&[u8]; 2],
-    segment_size: Option<u16>,
+    transmit: &segment::Transmit<'_>,
     device_completes: bool,
 ) -> Option<(usize, TxOffload)> {
-    let payload_len = payload[0].len() + payload[1].len();
+    let segment::Transmit { header, payload, segment_size, ecn } = transmit;
+    let payload_len = transmit.payload_len();
     let tcp_len = header.header_len();
-    let traffic_class = carrier.dscp << 2;
+    let traffic_class = carrier.dscp << 2 | ecn.bits();
     let ip_len = match (key.local, key.remote) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => Ipv4Header {
             traffic_class,
@@ -196,12 +196,13 @@ impl Stack {
                 self.scratch.packet = packet;
                 Some(Settled::Packet)
             }
-            Reply::Segment(key, carrier, header) => {
+            Reply::Segment(key, carrier, header, ecn) => {
                 let to_self = self.is_local(key.remote);
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;
-                let (len, offload) =
-                    write_headers(out, &key, &carrier, &header, [&[]; 2], None, completes)?;
+                let transmit =
+                    segment::Transmit { header, payload: [&[]; 2], segment_size: None, ecn };
+                let (len, offload) = write_headers(out, &key, &carrier, &transmit, completes)?;
                 if to_self {
                     self.loopback.push_back(self.scratch.bytes.get(..len)?.to_vec());
                     return None;
@@ -217,12 +218,12 @@ impl Stack {
             let prepared = slot.connection.prepare(now)?;
             let transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
+            // On the way to ourselves nothing has to be cut.
+            let segment_size = transmit.segment_size.filter(|_| !to_self);
+            let transmit = segment::Transmit { segment_size, ..transmit };
             let (len, offload) = slot.template.as_ref()?.write(
                 &mut self.scratch.bytes,
-                &transmit.header,
-                transmit.payload,
-                // On the way to ourselves nothing has to be cut.
-                transmit.segment_size.filter(|_| !to_self),
+                &transmit,
                 self.config.offload.tx_checksum && !to_self,
             )?;
             if !to_self {

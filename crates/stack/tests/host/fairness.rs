@@ -17,7 +17,7 @@ fn order(sent: &[Sent]) -> Vec<u16> {
 
 #[test]
 fn connections_with_much_to_send_take_turns() {
-    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::None);
+    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::none());
     let listener = host.listen(service());
     let ids: Vec<_> = (4000..4003)
         .map(|port| {
@@ -45,7 +45,7 @@ fn connections_with_much_to_send_take_turns() {
 
 #[test]
 fn one_that_has_much_to_send_alone_is_not_interrupted() {
-    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::None);
+    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::none());
     let listener = host.listen(service());
     let (peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.inject(&peer.segment(Flags::ACK, &[]));
@@ -56,7 +56,7 @@ fn one_that_has_much_to_send_alone_is_not_interrupted() {
 /// Answers that are no connection's go first: there are few, and they are bounded.
 #[test]
 fn an_answer_does_not_wait_for_bulk() {
-    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::None);
+    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::none());
     let listener = host.listen(service());
     let (peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.inject(&peer.segment(Flags::ACK, &[]));

@@ -16,7 +16,7 @@ use transom_wire::offload::{
 fn connected(v6: bool, longest: usize) -> (Host, Peer, ConnectionId) {
     let mut host = Host::with(|config, profile: &mut Profile| {
         config.offload = Offload { tx_checksum: true, segmentation: Some(longest) };
-        profile.congestion = CongestionChoice::None;
+        profile.congestion = CongestionChoice::none();
     });
     let (from, to): (SocketAddr, SocketAddr) =
         if v6 { (at(PEER6, 4000), at(HOST6, 80)) } else { (at(PEER, 4000), service()) };
@@ -68,7 +68,7 @@ fn what_leaves_says_how_it_is_to_be_cut() {
 
 #[test]
 fn without_a_device_that_cuts_no_packet_exceeds_the_mtu() {
-    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::None);
+    let mut host = Host::with(|_, profile| profile.congestion = CongestionChoice::none());
     let listener = host.listen(service());
     let (peer, id) = Peer::connect(&mut host, listener, at(PEER, 4000), service());
     host.inject(&peer.segment(Flags::ACK, &[]));

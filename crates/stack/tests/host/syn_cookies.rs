@@ -1,9 +1,15 @@
 //! SYN cookies: a full queue of half-open connections keeps nobody out, and what a cookie can keep is kept.
 
 use crate::harness::*;
+use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_tcp::compose::compose;
+use transom_tcp::ecn::EcnConfig;
+use transom_tcp::profile::EcnChoice;
 use transom_tcp::time::Duration;
-use transom_wire::{Flags, Options};
+use transom_wire::{Ecn, Flags, Options, PartialReliability, Seq, TcpHeader};
+
+const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
 
 /// A host whose queue of half-open connections is full.
 fn crowded() -> (Host, ListenerId) {
@@ -50,6 +56,26 @@ fn without_timestamps_a_cookie_keeps_neither_scale_nor_sack_and_does_not_claim_t
     let info = host.connection(id).info(now);
     assert!(!info.sack && !info.timestamps && info.window_scale.is_none());
     peer.assert_alive(&mut host, id);
+}
+
+#[test]
+fn a_cookie_does_not_agree_to_giving_data_up() {
+    let mut host = Host::new();
+    let profile = Some(Arc::new(compose("no-retransmission").unwrap()));
+    let config = ListenConfig { syn_backlog: 1, profile, ..ListenConfig::default() };
+    let listener = host.listen_with(service(), config);
+    let permitted = Some(PartialReliability::Permitted);
+    let options = Options { partial: permitted, ..usual_options() };
+    let kept = one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(options))).tcp();
+    assert_eq!(kept.options.partial, permitted);
+    let mut peer = Peer::new(at(PEER, 4000), service());
+    let answer = one(host.inject(&peer.syn(options))).tcp();
+    assert_eq!((host.counters().cookies_sent, answer.options.partial), (1, None));
+    host.inject(&peer.answer(&answer, options));
+    let id = host.accept(listener);
+    let now = host.now;
+    let info = host.connection(id).info(now);
+    assert!(info.recovery == "sack" && !info.partial.unwrap().agreed, "{info:?}");
 }
 
 #[test]
@@ -164,4 +190,41 @@ fn a_cookies_timestamp_is_a_little_behind_the_clock_and_never_ahead() {
         assert!(clock.wrapping_sub(cookie) < 128, "{cookie} at {clock}");
     }
     assert_eq!(crowded.counters().cookies_sent, 200);
+}
+
+/// ECN is agreed through a cookie as well, if there are timestamps; but its SYN-ACK is not made markable, since nobody would send it again
+/// without.
+#[test]
+fn with_timestamps_a_cookie_keeps_ecn() {
+    for (timestamps, kept) in [(true, true), (false, false)] {
+        let mut host = Host::with(|_, profile| {
+            let config = EcnConfig { offer: true, control_packets: true };
+            profile.ecn = EcnChoice::Classic(config);
+        });
+        let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+        let listener = host.listen_with(service(), config);
+        let offer = |peer: &Peer, options| {
+            let header = peer.header(Flags::SYN | Flags::ECE | Flags::CWR);
+            peer.packet(&TcpHeader { ack: Seq::new(0), options, ..header }, &[])
+        };
+        // The one that fills the queue has an entry of its own, and a SYN-ACK that may be marked.
+        let first =
+            one(host.inject(&offer(&Peer::new(at(PEER, 3999), service()), usual_options())));
+        assert_eq!((first.flags(), first.ip().ecn()), (SYN_ACK | Flags::ECE, Ecn::Ect0));
+
+        let stamps = usual_options().timestamps.filter(|_| timestamps);
+        let options = Options { timestamps: stamps, ..usual_options() };
+        let mut peer = Peer::new(at(PEER, 4000), service());
+        let answer = one(host.inject(&offer(&peer, options)));
+        let echo = if kept { Flags::ECE } else { Flags::empty() };
+        assert_eq!((answer.flags(), answer.ip().ecn()), (SYN_ACK | echo, Ecn::NotEct));
+        let ack = peer.answer(&TcpHeader { flags: SYN_ACK, ..answer.tcp() }, options);
+        host.inject(&ack);
+        let id = host.accept(listener);
+        assert_eq!(host.counters().cookies_accepted, 1);
+        host.sent();
+        host.write_all(id, &stream(1000));
+        let capable = if kept { Ecn::Ect0 } else { Ecn::NotEct };
+        assert_eq!(host.sent()[0].ip().ecn(), capable);
+    }
 }

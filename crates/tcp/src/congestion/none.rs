@@ -1,30 +1,76 @@
 //! No congestion control: only the receiver's window bounds what is in flight.
 
-use super::{CongestionControl, CongestionEvent, Window};
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
+};
 use crate::ack_context::AckContext;
 use crate::time::Instant;
+use alloc::boxed::Box;
+use core::fmt;
 
 /// Leaves the congestion window as wide as it can be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCongestionControl;
 
-/// Wide enough never to bind, narrow enough that sums of windows cannot overflow.
-const UNBOUNDED: u64 = 1 << 40;
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "none",
+    source: "\"TCP without congestion control\"",
+    summary: "the receiver's window alone bounds what is in flight",
+    read: |_| Ok(CongestionChoice::none()),
+};
+
+impl Algorithm for NoCongestionControl {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(*self)
+    }
+}
+
+impl fmt::Display for NoCongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("none")
+    }
+}
 
 impl CongestionControl for NoCongestionControl {
     fn name(&self) -> &'static str {
         "none"
     }
 
-    fn on_start(&mut self, window: &mut Window) {
-        window.cwnd = UNBOUNDED;
+    fn answers_marks(&self) -> bool {
+        false
     }
 
-    fn on_ack(&mut self, window: &mut Window, _ack: &AckContext) {
-        window.cwnd = UNBOUNDED;
+    fn on_start(&mut self, window: &mut Window, _now: Instant) {
+        window.cwnd = Window::WIDEST;
+    }
+
+    fn on_takeover(&mut self, _window: &mut Window, _takeover: &Takeover) {
+        // The next acknowledgement opens it.
+    }
+
+    fn on_leave(&mut self, window: &mut Window) {
+        // Nothing has been learned of the path: whoever comes begins at the beginning.
+        *window = Window::initial(window.mss);
+    }
+
+    fn has_own_slow_start(&self) -> bool {
+        true
+    }
+
+    fn has_own_recovery(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, window: &mut Window, _acked: u64, _ack: &AckContext) {
+        window.cwnd = Window::WIDEST;
     }
 
     fn on_event(&mut self, window: &mut Window, _event: CongestionEvent, _now: Instant) {
-        window.cwnd = UNBOUNDED;
+        window.cwnd = Window::WIDEST;
+    }
+
+    fn on_undo(&mut self, window: &mut Window, _prior: Window, _now: Instant) {
+        window.cwnd = Window::WIDEST;
     }
 }

@@ -1,19 +1,35 @@
-//! Reno: slow start, congestion avoidance and the halving of RFC 5681.
+//! Reno: the congestion avoidance and the halving of RFC 5681.
 //!
-//! Both growth rules count acknowledged *bytes* (RFC 5681 section 3.1, RFC 3465), so that neither acknowledgement
-//! division speeds the flow up nor an acknowledgement covering a 64 KB super-segment slows it down. RFC 3465's
-//! limit L on what one acknowledgement may count in slow start is a parameter; without one, as in QUIC (RFC 9002)
-//! and today's kernels, the window at most doubles each round trip either way.
+//! Growth counts acknowledged *bytes* (RFC 5681 section 3.1, RFC 3465), so that neither acknowledgement division speeds the flow up
+//! nor an acknowledgement covering a 64 KB super-segment slows it down.
 
-use super::{CongestionControl, CongestionEvent, Window, initial_window};
+use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window};
 use crate::ack_context::AckContext;
-use crate::time::Instant;
+use alloc::boxed::Box;
+use core::fmt;
 
 /// The controller of RFC 5681.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reno {
-    /// RFC 3465's L, in segments per acknowledgement; `None` for no limit.
-    pub slow_start_limit: Option<u32>,
+pub struct Reno;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "reno",
+    source: "RFC 5681",
+    summary: "one segment more each round trip, half the window after a loss",
+    read: |_| Ok(CongestionChoice::reno()),
+};
+
+impl Algorithm for Reno {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(*self)
+    }
+}
+
+impl fmt::Display for Reno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("reno")
+    }
 }
 
 impl CongestionControl for Reno {
@@ -21,53 +37,8 @@ impl CongestionControl for Reno {
         "reno"
     }
 
-    // [MUST-19] slow start and congestion avoidance
-    fn on_ack(&mut self, window: &mut Window, ack: &AckContext) {
-        if !ack.cwnd_limited {
-            return;
-        }
-        let mut acked = ack.acked;
-        if window.in_slow_start() {
-            if let Some(limit) = self.slow_start_limit {
-                acked = acked.min(u64::from(limit) * u64::from(window.mss));
-            }
-            acked = window.slow_start(acked);
-        }
-        if acked > 0 {
-            window.additive_increase(acked, window.cwnd);
-        }
-    }
-
-    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, _now: Instant) {
-        let mss = u64::from(window.mss);
-        match event {
-            CongestionEvent::Loss { flight } | CongestionEvent::Ecn { flight } => {
-                // RFC 5681 equation 4.
-                window.ssthresh = (flight.min(window.cwnd) / 2).max(window.floor());
-                window.cwnd = window.ssthresh;
-                window.cwnd_cnt = 0;
-            }
-            CongestionEvent::Timeout { flight, first } => {
-                if first {
-                    window.ssthresh = (flight.min(window.cwnd) / 2).max(window.floor());
-                }
-                window.cwnd = mss;
-                window.cwnd_cnt = 0;
-            }
-            CongestionEvent::RecoveryEnd { flight } => {
-                // RFC 6582 section 3.2 step 3 option 1: no burst into an almost empty pipe.
-                window.cwnd = window.ssthresh.min(flight.max(mss) + mss);
-                window.cwnd_cnt = 0;
-            }
-            CongestionEvent::IdleRestart => {
-                // RFC 5681 section 4.1: RW = min(IW, cwnd).
-                window.cwnd = window.cwnd.min(initial_window(window.mss));
-                window.cwnd_cnt = 0;
-            }
-            CongestionEvent::HandshakeLoss => {
-                window.cwnd = mss;
-                window.cwnd_cnt = 0;
-            }
-        }
+    // [MUST-19] congestion avoidance
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        window.additive_increase(acked, window.cwnd);
     }
 }

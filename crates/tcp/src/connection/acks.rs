@@ -9,6 +9,9 @@ use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use crate::validation::Worth;
 use transom_wire::Flags;
 
 impl Connection {
@@ -82,24 +85,42 @@ impl Connection {
                 ack == una && bare && same_window
             };
         if delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0 {
+            // A round trip lasts until what was outstanding at its beginning is acknowledged.
+            let round_start = ack > self.snd.round_end;
+            if round_start {
+                self.snd.round_end = self.nxt();
+                self.snd.timer.on_round();
+            }
             self.sample_rtt(now, segment, &mut delivered);
+            let newly_delivered = self.newly_delivered(&delivered, duplicate);
             self.consult_units(AckContext {
                 now,
                 una: ack,
                 nxt: self.nxt(),
                 acked: delivered.acked,
+                given_up: delivered.given_up,
                 sacked: delivered.sacked,
+                newly_delivered,
+                lowest_original: delivered.lowest_original,
+                newest: delivered.newest,
                 lost: 0,
                 duplicated,
                 duplicate,
                 has_sack,
+                sack_agreed: self.agreed.sack,
                 included_retransmission: delivered.included_retransmission,
                 rtt: delivered.rtt,
-                rate: self.snd.sent.delivery().finish(delivered.rate, self.snd.min_rtt),
+                srtt: self.snd.timer.srtt(),
+                min_rtt: self.snd.min_rtt(),
+                timestamps: header.options.timestamps,
+                round_start,
+                delivered: self.snd.sent.delivery().delivered(),
+                recovering: false,
+                rate: self.snd.sent.delivery().finish(delivered.rate, self.snd.min_rtt()),
                 prior_in_flight,
                 in_flight: 0,
                 cwnd_limited: self.was_cwnd_limited(una, prior_in_flight),
-                ecn_echo: header.flags.contains(Flags::ECE),
+                ecn_echo: self.agreed.ecn && header.flags.contains(Flags::ECE),
                 mss: self.mss(),
             });
         }
@@ -181,7 +202,7 @@ impl Connection {
         // Our own record is finer than the timestamp; the timestamp tells retransmissions apart
         // [MUST-18] (Karn's rule, RFC 7323 section 4.1). What a retransmission uncovered waited for it: the time since
         // it left says nothing about the path.
-        if delivered.included_retransmission {
+        if delivered.included_retransmission || delivered.given_up > 0 {
             delivered.rtt = None;
         }
         if delivered.rtt.is_none()
@@ -197,42 +218,114 @@ impl Connection {
         }
         if let Some(rtt) = delivered.rtt {
             self.snd.timer.on_sample(rtt, now);
-            self.snd.last_rtt = Some(rtt);
-            self.snd.min_rtt = Some(self.snd.min_rtt.map_or(rtt, |min| min.min(rtt)));
+            self.snd.note_rtt(rtt);
+        }
+    }
+
+    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate stands for a segment, which the next advance must not
+    /// count again.
+    fn newly_delivered(&mut self, delivered: &Delivered, duplicate: bool) -> u64 {
+        if self.agreed.sack {
+            return delivered.acked_not_sacked + delivered.sacked;
+        }
+        if delivered.acked > 0 {
+            let counted = core::mem::take(&mut self.snd.duplicates_delivered);
+            return delivered.acked.saturating_sub(delivered.given_up + counted);
+        }
+        let segment = if duplicate { u64::from(self.mss()) } else { 0 };
+        self.snd.duplicates_delivered += segment;
+        segment
+    }
+
+    /// What the units are told when something is found out without an acknowledgement.
+    pub(super) fn no_acknowledgement(&self, now: Instant, lost: u64) -> AckContext {
+        let in_flight = self.in_flight();
+        AckContext {
+            now,
+            una: self.una(),
+            nxt: self.nxt(),
+            lost,
+            sack_agreed: self.agreed.sack,
+            srtt: self.snd.timer.srtt(),
+            min_rtt: self.snd.min_rtt(),
+            delivered: self.snd.sent.delivery().delivered(),
+            recovering: self.snd.recovery.phase() == Phase::Recovery,
+            prior_in_flight: in_flight,
+            in_flight,
+            mss: self.mss(),
+            ..AckContext::default()
         }
     }
 
     /// Recovery first (what is lost), then congestion control (how much may be in flight).
     fn consult_units(&mut self, mut ack: AckContext) {
-        let flight_before = self.snd.sent.outstanding();
+        let flight = self.snd.sent.outstanding();
         let was_recovering = self.snd.recovery.phase() == Phase::Recovery;
-        let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, self.profile.dup_thresh);
+        let threshold = self.loss_threshold();
+        let verdict = self.snd.recovery.on_ack(&mut self.snd.sent, &ack, threshold);
         ack.lost = verdict.lost;
         ack.in_flight = self.in_flight();
-        self.counters.lost_bytes += verdict.lost;
+        ack.recovering = self.snd.recovery.phase() == Phase::Recovery;
+        self.note_lost(ack.now, verdict.lost);
         let snd = &mut self.snd;
-        if verdict.entered {
-            self.counters.fast_recoveries += 1;
-            // Limited Transmit does not count: cwnd bounds what the flight was without it (RFC 5681 section 3.2).
-            let event = CongestionEvent::Loss { flight: flight_before };
-            snd.congestion.on_event(&mut snd.window, event, ack.now);
+        if snd.window.in_slow_start() {
+            snd.slow_start.on_sample(&mut snd.window, &ack);
+        }
+        snd.congestion.on_sample(&mut snd.window, &ack);
+        if self.was_for_nothing(&ack) {
+            self.undo(ack.now);
+        } else if verdict.entered {
+            self.begin_recovery(&ack, flight);
         } else if verdict.exited && was_recovering {
-            // With SACK the pipe was kept as full as the window allowed all the time; there is nothing to take back.
-            if verdict.deflates {
-                let event = CongestionEvent::RecoveryEnd { flight: ack.in_flight };
-                snd.congestion.on_event(&mut snd.window, event, ack.now);
-            }
-        } else if ack.acked > 0 && snd.recovery.phase() != Phase::Recovery {
-            snd.congestion.on_ack(&mut snd.window, &ack);
+            self.end_recovery(verdict.deflates, &ack);
+        } else if ack.acked > 0 && ack.cwnd_limited && !ack.recovering && self.may_grow(&ack) {
+            self.grow_window(&ack);
+        }
+        if verdict.exited {
+            self.end_episode();
+        }
+        if let Some(Worth { cwnd, ssthresh }) = self.snd.validation.on_ack(&self.snd.window, &ack) {
+            self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: false }, ack.now);
+        }
+        if ack.recovering {
+            self.go_on_reducing(&ack);
+        }
+        if ack.ecn_echo {
+            self.on_echo(&ack);
         }
         if verdict.restart_timer {
-            self.rearm_retransmission(ack.now);
+            self.restart_retransmission(ack.now);
         }
+        self.give_up_what_is_hopeless(ack.now);
+        self.arm_recovery(ack.now);
         // Enough to keep the window full while the next write is on its way.
         let wanted = usize::try_from(self.snd.window.cwnd.saturating_mul(2)).unwrap_or(usize::MAX);
         let limit = self.snd.buffer.limit();
         if wanted > limit && limit < self.profile.max_send_buffer {
             self.snd.buffer.set_limit(wanted.min(self.profile.max_send_buffer));
+        }
+    }
+
+    /// The recovery unit has newly marked `bytes` lost.
+    pub(super) fn note_lost(&mut self, now: Instant, bytes: u64) {
+        self.counters.lost_bytes += bytes;
+        if bytes > 0 {
+            let snd = &mut self.snd;
+            snd.sent.report_lost(now, bytes, |lost| {
+                snd.congestion.on_lost(&mut snd.window, lost);
+            });
+        }
+    }
+
+    /// New data was acknowledged, and the window was what held it back.
+    fn grow_window(&mut self, ack: &AckContext) {
+        let snd = &mut self.snd;
+        let mut acked = ack.acked.saturating_sub(ack.given_up);
+        if snd.window.in_slow_start() && !snd.congestion.has_own_slow_start() {
+            acked = snd.slow_start.grow(&mut snd.window, acked, ack);
+        }
+        if acked > 0 {
+            snd.congestion.on_ack(&mut snd.window, acked, ack);
         }
     }
 

@@ -1,8 +1,12 @@
 //! What the application does with a connection.
 
 use super::{Connection, ConnectionError, Event, State};
+use crate::holes::Hole;
+use crate::ordering::Delivery;
 use crate::profile::KeepAlive;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +17,17 @@ pub enum WriteError {
     /// The writing side was shut down, or never opened.
     #[error("the connection is closed for writing")]
     Closed,
+    /// A data unit that never fits.
+    #[error("a data unit of {len} bytes is larger than the {max} bytes agreed")]
+    TooLarge {
+        /// The unit's length.
+        len: usize,
+        /// The largest there may be.
+        max: usize,
+    },
+    /// This is not how data is written to a connection that delivers so: bytes are not units, nor the other way round.
+    #[error("what this connection carries is written with {}", call(*.0, "write", "write", "send_adu"))]
+    Delivery(Delivery),
     /// The connection ended.
     #[error(transparent)]
     Failed(#[from] ConnectionError),
@@ -24,13 +39,43 @@ pub enum ReadError {
     /// No data yet; [`Event::Readable`] follows.
     #[error("no data to read yet")]
     WouldBlock,
+    /// The next bytes were given up and will never come. It stays so until [`Connection::take_hole`] says that the reader has taken
+    /// note; [`Connection::read_or_hole`] does both. Never without a profile that gives up data, or accepts or skips holes.
+    #[error("the next bytes were given up and will never come")]
+    Hole,
+    /// This is not how data is read that is delivered so.
+    #[error("what this connection delivers is read with {}", call(*.0, "read", "read_unordered", "recv_adu"))]
+    Delivery(Delivery),
     /// The connection ended.
     #[error(transparent)]
     Failed(#[from] ConnectionError),
 }
 
+/// What [`Connection::read_or_hole`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes; none at the end of the stream.
+    Bytes(usize),
+    /// The next bytes will never come; the reader stands behind them now.
+    Hole(Hole),
+}
+
+/// The call that goes with a delivery.
+fn call(
+    delivery: Delivery,
+    stream: &'static str,
+    pieces: &'static str,
+    units: &'static str,
+) -> &'static str {
+    match delivery {
+        Delivery::Stream => stream,
+        Delivery::Pieces => pieces,
+        Delivery::Units => units,
+    }
+}
+
 impl Connection {
-    fn write_state(&self) -> Result<(), WriteError> {
+    pub(super) fn write_state(&self) -> Result<(), WriteError> {
         if let Some(error) = self.error {
             return Err(WriteError::Failed(error));
         }
@@ -49,16 +94,25 @@ impl Connection {
     /// write ends and the next begins is not kept: what is queued leaves in segments as large as can be [SHLD-27]
     /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
-        self.write_state()?;
+        self.takes_bytes()?;
         let written = self.snd.buffer.write(bytes);
         self.after_write(now, written, bytes.len())
     }
 
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
     pub fn write_zeros(&mut self, now: Instant, count: usize) -> Result<usize, WriteError> {
-        self.write_state()?;
+        self.takes_bytes()?;
         let written = self.snd.buffer.write_zeros(count);
         self.after_write(now, written, count)
+    }
+
+    /// Whether bytes may be written that are nobody's unit.
+    fn takes_bytes(&self) -> Result<(), WriteError> {
+        self.write_state()?;
+        if self.profile.ordering.units().is_some() {
+            return Err(WriteError::Delivery(Delivery::Units));
+        }
+        Ok(())
     }
 
     fn after_write(
@@ -105,6 +159,9 @@ impl Connection {
         if read > 0 {
             return Ok(read);
         }
+        if self.rcv.ordering.hole().is_some() {
+            return Err(ReadError::Hole);
+        }
         if let Some(error) = self.error {
             return Err(ReadError::Failed(error));
         }
@@ -121,16 +178,27 @@ impl Connection {
             | State::TimeWait => true,
             _ => self.rcv.shut,
         };
-        ended && self.rcv.ordering.readable() == 0
+        ended && !self.has_unread()
     }
 
-    /// Whether the peer's FIN has arrived, with everything before it.
+    /// Whether there is something that the reader has not got: bytes, or a hole to take note of.
+    pub fn has_unread(&self) -> bool {
+        self.rcv.ordering.readable() > 0 || self.rcv.ordering.hole().is_some()
+    }
+
+    /// Whether the peer's FIN has arrived, with everything before it that was not given up.
     pub fn peer_has_closed(&self) -> bool {
         self.rcv.fin.is_some_and(|fin| self.rcv.ordering.next() > fin)
     }
 
-    /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it.
+    /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it. Bytes from both sides of a hole are never read as
+    /// one.
+    ///
+    /// # Errors
+    /// [`ReadError::WouldBlock`], [`ReadError::Hole`] in front of a hole, [`ReadError::Delivery`] on a connection that gives its data in
+    /// another way, and what ended the connection.
     pub fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<usize, ReadError> {
+        self.delivers(Delivery::Stream)?;
         let read = self.rcv.ordering.read(out);
         self.after_read(now, read);
         if out.is_empty() {
@@ -139,17 +207,29 @@ impl Connection {
         self.read_state(read)
     }
 
+    /// Like [`Connection::read`], for a reader that can do without some of the data: a hole is reported at its place, once.
+    pub fn read_or_hole(&mut self, now: Instant, out: &mut [u8]) -> Result<Received, ReadError> {
+        match self.read(now, out) {
+            Err(ReadError::Hole) => {
+                self.take_hole().map(Received::Hole).ok_or(ReadError::WouldBlock)
+            }
+            result => result.map(Received::Bytes),
+        }
+    }
+
     /// Copies up to `out.len()` bytes and leaves them in the stream.
     pub fn peek(&self, out: &mut [u8]) -> Result<usize, ReadError> {
+        self.delivers(Delivery::Stream)?;
         self.read_state(self.rcv.ordering.peek(out))
     }
 
-    /// The next readable bytes where they lie; [`Connection::consume`] takes them out.
+    /// The next readable bytes where they lie; [`Connection::consume`] takes them out. Of data units there are none to be seen.
     pub fn readable_slice(&self) -> &[u8] {
         self.rcv.ordering.front()
     }
 
-    /// Takes `bytes` out of the stream without copying them.
+    /// Drops `bytes` of what can be read: of a stream, of pieces in the order in which they arrived, or so many bytes' worth of
+    /// units. Returns how many those were.
     pub fn consume(&mut self, now: Instant, bytes: usize) -> usize {
         let read = self.rcv.ordering.discard(bytes);
         self.after_read(now, read);
@@ -167,12 +247,14 @@ impl Connection {
         20 + self.agreed.data_option_len() as usize
     }
 
-    fn after_read(&mut self, now: Instant, read: usize) {
+    pub(super) fn after_read(&mut self, now: Instant, read: usize) {
         if read == 0 {
             return;
         }
+        self.rcv.reclaimable = true;
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
-        let rtt = self.snd.timer.srtt().max(self.rcv.rtt);
+        let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
+        let rtt = self.snd.timer.srtt().max(received);
         self.rcv.flow.on_read(now, read, rtt);
         self.update_window_if_due();
     }
@@ -184,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// Bytes that can be read at once.
+    /// Bytes that can be read at once; of units, those that they take in the stream.
     pub fn readable(&self) -> usize {
         self.rcv.ordering.readable()
     }
@@ -224,14 +306,18 @@ impl Connection {
 
     /// Fixes the receive buffer's size and ends its tuning.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
-        let bytes = bytes.clamp(2048, crate::profile::MAX_WINDOW);
+        let units = self.profile.ordering.units();
+        let least = units.map_or(0, |units| units.least_receive_buffer()).max(2048);
+        let bytes = bytes.clamp(least, crate::profile::MAX_WINDOW.max(least));
         self.rcv.flow.fix(bytes);
         self.update_window_if_due();
     }
 
     /// Fixes the send buffer's size and ends its growth.
     pub fn set_send_buffer(&mut self, bytes: usize) {
-        self.snd.buffer.fix_limit(bytes.max(2048));
+        let units = self.profile.ordering.units();
+        let least = units.map_or(0, |units| units.least_send_buffer());
+        self.snd.buffer.fix_limit(bytes.max(2048).max(least));
     }
 
     /// Acknowledge the next arrivals at once.
@@ -261,7 +347,7 @@ impl Connection {
 
     /// Repeats [`Event::Readable`] and [`Event::Writable`] if they hold now, for a new observer.
     pub fn renew_events(&mut self) {
-        if self.readable() > 0 || self.end_of_stream() || self.error.is_some() {
+        if self.has_unread() || self.end_of_stream() || self.error.is_some() {
             self.raise(Event::Readable);
         }
         if self.write_state() != Ok(()) || self.snd.buffer.space() > 0 {

@@ -7,7 +7,9 @@ use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
-use transom_wire::{Flags, TcpHeader};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use transom_wire::{Ecn, Flags, TcpHeader};
 
 /// Where a segment stands relative to the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +34,12 @@ impl Connection {
             _ => {}
         }
         let header = segment.header;
-        let start = self.rcv.space.from_wire(header.seq, self.rcv.ordering.next());
+        let next = self.rcv.ordering.next();
+        let start = self.rcv.space.from_wire(header.seq, next);
         if self.fails_paws(now, segment, start) {
             return;
         }
-        let place = self.place(start, segment.sequence_len());
+        let place = self.place(next, start, segment.sequence_len());
         if header.flags.contains(Flags::RST) {
             self.on_reset(now, start, place);
             return;
@@ -59,8 +62,7 @@ impl Connection {
         if self.state == State::SynReceived {
             // The acknowledgement of our SYN, and nothing else, completes the handshake.
             if ack <= Pos::INITIAL || ack > self.highest_sent() {
-                self.reset_due =
-                    Some(TcpHeader { seq: header.ack, flags: Flags::RST, ..self.base_header() });
+                self.reset_due = Some(self.reset_at(header.ack));
                 return;
             }
             let window = self.scaled_window(header);
@@ -69,6 +71,7 @@ impl Connection {
             self.snd.wl1 = start;
             self.snd.wl2 = ack;
             self.establish(now);
+            self.on_syn_ack_echo(now, header.flags);
         }
         if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
             return;
@@ -85,6 +88,8 @@ impl Connection {
             }
             return;
         }
+        self.on_mark(segment);
+        self.take_forward_point(now, header, start);
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
     }
@@ -98,16 +103,25 @@ impl Connection {
         buffer: PacketBuf,
         range: core::ops::Range<usize>,
         segment_size: Option<u16>,
+        ecn: Ecn,
     ) -> Option<PacketBuf> {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
         let payload = Payload::on_offer(bytes, buffer.capacity());
-        self.on_segment(now, &Segment { header, payload, segment_size });
+        self.on_segment(now, &Segment { header, payload, segment_size, ecn });
+        if range.is_empty() {
+            return Some(buffer);
+        }
         self.rcv.ordering.supply(buffer, range.start)
     }
 
     /// A buffer that was kept and has been read.
     pub fn reclaim(&mut self) -> Option<PacketBuf> {
-        self.rcv.ordering.reclaim()
+        if !self.rcv.reclaimable {
+            return None;
+        }
+        let buffer = self.rcv.ordering.reclaim();
+        self.rcv.reclaimable = buffer.is_some();
+        buffer
     }
 
     /// One past the highest position that ever left, a window probe included.
@@ -120,9 +134,8 @@ impl Connection {
         u64::from(header.window) << self.agreed.send_scale.unwrap_or(0)
     }
 
-    /// The acceptability test of RFC 9293 section 3.4, as a place.
-    fn place(&self, start: Pos, len: u64) -> Place {
-        let next = self.rcv.ordering.next();
+    /// The acceptability test of RFC 9293 section 3.4, as a place; `next` is RCV.NXT.
+    fn place(&self, next: Pos, start: Pos, len: u64) -> Place {
         let edge = self.rcv.edge;
         let end = start + len;
         if len == 0 {
@@ -204,8 +217,7 @@ impl Connection {
         let next = self.rcv.ordering.next();
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
             if Pos::FIRST_DATA <= start && start < next && len > 0 {
-                self.counters.duplicate_bytes_received += len.min(next.since(start));
-                self.rcv.dsack = Some((start, (start + len).min(next)));
+                self.note_duplicate(start, (start + len).min(next));
             }
             self.rcv.ack_now = true;
         } else {
@@ -225,7 +237,6 @@ impl Connection {
         }
     }
 
-    /// The segment's data, trimmed to the window.
     /// Takes the round-trip time from the first full segment that echoes an acknowledgement of ours. Who only receives has no
     /// other measure of it but the handshake's, and that was taken before there was anything in the queues.
     fn sample_receiver_rtt(&mut self, now: Instant, segment: &Segment<'_>) {
@@ -238,15 +249,16 @@ impl Connection {
         }
         self.rcv.rtt_echo = stamps.echo;
         let Some(sample) = self.rcv.timestamps.echo_rtt(stamps.echo, now) else { return };
-        self.rcv.rtt = Some(match self.rcv.rtt {
-            None => sample,
+        self.rcv.rtt = match self.rcv.rtt {
+            Duration::MAX => sample,
             // The weight of RFC 6298 section 2.3.
-            Some(rtt) => {
+            rtt => {
                 Duration::from_nanos(rtt.as_nanos() - rtt.as_nanos() / 8 + sample.as_nanos() / 8)
             }
-        });
+        };
     }
 
+    /// The segment's data, trimmed to the window.
     pub(super) fn on_text(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
         let len = segment.payload.len() as u64;
         if len == 0 {
@@ -261,7 +273,11 @@ impl Connection {
         // The SYN of a SYN-ACK carrying data comes first in its sequence space.
         let at = start;
         let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));
-        let wanted = end.since(at) as usize;
+        let taken = end.min(self.rcv.flow.takes_upto(self.rcv.ordering.window_base(), end));
+        if taken < end {
+            self.rcv.flow.on_dropped(end.since(taken.max(at)));
+        }
+        let wanted = taken.since(at) as usize;
         if wanted < segment.payload.len() {
             // Something was beyond the window: say what the window is.
             self.rcv.ack_now = true;
@@ -278,12 +294,16 @@ impl Connection {
         let had_gap = self.rcv.ordering.has_gap();
         let readable = self.rcv.ordering.readable();
         let accepted = self.rcv.ordering.accept(at, payload, limit);
+        self.rcv.reclaimable |= !accepted.in_order;
         self.counters.bytes_accepted += accepted.new_bytes;
-        if let Some(duplicate) = accepted.duplicate {
-            self.counters.duplicate_bytes_received += duplicate.1.since(duplicate.0);
-            self.rcv.dsack = Some(duplicate);
+        if let Some((from, upto)) = accepted.duplicate {
+            self.note_duplicate(from, upto);
         }
-        let gap = had_gap || self.rcv.ordering.has_gap();
+        if !accepted.refused {
+            self.note_arrival(now, segment, at..end);
+        }
+        // In order means that there neither was nor is one.
+        let gap = had_gap || (!accepted.in_order && self.rcv.ordering.has_gap());
         self.counters.out_of_order_segments += u64::from(gap && !accepted.in_order);
         let one = segment.segment_size.map_or(len, u64::from);
         self.rcv.segment = self.rcv.segment.max(one.min(u64::from(self.path.announced_mss())));
@@ -299,8 +319,7 @@ impl Connection {
         });
         if self.rcv.ordering.readable() > readable {
             if self.rcv.shut {
-                let readable = self.rcv.ordering.readable();
-                self.rcv.ordering.discard(readable);
+                self.drop_received();
             } else {
                 self.raise(Event::Readable);
             }
@@ -327,10 +346,17 @@ impl Connection {
             // Within the window (it may stand just behind it), and not before what was received already.
             if fin <= self.rcv.edge && fin >= self.rcv.ordering.next() {
                 self.rcv.fin = Some(fin);
+                self.note_arrival(now, segment, fin..fin + 1);
             }
             self.rcv.ack_now = true;
         }
-        if self.rcv.fin != Some(self.rcv.ordering.next()) || self.state == State::Closed {
+        self.reach_fin(now);
+    }
+
+    /// The FIN is consumed when everything before it has arrived, or was given up.
+    pub(super) fn reach_fin(&mut self, now: Instant) {
+        let complete = self.rcv.fin.is_some_and(|fin| fin == self.rcv.ordering.next());
+        if !complete || self.state == State::Closed {
             return;
         }
         self.rcv.ordering.consume_fin();

@@ -4,6 +4,9 @@ use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
 use crate::time::Instant;
 use crate::time_wait::Summary;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::boxed::Box;
 use transom_wire::{Flags, TcpHeader};
 
 impl Connection {
@@ -30,8 +33,7 @@ impl Connection {
     /// No more data will be read: what is buffered and what still arrives is acknowledged and dropped, as on Linux.
     pub fn shutdown_read(&mut self, _now: Instant) {
         self.rcv.shut = true;
-        let readable = self.rcv.ordering.readable();
-        self.rcv.ordering.discard(readable);
+        self.drop_received();
         self.update_window_if_due();
         self.raise(Event::Readable);
     }
@@ -44,7 +46,7 @@ impl Connection {
             return;
         }
         self.orphaned = true;
-        if self.rcv.ordering.readable() > 0 && !self.rcv.shut && self.state.is_synchronized() {
+        if self.has_unread() && !self.rcv.shut && self.state.is_synchronized() {
             self.abort(now);
             return;
         }
@@ -68,8 +70,8 @@ impl Connection {
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
             let ack = self.rcv.space.to_wire(self.rcv.ordering.next());
-            self.reset_due =
-                Some(TcpHeader { seq, ack, flags: Flags::RST | Flags::ACK, ..self.base_header() });
+            let flags = Flags::RST | Flags::ACK;
+            self.reset_due = Some(Box::new(TcpHeader { seq, ack, flags, ..self.base_header() }));
         }
         self.fail(ConnectionError::Aborted);
     }
@@ -92,8 +94,7 @@ impl Connection {
         self.rcv.ack_now = false;
         // What was received in order may still be read, except after an error or by nobody.
         if self.error.is_some() || self.orphaned {
-            let readable = self.rcv.ordering.readable();
-            self.rcv.ordering.discard(readable);
+            self.drop_received();
         }
         self.rcv.ordering.release();
         self.raise(Event::Closed);
@@ -115,7 +116,7 @@ impl Connection {
     /// acknowledgement still leaves with the next [`Connection::poll_transmit`].
     pub fn leave_to_time_wait(&mut self, now: Instant) {
         if self.state == State::TimeWait {
-            self.reset_due = self.rcv.ack_now.then(|| self.ack_header(now));
+            self.reset_due = self.rcv.ack_now.then(|| Box::new(self.ack_header(now)));
             self.finish(None);
         }
     }

@@ -8,6 +8,8 @@ use super::{Connection, ConnectionError, Event, State};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
 use transom_wire::Seq;
 
 /// An ICMP or ICMPv6 error about a segment of ours.
@@ -114,9 +116,7 @@ impl Connection {
     /// interface is tried at once; if it is still too much, the report of that brings the right one.
     pub(super) fn probe_path_mtu(&mut self, now: Instant) {
         let most = self.path.interface_mtu;
-        if self.path.mtu < most
-            && self.path_mtu_since.is_some_and(|since| now.since(since) >= PATH_MTU_EXPIRES)
-        {
+        if self.path.mtu < most && now.since(self.path_mtu_since) >= PATH_MTU_EXPIRES {
             self.set_path_mtu(now, most);
         }
     }
@@ -126,16 +126,18 @@ impl Connection {
     pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
         let shrinks = mtu < self.path.mtu;
         self.path.mtu = mtu;
-        self.path_mtu_since = (mtu < self.path.interface_mtu).then_some(now);
+        self.path_mtu_since = if mtu < self.path.interface_mtu { now } else { Instant::FAR_FUTURE };
         self.snd.window.mss = self.mss();
         // One segment may always leave.
         self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
         if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
             if self.snd.recovery.phase() != Phase::Loss {
                 self.snd.recovery.on_timeout(&mut self.snd.sent);
+                self.snd.sent.forget_lost();
             } else {
                 self.snd.sent.mark_all_lost();
             }
+            self.give_up_what_is_hopeless(now);
             self.rearm_retransmission(now);
         }
     }

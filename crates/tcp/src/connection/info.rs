@@ -1,9 +1,12 @@
 //! What can be observed of a connection.
 
-use super::{Connection, State};
+use super::{Connection, PartialInfo, State};
+use crate::ordering::UnitFaults;
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
 
 /// What held the sender back, or did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -86,6 +89,10 @@ pub struct Counters {
     pub window_probes: u64,
     /// Keep-alive probes sent.
     pub keep_alives: u64,
+    /// Segments sent to hear something of the peer (tail loss probes, RFC 8985).
+    pub tail_probes: u64,
+    /// Reductions of the window that were taken back: what was taken for a loss was none.
+    pub spurious_reductions: u64,
     /// ICMP messages that quoted nothing in flight.
     pub icmp_rejected: u64,
 }
@@ -131,6 +138,14 @@ pub struct Info {
     pub rcv_wnd: u64,
     /// The receive buffer's present size, bytes.
     pub rcv_buffer: usize,
+    /// The ordering unit's name.
+    pub ordering: &'static str,
+    /// The flow-control unit's name.
+    pub flow: &'static str,
+    /// Bytes that arrived within the window and were dropped because there was no memory for them: what no window announces.
+    pub rcv_dropped: u64,
+    /// Data units that were none.
+    pub unit_faults: UnitFaults,
     /// The send buffer's present size, bytes.
     pub snd_buffer: usize,
     /// Bytes written and not acknowledged.
@@ -171,8 +186,21 @@ pub struct Info {
     pub limited_congestion_window: Duration,
     /// Time spent limited by pacing.
     pub limited_pacing: Duration,
+    /// What came of explicit congestion notification, if it was agreed.
+    pub ecn: Option<EcnInfo>,
+    /// What came of partial reliability, if this end wanted any of it.
+    pub partial: Option<PartialInfo>,
     /// Running totals.
     pub counters: Counters,
+}
+
+/// Explicit congestion notification on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnInfo {
+    /// Segments that arrived with the congestion-experienced mark (RFC 3168).
+    pub marked_segments: u64,
+    /// Reductions of the window for marks that the peer echoed.
+    pub reductions: u64,
 }
 
 impl Connection {
@@ -200,13 +228,17 @@ impl Connection {
             rcv_nxt: rcv.ordering.next(),
             rcv_wnd: rcv.edge.since(rcv.ordering.next()),
             rcv_buffer: rcv.flow.buffer_limit(),
+            ordering: rcv.ordering.name(),
+            flow: rcv.flow.name(),
+            rcv_dropped: rcv.flow.dropped(),
+            unit_faults: rcv.ordering.unit_faults(),
             snd_buffer: snd.buffer.limit(),
             unacknowledged: snd.buffer.len(),
             readable: rcv.ordering.readable(),
             srtt: snd.timer.srtt(),
             rttvar: snd.timer.rttvar(),
-            last_rtt: snd.last_rtt,
-            min_rtt: snd.min_rtt,
+            last_rtt: snd.last_rtt(),
+            min_rtt: snd.min_rtt(),
             rto: snd.timer.rto(),
             backoffs: snd.timer.backoffs(),
             retransmits: snd.retransmits,
@@ -220,6 +252,11 @@ impl Connection {
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),
             limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
             limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
+            ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
+                marked_segments: ecn.marked_segments,
+                reductions: ecn.reductions,
+            }),
+            partial: self.partial_info(),
             counters: self.counters,
         }
     }
@@ -235,6 +272,7 @@ impl Connection {
             + self.snd.buffer.memory()
             + self.snd.sent.memory()
             + self.rcv.ordering.memory()
+            + self.partial.as_ref().map_or(0, |partial| partial.memory())
     }
 
     /// Checks what must hold at all times, for tests: the scoreboard's counters, and that new data was only sent

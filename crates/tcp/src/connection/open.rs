@@ -1,6 +1,8 @@
 //! Opening: our own SYN, the answer to it, and what a passive open hands over.
 
+use super::ecn::EcnState;
 use super::limiter::ReplyLimiter;
+use super::partial::PartialState;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
@@ -14,9 +16,13 @@ use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::send_buffer::SendBuffer;
 use crate::sent::SentList;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+use crate::units;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
-use transom_wire::{Flags, Options, Seq, TcpHeader};
+use transom_wire::{Flags, Options, Seq};
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,7 +131,7 @@ impl Connection {
             active: false,
             endpoint,
             path,
-            path_mtu_since: (path.mtu < path.interface_mtu).then_some(now),
+            path_mtu_since: if path.mtu < path.interface_mtu { now } else { Instant::FAR_FUTURE },
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),
@@ -136,10 +142,15 @@ impl Connection {
                 buffer: SendBuffer::new(Pos::FIRST_DATA, profile.send_buffer),
                 sent: SentList::new(Pos::FIRST_DATA, now),
                 window: Window::initial(path.mss()),
-                congestion: profile.congestion(),
-                recovery: profile.recovery(false),
-                timer: profile.timer(),
-                pacing: profile.pacing(),
+                congestion: units::congestion(&profile),
+                slow_start: units::slow_start(&profile),
+                validation: units::validation(&profile),
+                episode: None,
+                duplicates_delivered: 0,
+                recovery: units::recovery(&profile, false, false),
+                recovery_waits: false,
+                timer: units::timer(&profile),
+                pacing: units::pacing(&profile),
                 right_edge: Pos::FIRST_DATA,
                 wl1: Pos::INITIAL,
                 wl2: Pos::INITIAL,
@@ -150,20 +161,23 @@ impl Connection {
                 urgent: None,
                 probe_outstanding: false,
                 probe_due: false,
+                tail_probe_due: false,
                 last_sent: now,
                 writer_waits: false,
                 retransmits: 0,
                 probes: 0,
                 unanswered_probes: 0,
                 unacked_since: None,
-                min_rtt: None,
-                last_rtt: None,
+                round_end: Pos::FIRST_DATA,
+                min_rtt: Duration::MAX,
+                last_rtt: Duration::MAX,
             },
             rcv: Receiver {
                 space: SeqSpace::new(Seq::new(0)),
-                ordering: profile.ordering(Pos::FIRST_DATA),
-                flow: profile.flow(),
-                policy: profile.ack(),
+                ordering: units::ordering(&profile, Pos::FIRST_DATA),
+                reclaimable: false,
+                flow: units::flow(&profile),
+                policy: units::acks(&profile),
                 edge: Pos::FIRST_DATA,
                 last_ack_sent: Pos::INITIAL,
                 timestamps: TimestampState::new(timestamp_offset),
@@ -172,15 +186,17 @@ impl Connection {
                 urgent: None,
                 dsack: None,
                 segment: 536,
-                rtt: None,
+                rtt: Duration::MAX,
                 rtt_echo: 0,
                 last_heard: now,
                 keep_alives_unanswered: 0,
                 shut: false,
             },
+            ecn: None,
             timers: Timers::new(),
             limiter: ReplyLimiter::default(),
             reset_due: None,
+            partial: None,
             events: 0,
             error: None,
             soft_error: None,
@@ -202,9 +218,13 @@ impl Connection {
 
     /// The options are agreed: what depends on them is chosen.
     fn after_agreement(&mut self) {
-        self.snd.recovery = self.profile.recovery(self.agreed.sack);
+        self.snd.recovery = units::recovery(&self.profile, self.agreed.sack, self.agreed.partial);
+        self.snd.recovery_waits = self.snd.recovery.has_deadlines();
+        self.partial = PartialState::for_profile(&self.profile);
+        let feedback = self.profile.ecn_feedback().filter(|_| self.agreed.ecn);
+        self.ecn = feedback.map(|feedback| Box::new(EcnState::new(feedback)));
         self.snd.window = Window::initial(self.mss());
-        self.snd.congestion.on_start(&mut self.snd.window);
+        self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
         if self.snd.syn_transmissions > 1 {
             let event = CongestionEvent::HandshakeLoss;
             self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
@@ -217,16 +237,22 @@ impl Connection {
         let options = syn_options(
             &self.profile,
             self.path.announced_mss(),
-            self.rcv.flow.max_buffer(),
+            self.rcv.flow.max_window(),
             self.rcv.timestamps.option(now),
             answer_to,
         );
         Options { user_timeout, ..options }
     }
 
+    pub(super) fn offers_ecn(&self) -> bool {
+        self.profile.ecn.config().is_some_and(|config| config.offer)
+    }
+
     /// The unscaled window of our SYN.
     pub(super) fn syn_window(&self) -> u16 {
-        u16::try_from(self.rcv.flow.buffer_limit()).unwrap_or(u16::MAX)
+        let first = Pos::FIRST_DATA;
+        let edge = self.rcv.flow.right_edge(first, first, u64::from(u16::MAX));
+        u16::try_from(edge.since(first)).unwrap_or(u16::MAX)
     }
 
     /// RFC 9293 section 3.10.7.3.
@@ -236,8 +262,7 @@ impl Connection {
         let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
         if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.nxt()) {
             if !flags.contains(Flags::RST) {
-                self.reset_due =
-                    Some(TcpHeader { seq: header.ack, flags: Flags::RST, ..self.base_header() });
+                self.reset_due = Some(self.reset_at(header.ack));
             }
             return;
         }
@@ -254,12 +279,19 @@ impl Connection {
         self.start_receiving(header.seq);
         let ours = self.our_syn_options(now, None);
         self.agreed = Agreed::new(&ours, &header.options, self.path.ip_header);
+        // Section 6.1.1 of RFC 3168: a SYN-ACK agrees by ECE alone (both flags would be ours, sent back), a SYN that crosses ours by both.
+        let said = flags & (Flags::ECE | Flags::CWR);
+        let agrees = if flags.contains(Flags::ACK) { Flags::ECE } else { Flags::ECE | Flags::CWR };
+        // Nor is there ECN once a SYN without the offer has left: the peer may have heard the one or the other.
+        let offered = self.offers_ecn() && self.snd.syn_transmissions <= 1;
+        self.agreed.ecn = offered && said == agrees;
         if let Some(stamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) {
             self.rcv.timestamps.start(stamps.value, now);
         }
         self.take_user_timeout(&header.options);
         self.rcv.edge = Pos::FIRST_DATA + u64::from(self.syn_window());
         self.after_agreement();
+        self.on_marked_syn_ack(segment);
         // The window in a SYN is never scaled (RFC 7323 section 2.2).
         let window = u64::from(header.window);
         self.snd.max_window = window;
@@ -292,8 +324,7 @@ impl Connection {
         if self.snd.syn_transmissions <= 1 {
             let rtt = now.since(self.snd.syn_sent_at);
             self.snd.timer.on_sample(rtt, now);
-            self.snd.last_rtt = Some(rtt);
-            self.snd.min_rtt = Some(rtt);
+            self.snd.note_rtt(rtt);
         } else if lost {
             self.snd.timer.on_handshake_loss();
         }

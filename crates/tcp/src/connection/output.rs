@@ -5,11 +5,17 @@ use super::info::LimitedBy;
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::congestion::CongestionEvent;
+use crate::pacing::window_rate;
 use crate::pos::Pos;
 use crate::segment::Transmit;
 use crate::time::Instant;
+use crate::undo::Detector;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use crate::validation::{Silence, Worth};
+use alloc::boxed::Box;
 use core::ops::Range;
-use transom_wire::{Flags, Options, SackBlock, SackBlocks, TcpHeader};
+use transom_wire::{Ecn, Flags, Options, SackBlock, SackBlocks, Seq, TcpHeader};
 
 /// A transmission that is settled but not yet given out.
 #[derive(Clone, Debug)]
@@ -17,26 +23,31 @@ pub struct Prepared {
     header: TcpHeader,
     range: Range<Pos>,
     segment_size: Option<u16>,
+    ecn: Ecn,
 }
 
 /// What leaves next.
 #[derive(Clone, Debug)]
-enum Plan {
+pub(super) enum Plan {
     Reset(TcpHeader),
     Syn,
     /// So many bytes of this range again; whether the congestion window does not apply.
     Retransmit(Range<Pos>, u64, bool),
     /// These bytes for the first time, with the FIN behind them or not.
     Data(Range<Pos>, bool),
+    /// These bytes for the recovery unit's sake, for the first time (with the FIN or not) or again.
+    TailProbe(Range<Pos>, Option<bool>),
     /// One unit beyond a closed window.
     Probe,
     KeepAlive,
     Ack,
+    /// Of what was received before the marks changed: up to there, with the echo or not.
+    EarlyAck(Pos, bool),
 }
 
 /// Why no new data leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
+pub(super) enum Hold {
     NoData,
     Nagle,
     SillyWindow,
@@ -53,6 +64,18 @@ fn remainder(len: u64, mss: u64) -> u64 {
     }
 }
 
+impl Prepared {
+    /// The TCP header.
+    pub fn header(&self) -> &TcpHeader {
+        &self.header
+    }
+
+    /// The ECN codepoint for the packet.
+    pub fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+}
+
 impl Connection {
     /// The next segment (or super-segment) to send at `now`; `None` when there is nothing until the next call that
     /// changes the connection. The caller must send what it is given.
@@ -65,6 +88,7 @@ impl Connection {
     /// borrowed. [`Connection::transmit`] gives it out, before any other call.
     pub fn prepare(&mut self, now: Instant) -> Option<Prepared> {
         let plan = self.plan(now)?;
+        let ecn = self.codepoint(&plan);
         let (header, range) = self.commit(plan, now);
         let end = range.end.min(self.snd.buffer.end());
         let len = end.since(range.start);
@@ -72,19 +96,19 @@ impl Connection {
         self.counters.bytes_sent += len;
         let mss = u64::from(self.mss());
         let segment_size = (len > mss).then(|| u16::try_from(mss).unwrap_or(u16::MAX));
-        Some(Prepared { header, range, segment_size })
+        Some(Prepared { header, range, segment_size, ecn })
     }
 
     /// What [`Connection::prepare`] settled, with its payload.
     pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
-        let Prepared { header, range, segment_size } = prepared;
+        let Prepared { header, range, segment_size, ecn } = prepared;
         let payload = self.snd.buffer.slices(range.clone());
-        Transmit { header: *header, payload, segment_size: *segment_size }
+        Transmit { header: *header, payload, segment_size: *segment_size, ecn: *ecn }
     }
 
     fn plan(&mut self, now: Instant) -> Option<Plan> {
         if let Some(header) = self.reset_due.take() {
-            return Some(Plan::Reset(header));
+            return Some(Plan::Reset(*header));
         }
         match self.state {
             State::Closed => return None,
@@ -94,10 +118,13 @@ impl Connection {
             }
             _ => {}
         }
+        if let Some((upto, echo)) = self.ecn.as_mut().and_then(|ecn| ecn.early_ack.take()) {
+            return Some(Plan::EarlyAck(upto, echo));
+        }
         // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
         // segments that differ in size split badly. What arrived out of order is reported at once anyway.
-        let report = self.rcv.ordering.has_gap() || self.rcv.dsack.is_some();
-        if (self.rcv.ack_now && report) || self.user_timeout.due {
+        let report = self.rcv.ack_now && (self.rcv.dsack.is_some() || self.rcv.ordering.has_gap());
+        if report || self.user_timeout.due || self.forward_point_is_due() {
             return Some(Plan::Ack);
         }
         if let Some(plan) = self.plan_data(now) {
@@ -115,21 +142,38 @@ impl Connection {
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
         self.probe_path_mtu(now);
         self.restart_after_idle(now);
+        if let Some(probe) = self.plan_tail_probe(now) {
+            return Some(probe);
+        }
+        if self.una() == self.nxt() && self.nxt() == self.snd.buffer.end() && !self.snd.fin_queued {
+            // Nothing to send, and nothing out that could be wanted again.
+            self.note_hold(now, Hold::NoData);
+            return None;
+        }
         let mss = u64::from(self.mss());
-        let rate = self.snd.congestion.pacing_rate(&self.snd.window);
-        let quantum = self.snd.pacing.quantum(rate).max(mss);
+        let quantum = self.snd.pacing.as_ref().map_or(u64::MAX, |pacing| {
+            let rate = self.pacing_rate();
+            pacing.quantum(rate).max(mss)
+        });
         let most = self.max_super_segment().min(quantum);
-        let cwnd_room = self.snd.window.cwnd.saturating_sub(self.in_flight());
+        let cwnd_room = self.snd.window.cwnd.saturating_sub(self.counted_in_flight());
         let has_new = self.new_data(most, cwnd_room);
-        let lost =
-            self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), u32::try_from(mss).ok()?);
+        let lost = if self.wants_new_data(has_new.as_ref().err().copied()) {
+            None
+        } else {
+            let mss = u32::try_from(mss).ok()?;
+            let again = self.snd.recovery.next(&mut self.snd.sent, has_new.is_ok(), mss);
+            again.filter(|again| self.may_repeat(again.range.start, now))
+        };
         if lost.is_none() && has_new.is_err() {
             let hold = has_new.err()?;
             self.note_hold(now, hold);
             return None;
         }
-        let release = self.snd.pacing.release_at();
-        if release > now {
+        if let Some(pacing) = &self.snd.pacing
+            && let release = pacing.release_at()
+            && release > now
+        {
             self.timers.set(Timer::Pacing, release);
             self.limited.note(now, LimitedBy::Pacing);
             return None;
@@ -158,19 +202,46 @@ impl Connection {
         Some(Plan::Data(range, fin))
     }
 
+    /// The probe that the recovery unit asked for (RFC 8985 section 7.3): a new segment, whatever the congestion window says, or the last
+    /// one again.
+    fn plan_tail_probe(&mut self, now: Instant) -> Option<Plan> {
+        if !core::mem::take(&mut self.snd.tail_probe_due) {
+            return None;
+        }
+        let mss = u64::from(self.mss());
+        if let Ok((range, fin)) = self.new_data(mss, mss) {
+            return Some(Plan::TailProbe(range, Some(fin)));
+        }
+        let last = self.snd.sent.last_unsacked(self.nxt())?;
+        let range = last.start + (last.len() - 1) / mss * mss..last.end;
+        self.may_repeat(range.start, now).then_some(Plan::TailProbe(range, None))
+    }
+
+    /// Whether new data is to go before what is believed lost, to learn whether it is; `hold` is what holds it back.
+    fn wants_new_data(&mut self, hold: Option<Hold>) -> bool {
+        let Some(episode) = &mut self.snd.episode else { return false };
+        let watch = &mut episode.watch;
+        if watch.wants_new_data() && !matches!(hold, None | Some(Hold::CongestionWindow)) {
+            watch.no_new_data();
+        }
+        watch.wants_new_data()
+    }
+
     /// Data is about to leave after a silence longer than the retransmission timeout (RFC 5681 section 4.1).
     fn restart_after_idle(&mut self, now: Instant) {
-        if self.snd.sent.outstanding() == 0
-            && self.snd.buffer.end() > self.nxt()
-            && now.since(self.snd.last_sent) > self.snd.timer.rto()
+        let snd = &mut self.snd;
+        if snd.sent.outstanding() == 0
+            && snd.buffer.end() > snd.sent.end()
+            && now.since(snd.last_sent) > snd.timer.rto()
         {
-            let event = CongestionEvent::IdleRestart;
-            self.snd.congestion.on_event(&mut self.snd.window, event, now);
+            let silence = Silence { now, since: snd.last_sent, srtt: snd.timer.srtt() };
+            let Worth { cwnd, ssthresh } = snd.validation.on_silence(&snd.window, &silence);
+            self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: true }, now);
         }
     }
 
     /// The next new data and whether the FIN goes with it, or why there is none to send.
-    fn new_data(&self, most: u64, cwnd_room: u64) -> Result<(Range<Pos>, bool), Hold> {
+    pub(super) fn new_data(&self, most: u64, cwnd_room: u64) -> Result<(Range<Pos>, bool), Hold> {
         let nxt = self.nxt();
         let end = self.snd.buffer.end();
         let unsent = end.since(nxt);
@@ -283,28 +354,27 @@ impl Connection {
             Plan::Reset(header) => (header, nothing),
             Plan::Syn => (self.syn(now), nothing),
             Plan::Retransmit(range, len, exempt) => {
-                let segment = u64::from(self.mss());
-                let range = self.snd.sent.retransmit(range.start, len, segment, now);
-                self.snd.recovery.on_retransmitted(range.clone());
-                self.counters.retransmitted_segments += 1;
-                self.counters.retransmitted_bytes += range.end.since(range.start);
-                self.after_data(now, range.end.since(range.start));
+                let (header, range) = self.commit_again(range.start, len, now);
                 debug_assert!(exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
-                (self.data_header(now, &range), range)
+                self.snd.recovery.on_retransmitted(range.clone());
+                (header, range)
             }
             Plan::Data(range, fin) => {
-                let range = range.start..range.end + u64::from(fin);
-                self.snd.sent.push(range.end, now);
-                self.snd.probe_outstanding = false;
-                self.snd.unacked_since.get_or_insert(now);
-                let len = range.end.since(range.start);
-                if remainder(len, u64::from(self.mss())) != 0 {
-                    self.snd.small_upto = range.end;
-                }
-                self.after_data(now, len);
+                let committed = self.commit_data(range, fin, now);
                 debug_assert!(self.keeps_to_cwnd(), "sent beyond cwnd");
-                debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
-                (self.data_header(now, &range), range)
+                committed
+            }
+            Plan::TailProbe(range, new) => {
+                self.counters.tail_probes += 1;
+                let committed = match new {
+                    Some(fin) => self.commit_data(range, fin, now),
+                    None => self.commit_again(range.start, range.end.since(range.start), now),
+                };
+                let end = self.nxt();
+                self.snd.recovery.on_probed(new.is_none(), end);
+                self.rearm_retransmission(now);
+                self.arm_recovery(now);
+                committed
             }
             Plan::Probe => {
                 self.snd.probe_outstanding = true;
@@ -318,7 +388,72 @@ impl Connection {
                 (TcpHeader { seq, ..self.ack_header(now) }, nothing)
             }
             Plan::Ack => (self.pure_ack_header(now), nothing),
+            Plan::EarlyAck(upto, echo) => {
+                let header = self.ack_header(now);
+                let ack = self.rcv.space.to_wire(upto);
+                let flags = if echo { Flags::ACK | Flags::ECE } else { Flags::ACK };
+                // What has arrived since waits for an acknowledgement of its own.
+                self.rcv.ack_now = true;
+                // The same right edge, from further left.
+                let scale = self.agreed.receive_scale;
+                let field = self.rcv.edge.since(upto).div_ceil(1 << scale).min(65_535);
+                self.rcv.edge = self.rcv.edge.max(upto + (field << scale));
+                let window = u16::try_from(field).unwrap_or(u16::MAX);
+                (TcpHeader { ack, flags, window, ..header }, nothing)
+            }
         }
+    }
+
+    /// These bytes leave for the first time.
+    fn commit_data(
+        &mut self,
+        range: Range<Pos>,
+        fin: bool,
+        now: Instant,
+    ) -> (TcpHeader, Range<Pos>) {
+        let range = range.start..range.end + u64::from(fin);
+        self.snd.sent.push(range.end, now);
+        self.snd.probe_outstanding = false;
+        if let Some(episode) = &mut self.snd.episode {
+            episode.watch.on_new_data();
+        }
+        self.snd.unacked_since.get_or_insert(now);
+        let len = range.end.since(range.start);
+        if remainder(len, u64::from(self.mss())) != 0 {
+            self.snd.small_upto = range.end;
+        }
+        self.after_data(now, len);
+        debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
+        let mut header = self.data_header(now, &range);
+        // RFC 3168 section 6.1.2.
+        if self.ecn.as_mut().is_some_and(|ecn| core::mem::take(&mut ecn.cwr_due)) {
+            header.flags |= Flags::CWR;
+        }
+        (header, range)
+    }
+
+    /// Up to `len` bytes from `start` on leave again.
+    fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
+        let segment = u64::from(self.mss());
+        let range = self.snd.sent.retransmit(start, len, segment, now);
+        let bytes = range.end.since(range.start);
+        self.counters.retransmitted_segments += 1;
+        self.counters.retransmitted_bytes += bytes;
+        self.after_data(now, bytes);
+        let header = self.data_header(now, &range);
+        if let Some(episode) = &mut self.snd.episode {
+            let stamp = header.options.timestamps.map(|stamps| stamps.value);
+            episode.watch.on_retransmission(bytes, stamp);
+        }
+        (header, range)
+    }
+
+    /// The rate to pace at: the controller's, or a window in a little less than a round trip.
+    fn pacing_rate(&self) -> Option<u64> {
+        let snd = &self.snd;
+        snd.congestion
+            .pacing_rate(&snd.window)
+            .or_else(|| window_rate(&snd.window, snd.timer.srtt()))
     }
 
     /// Whether the flight is within cwnd, with the exemptions the RFCs name: with nothing else in flight one segment may
@@ -330,12 +465,18 @@ impl Connection {
     /// What follows from data having left.
     fn after_data(&mut self, now: Instant, len: u64) {
         self.snd.last_sent = now;
-        let rate = self.snd.congestion.pacing_rate(&self.snd.window);
-        self.snd.pacing.on_sent(now, len, rate);
+        if self.snd.pacing.is_some() {
+            let rate = self.pacing_rate();
+            if let Some(pacing) = &mut self.snd.pacing {
+                pacing.on_sent(now, len, rate);
+            }
+        }
+        self.count_in_reduction(len);
         if !self.timers.is_set(Timer::Retransmit) {
             self.rearm_retransmission(now);
         }
         self.timers.clear(Timer::Persist);
+        self.arm_recovery(now);
         self.touch_idle(now);
     }
 
@@ -347,6 +488,11 @@ impl Connection {
         }
     }
 
+    /// A reset in answer to a segment with this acknowledgement.
+    pub(super) fn reset_at(&self, seq: Seq) -> Box<TcpHeader> {
+        Box::new(TcpHeader { seq, flags: Flags::RST, ..self.base_header() })
+    }
+
     fn syn(&mut self, now: Instant) -> TcpHeader {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
@@ -356,15 +502,23 @@ impl Connection {
             self.counters.retransmitted_segments += 1;
         }
         self.rearm_retransmission(now);
+        // A SYN that is not answered may be one whose flags somebody dislikes (RFC 3168 section 6.1.1.1).
+        let offer = if self.offers_ecn() && self.snd.syn_transmissions == 1 {
+            Flags::ECE | Flags::CWR
+        } else {
+            Flags::empty()
+        };
         let base = TcpHeader {
             seq: self.snd.space.initial(),
-            flags: Flags::SYN,
+            flags: Flags::SYN | offer,
             window: self.syn_window(),
             options: self.our_syn_options(now, None),
             ..self.base_header()
         };
         if self.state == State::SynSent {
             let options = Options {
+                // Nor one whose options somebody dislikes.
+                partial: base.options.partial.filter(|_| self.snd.syn_transmissions <= 2),
                 timestamps: base
                     .options
                     .timestamps
@@ -378,11 +532,14 @@ impl Connection {
         let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
         TcpHeader {
             ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
-            flags: Flags::SYN | Flags::ACK,
+            flags: Flags::SYN
+                | Flags::ACK
+                | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
             options: Options {
                 window_scale,
                 sack_permitted: self.agreed.sack,
                 timestamps: base.options.timestamps.filter(|_| self.agreed.timestamps),
+                partial: base.options.partial.filter(|_| self.agreed.partial),
                 ..base.options
             },
             ..base
@@ -391,16 +548,20 @@ impl Connection {
 
     /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
     pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
-        self.rcv.ack_now = false;
-        self.timers.clear(Timer::Ack);
-        self.rcv.policy.on_ack_sent();
-        self.rcv.last_ack_sent = self.rcv.ordering.next();
-        let window = self.advertise();
+        let next = self.rcv.ordering.next();
+        // What goes the other way only tells the policy nothing.
+        if self.rcv.ack_now || next != self.rcv.last_ack_sent || self.timers.is_set(Timer::Ack) {
+            self.rcv.ack_now = false;
+            self.timers.clear(Timer::Ack);
+            self.rcv.policy.on_ack_sent();
+        }
+        self.rcv.last_ack_sent = next;
+        let window = self.advertise(next);
         let (urgent_flag, urgent) = self.urgent_pointer(self.nxt());
         TcpHeader {
             seq: self.snd.space.to_wire(self.nxt()),
-            ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
-            flags: Flags::ACK | urgent_flag,
+            ack: self.rcv.space.to_wire(next),
+            flags: Flags::ACK | urgent_flag | self.echo(),
             window,
             urgent,
             options: Options {
@@ -417,6 +578,7 @@ impl Connection {
         if core::mem::take(&mut self.user_timeout.due) {
             header.options.user_timeout = self.user_timeout_option();
         }
+        header.options.partial = self.announcement(now);
         let dsack = self.rcv.dsack.take();
         if self.agreed.sack && (dsack.is_some() || self.rcv.ordering.has_gap()) {
             let room = header.options.sack_room();
@@ -461,18 +623,20 @@ impl Connection {
         }
     }
 
-    /// How far the window could reach now: what is read makes room.
-    fn wanted_edge(&self) -> Pos {
-        self.rcv.ordering.read_pos() + self.rcv.flow.buffer_limit() as u64
+    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
+    fn wanted_edge(&self, next: Pos) -> Pos {
+        let widest = u64::from(u16::MAX) << self.agreed.receive_scale;
+        self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest)
     }
 
-    /// The window field, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
+    /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
     /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
-    fn advertise(&mut self) -> u16 {
-        let next = self.rcv.ordering.next();
-        let wanted = self.wanted_edge();
-        let step = (self.rcv.flow.buffer_limit() as u64 / 2).min(self.rcv.segment);
-        let edge = if wanted.since(self.rcv.edge) >= step { wanted } else { self.rcv.edge };
+    fn advertise(&mut self, next: Pos) -> u16 {
+        let wanted = self.wanted_edge(next);
+        let gain = wanted.since(self.rcv.edge);
+        let half = || self.rcv.flow.buffer_limit() as u64 / 2;
+        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half());
+        let edge = if moves { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
         let window = edge.max(self.rcv.edge).since(next);
         // Rounded up, so that the scaled window does not fall short of what was promised; but no further than one unit
@@ -489,8 +653,9 @@ impl Connection {
     /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of the
     /// buffer has become free.
     pub(super) fn window_update_is_due(&self) -> bool {
-        let gain = self.wanted_edge().since(self.rcv.edge);
-        let offered = self.rcv.edge.since(self.rcv.ordering.next());
+        let next = self.rcv.ordering.next();
+        let gain = self.wanted_edge(next).since(self.rcv.edge);
+        let offered = self.rcv.edge.since(next);
         let half = self.rcv.flow.buffer_limit() as u64 / 2;
         let segment = self.rcv.segment;
         gain >= segment.min(half) && (offered < 2 * segment || gain >= half)

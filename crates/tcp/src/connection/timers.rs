@@ -5,12 +5,17 @@
 
 use super::{Connection, ConnectionError, Event, State};
 use crate::congestion::CongestionEvent;
-use crate::recovery::Phase;
+use crate::recovery::{Expiry, Phase, Times};
 use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
+    /// The recovery unit's: reordering that is waited for, or a silence at the tail (RFC 8985). Before the retransmission timer, which
+    /// it may spare.
+    Recovery,
     /// RFC 6298, also for the SYN.
     Retransmit,
     /// Zero-window probes, and the override of silly-window avoidance.
@@ -23,18 +28,22 @@ pub(super) enum Timer {
     State,
     /// Pacing: the next transmission may leave.
     Pacing,
+    /// A hole in what has arrived has been waited for long enough.
+    Hole,
     /// Give memory back after a while without traffic.
     Idle,
 }
 
-const COUNT: usize = 7;
+const COUNT: usize = 9;
 const ALL: [Timer; COUNT] = [
+    Timer::Recovery,
     Timer::Retransmit,
     Timer::Persist,
     Timer::Ack,
     Timer::KeepAlive,
     Timer::State,
     Timer::Pacing,
+    Timer::Hole,
     Timer::Idle,
 ];
 
@@ -93,27 +102,80 @@ impl Connection {
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.expired(now) {
             match timer {
+                Timer::Recovery => self.on_recovery_deadline(now),
                 Timer::Retransmit => self.on_retransmission_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
                 Timer::Ack => self.rcv.ack_now = true,
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
                 Timer::State => self.finish(None),
                 Timer::Pacing => {}
+                Timer::Hole => self.on_hole_timeout(now),
                 Timer::Idle => self.on_idle(now),
             }
         }
+    }
+
+    /// Asks the recovery unit when it wants to be called, after everything that was sent or acknowledged.
+    pub(super) fn arm_recovery(&mut self, now: Instant) {
+        if !self.snd.recovery_waits {
+            return;
+        }
+        let times = Times {
+            now,
+            srtt: self.snd.timer.srtt(),
+            timeout_at: self.timers.get(Timer::Retransmit),
+            mss: self.mss(),
+        };
+        match self.snd.recovery.deadline(&self.snd.sent, &times) {
+            Some(at) => self.timers.set(Timer::Recovery, at),
+            None => self.timers.clear(Timer::Recovery),
+        }
+    }
+
+    fn on_recovery_deadline(&mut self, now: Instant) {
+        match self.snd.recovery.on_deadline(&mut self.snd.sent, now) {
+            Expiry::Nothing => {}
+            Expiry::Probe => {
+                self.snd.tail_probe_due = true;
+                // Its answer is to be waited for, also where both deadlines fall together.
+                self.rearm_retransmission(now);
+            }
+            Expiry::Losses(verdict) => {
+                self.note_lost(now, verdict.lost);
+                let ack = self.no_acknowledgement(now, verdict.lost);
+                if verdict.entered {
+                    self.begin_recovery(&ack, self.snd.sent.outstanding());
+                }
+                self.go_on_reducing(&ack);
+                self.arm_recovery(now);
+            }
+        }
+        self.give_up_what_is_hopeless(now);
     }
 
     /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise
     /// (RFC 6298 section 5).
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.una() < self.nxt() {
-            let at = now + self.snd.timer.rto();
-            self.timers
-                .set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
+            self.set_retransmission(now + self.snd.timer.rto());
         } else {
             self.timers.clear(Timer::Retransmit);
         }
+    }
+
+    /// Data was acknowledged and some is still outstanding: the timer starts again (RFC 6298 section 5.3).
+    pub(super) fn restart_retransmission(&mut self, now: Instant) {
+        match self.snd.sent.first() {
+            Some(oldest) => {
+                let at = self.snd.timer.restart(now, oldest.last_sent);
+                self.set_retransmission(at);
+            }
+            None => self.rearm_retransmission(now),
+        }
+    }
+
+    fn set_retransmission(&mut self, at: Instant) {
+        self.timers.set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
     }
 
     /// Whether `retransmits` attempts, or the time since the data was first sent, are too much.
@@ -156,10 +218,14 @@ impl Connection {
             // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
             let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
             let flight = self.snd.sent.outstanding();
-            self.counters.lost_bytes += self.snd.recovery.on_timeout(&mut self.snd.sent);
-            let event = CongestionEvent::Timeout { flight, first };
-            self.snd.congestion.on_event(&mut self.snd.window, event, now);
+            self.begin_timeout_episode(self.snd.recovery.phase());
+            self.snd.validation.on_void();
+            let lost = self.snd.recovery.on_timeout(&mut self.snd.sent);
+            self.note_lost(now, lost);
+            self.reduce(CongestionEvent::Timeout { flight, first }, now);
             self.snd.timer.back_off();
+            self.give_up_what_is_hopeless(now);
+            self.repeat_forward_point();
         }
         self.rearm_retransmission(now);
     }
@@ -244,6 +310,7 @@ impl Connection {
         }
         self.snd.buffer.release_if_empty();
         self.snd.sent.release_if_empty();
+        self.snd.episode = None;
         self.rcv.ordering.release();
     }
 }

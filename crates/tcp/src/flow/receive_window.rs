@@ -2,6 +2,10 @@
 //!
 //! Twice as much as the application read in the last round trip is offered: if the sender was limited by the
 //! window, it doubles; if by the application or the network, it stays. The buffer only grows, up to its maximum.
+//!
+//! In slow start twice is not enough. What is known while a round trip's data arrives is how much the one before brought, d. This one brings 2d,
+//! and its acknowledgements let the sender have 4d in flight. So where what is read has grown by a factor g from one round trip to the
+//! next, g² times as much is offered, between twice and four times.
 
 use super::FlowControl;
 use crate::time::{Duration, Instant};
@@ -27,8 +31,19 @@ pub struct ReceiveWindow {
     limit: usize,
     max: usize,
     tuned: bool,
-    round_start: Option<Instant>,
+    /// When the present round trip began; [`Instant::FAR_FUTURE`] before the first.
+    round_start: Instant,
     read_in_round: usize,
+    /// What was read in the round trip before; zero before there was one.
+    read_before: usize,
+}
+
+/// What to offer after a round trip in which `read` bytes were read, and `before` in the one before that.
+fn offer(read: usize, before: usize) -> usize {
+    let (twice, most) = (read.saturating_mul(2), read.saturating_mul(4));
+    let squared = (before as u128).saturating_mul(before as u128);
+    let wanted = (read as u128).saturating_pow(3).checked_div(squared);
+    wanted.map_or(twice, |wanted| usize::try_from(wanted).unwrap_or(usize::MAX).clamp(twice, most))
 }
 
 impl ReceiveWindow {
@@ -38,8 +53,9 @@ impl ReceiveWindow {
             limit: config.initial.min(config.max),
             max: config.max,
             tuned: true,
-            round_start: None,
+            round_start: Instant::FAR_FUTURE,
             read_in_round: 0,
+            read_before: 0,
         }
     }
 }
@@ -53,7 +69,7 @@ impl FlowControl for ReceiveWindow {
         self.limit
     }
 
-    fn max_buffer(&self) -> usize {
+    fn max_window(&self) -> usize {
         self.max
     }
 
@@ -61,18 +77,22 @@ impl FlowControl for ReceiveWindow {
         if !self.tuned {
             return;
         }
-        let started = *self.round_start.get_or_insert(now);
-        self.read_in_round = self.read_in_round.saturating_add(bytes);
-        let Some(rtt) = rtt else { return };
-        if now.since(started) < rtt {
-            return;
+        self.round_start = self.round_start.min(now);
+        let elapsed = now.since(self.round_start);
+        // Round-trip times are known to a millisecond: bursts that are a round trip apart are to be told apart, and whole.
+        let slack = rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 8));
+        if let Some(rtt) = rtt.filter(|&rtt| elapsed + slack >= rtt && !elapsed.is_zero()) {
+            // A reader that was away for several round trips says nothing about one of them.
+            let span = if elapsed > rtt + slack { elapsed } else { rtt };
+            let read = self.read_in_round as u128 * u128::from(rtt.as_nanos());
+            let read = read / u128::from(span.as_nanos().max(1));
+            let read = usize::try_from(read).unwrap_or(usize::MAX);
+            self.limit = self.limit.max(offer(read, self.read_before).min(self.max));
+            self.round_start = now;
+            self.read_in_round = 0;
+            self.read_before = read;
         }
-        // A reader that was away for several round trips says nothing about one of them.
-        let rounds = (now.since(started).as_nanos() / rtt.as_nanos().max(1)).max(1);
-        let per_round = self.read_in_round / usize::try_from(rounds).unwrap_or(usize::MAX).max(1);
-        self.limit = self.limit.max(per_round.saturating_mul(2).min(self.max));
-        self.round_start = Some(now);
-        self.read_in_round = 0;
+        self.read_in_round = self.read_in_round.saturating_add(bytes);
     }
 
     fn fix(&mut self, bytes: usize) {
@@ -90,16 +110,44 @@ mod tests {
 
     #[test]
     fn a_reader_that_drains_the_window_doubles_it_each_round() {
+        // What was known before is that half of it came: it may be slow start.
+        for (before, expected) in [(64, 128), (32, 256), (48, 128), (40, 163)] {
+            assert_eq!(offer(64 * KIB, before * KIB) / KIB, expected, "{before}");
+        }
+        assert_eq!((offer(64, 0), offer(0, 0), offer(0, 64)), (128, 0, 0));
+        assert_eq!(offer(usize::MAX, 1), usize::MAX);
         let mut window =
-            ReceiveWindow::new(ReceiveWindowConfig { initial: 64 * KIB, max: 1024 * KIB });
+            ReceiveWindow::new(ReceiveWindowConfig { initial: 64 * KIB, max: 4096 * KIB });
         let rtt = Some(Duration::from_millis(10));
         let mut now = Instant::ZERO;
         window.on_read(now, 0, rtt);
-        for expected in [128, 256, 512, 1024, 1024] {
+        // Each time what was read in the round trip before counts: 0, 16, 64 (four times as much), 64 (no more), 128 (twice as much), 256.
+        for (drained, expected) in
+            [(16, 64), (64, 64), (64, 256), (128, 256), (256, 512), (512, 1024), (512, 2048)]
+        {
             now += Duration::from_millis(10);
-            let drained = window.buffer_limit();
-            window.on_read(now, drained, rtt);
-            assert_eq!(window.buffer_limit(), expected * KIB);
+            window.on_read(now, drained * KIB, rtt);
+            assert_eq!(window.buffer_limit(), expected * KIB, "{drained}");
+        }
+    }
+
+    /// A sender in slow start, whose data comes in one burst each round trip and is read a segment at a time: 10, 20, 40 segments and so on. Each
+    /// acknowledgement lets it have one more in flight, up to twice as much as the burst: the window is never in its way.
+    #[test]
+    fn slow_start_is_not_held_back() {
+        // The round-trip time is known to a millisecond.
+        for millis in [39, 40, 41] {
+            let mut window =
+                ReceiveWindow::new(ReceiveWindowConfig { initial: 40_000, max: 64 << 20 });
+            let rtt = Some(Duration::from_millis(millis));
+            for round in 0..12 {
+                let burst = 10_000usize << round;
+                let now = Instant::from_millis(40 * (round + 1));
+                for read in (1000..=burst).step_by(1000) {
+                    window.on_read(now, 1000, rtt);
+                    assert!(window.buffer_limit() >= burst + read, "round {round}: {read}");
+                }
+            }
         }
     }
 

@@ -54,6 +54,10 @@ impl Recovery for NewReno {
         "newreno"
     }
 
+    fn has_deadlines(&self) -> bool {
+        false
+    }
+
     fn phase(&self) -> Phase {
         self.phase
     }
@@ -143,6 +147,11 @@ impl Recovery for NewReno {
         self.after_timeout = true;
         self.first_pending = false;
         sent.mark_all_lost()
+    }
+
+    fn on_undo(&mut self) {
+        let NewReno { recover, after_timeout, last_advance, .. } = *self;
+        *self = NewReno { recover, after_timeout, last_advance, ..NewReno::default() };
     }
 
     fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {

@@ -61,16 +61,16 @@ impl Recovery for SackRecovery {
         "sack"
     }
 
+    fn has_deadlines(&self) -> bool {
+        false
+    }
+
     fn phase(&self) -> Phase {
         self.phase
     }
 
     fn duplicate_acks(&self) -> u32 {
         self.duplicates
-    }
-
-    fn in_flight(&self, sent: &SentList) -> u64 {
-        sent.in_flight()
     }
 
     fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {
@@ -121,6 +121,11 @@ impl Recovery for SackRecovery {
         self.rescue_rxt = None;
         self.first_pending = false;
         sent.mark_all_lost()
+    }
+
+    fn on_undo(&mut self) {
+        let recover = self.recover;
+        *self = SackRecovery { recover, ..SackRecovery::default() };
     }
 
     fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission> {

@@ -6,6 +6,7 @@
 //! nothing, and the first delayed acknowledgement would be a timeout. The text's one second hides that on most paths.
 
 use super::RetransmissionTimer;
+use crate::compose::{ArgumentError, Arguments};
 use crate::time::{Duration, Instant};
 
 /// The parameters of RFC 6298.
@@ -32,6 +33,24 @@ impl Default for Rfc6298Config {
             max: Duration::from_secs(60),
             granularity: Duration::from_millis(1),
         }
+    }
+}
+
+impl Rfc6298Config {
+    /// Takes the parameters.
+    pub(crate) fn read(given: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        let default = Rfc6298Config::default();
+        let min = given.duration("min")?;
+        Ok(Rfc6298Config {
+            initial: given.duration("initial")?.unwrap_or(default.initial),
+            min: min.unwrap_or(default.min),
+            // Who wants less than the default's minimum does not want it above SRTT either.
+            min_variation: given
+                .duration("variation")?
+                .unwrap_or(default.min_variation.min(min.unwrap_or(default.min))),
+            max: given.duration("max")?.unwrap_or(default.max),
+            granularity: default.granularity,
+        })
     }
 }
 

@@ -4,15 +4,15 @@ use super::*;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-fn p(n: u64) -> Pos {
+pub(super) fn p(n: u64) -> Pos {
     Pos::FIRST_DATA + n
 }
 
-fn at(ms: u64) -> Instant {
+pub(super) fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-fn ten_segments() -> SentList {
+pub(super) fn ten_segments() -> SentList {
     let mut sent = SentList::new(p(0), at(0));
     for i in 1..=10 {
         sent.push(p(i * 100), at(i));
@@ -195,4 +195,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Each loss is told once, oldest first, with what was in flight when it left and what has been lost since; what a path MTU made lost is not.
+#[test]
+fn losses_are_reported_once() {
+    let at = Instant::from_millis;
+    let mut list = SentList::new(Pos::FIRST_DATA, at(0));
+    for i in 1..=10 {
+        list.push(Pos::FIRST_DATA + i * 1000, at(i));
+    }
+    let told = |list: &mut SentList, bytes| {
+        let mut told = std::vec::Vec::new();
+        list.report_lost(at(50), bytes, |lost| {
+            let start = lost.range.start.stream_offset() / 1000;
+            told.push((start, lost.in_flight / 1000, lost.lost / 1000));
+        });
+        told
+    };
+    let mut delivered = Delivered::default();
+    list.sack(Pos::FIRST_DATA + 1000..Pos::FIRST_DATA + 2000, 1000, at(40), &mut delivered);
+    let marked = list.mark_lost_below(Pos::FIRST_DATA + 4000);
+    assert_eq!(marked, 3000);
+    assert_eq!(told(&mut list, marked), [(0, 1, 1), (2, 3, 2), (3, 4, 3)]);
+    assert_eq!(told(&mut list, 0), []);
+    // The first leaves again, with the six that are not known to be gone; three have been lost by then.
+    list.retransmit(Pos::FIRST_DATA, 1000, 1000, at(60));
+    list.forget_lost();
+    let marked = list.mark_all_lost();
+    assert_eq!(marked, 6000);
+    let last = told(&mut list, marked);
+    assert_eq!((last[0], last[5]), ((4, 5, 4), (9, 10, 9)));
 }

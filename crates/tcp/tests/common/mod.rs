@@ -7,24 +7,26 @@
 //! connection's own counters, the bytes in flight against both windows, and the data against what was written.
 //!
 //! [`Peer::expect`] compares what left with lines such as `"PA 1:1001 ack 1"`: flags, the sequence space from and up
-//! to, the acknowledgement, then `sack`, `urg` and `uto` if there are any.
+//! to, the acknowledgement, then `sack`, `urg`, `uto` and `forward` if there are any.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
 
 mod out;
 mod script;
 mod setup;
+pub mod world;
 
 pub use out::Out;
 pub use script::{Seg, seg};
 #[allow(unused_imports)]
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
-use transom_tcp::connection::{Connection, Event, Info, State};
+use transom_tcp::connection::{Connection, Event, Info, ReadError, Received, State};
+use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;
 use transom_tcp::recovery::Phase;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Flags, Options, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// Our initial sequence number; 4096 bytes later it wraps.
 pub const ISS: u32 = 0xffff_f000;
@@ -165,7 +167,7 @@ impl Peer {
                 i64::from(flags.contains(Flags::SYN)) + i64::from(flags.contains(Flags::FIN));
             self.next += payload.len() as i64 + controls;
         }
-        self.deliver(&header, &payload);
+        self.deliver_marked(&header, &payload, segment.ecn);
         self.pump();
         self
     }
@@ -178,7 +180,7 @@ impl Peer {
             if segment.seq.is_none() {
                 self.next += payload.len() as i64;
             }
-            self.deliver(&header, &payload);
+            self.deliver_marked(&header, &payload, segment.ecn);
         }
         self.pump();
         self
@@ -186,8 +188,14 @@ impl Peer {
 
     /// These very bytes arrive.
     pub fn deliver(&mut self, header: &TcpHeader, payload: &[u8]) {
+        self.deliver_marked(header, payload, Ecn::NotEct);
+    }
+
+    /// These very bytes arrive, in a packet with this codepoint.
+    pub fn deliver_marked(&mut self, header: &TcpHeader, payload: &[u8], ecn: Ecn) {
         self.exempt.set(true);
-        let segment = Segment { header, payload: Payload::borrowed(payload), segment_size: None };
+        let segment =
+            Segment { header, payload: Payload::borrowed(payload), segment_size: None, ecn };
         self.connection.on_segment(self.now, &segment);
     }
 
@@ -266,6 +274,21 @@ impl Peer {
             }
         }
         self.read += len as u64;
+        self.pump();
+        self
+    }
+
+    /// The reader stands before a hole of `len` bytes, is told so however it asks, and goes on behind it.
+    #[track_caller]
+    pub fn pass_hole(&mut self, len: u64) -> &mut Self {
+        let hole = Hole { offset: self.read, len };
+        assert_eq!(self.connection.read(self.now, &mut [0; 10]), Err(ReadError::Hole));
+        assert_eq!(self.connection.peek(&mut [0; 10]), Err(ReadError::Hole));
+        assert_eq!(self.connection.hole(), Some(hole));
+        assert!(self.connection.readable_slice().is_empty() && !self.connection.end_of_stream());
+        let received = self.connection.read_or_hole(self.now, &mut [0; 10]);
+        assert_eq!(received, Ok(Received::Hole(hole)));
+        self.read += len;
         self.pump();
         self
     }
@@ -374,12 +397,12 @@ impl Peer {
                 return;
             };
             let payload = transmit.payload.concat();
-            let segment_size = transmit.segment_size;
+            let (segment_size, ecn) = (transmit.segment_size, transmit.ecn);
             let (at, header) = (self.now, transmit.header);
             let ours = self.connection.iss();
             let theirs = if ours == Seq::new(ISS) { IRS } else { ISS };
             let initial = (ours, Seq::new(theirs));
-            let out = Out { at, header, payload, segment_size, initial };
+            let out = Out { at, header, payload, segment_size, ecn, initial };
             self.judge(&before, &out);
             if let Some(stamps) = out.header.options.timestamps {
                 self.last_tsval = stamps.value;
@@ -404,8 +427,11 @@ impl Peer {
         let new = after.snd_nxt > before.snd_nxt;
         let edge = before.snd_una + before.snd_wnd;
         let mss = u64::from(after.mss);
+        // RFC 8985 section 7.3: the probe is one segment that cwnd does not hold back.
+        let probe = after.counters.tail_probes > before.counters.tail_probes;
+        let exempt = if probe { mss } else { 0 };
         if new {
-            assert!(after.in_flight <= after.cwnd + fin, "over cwnd: {}", context());
+            assert!(after.in_flight <= after.cwnd + fin + exempt, "over cwnd: {}", context());
             assert!(after.snd_nxt <= edge, "over the peer's window: {}", context());
         } else if out.end() > out.seq() && !out.header.flags.contains(Flags::SYN) {
             // A retransmission or a window probe of one unit beyond SND.NXT.
@@ -415,7 +441,7 @@ impl Peer {
                 assert!(after.snd_nxt >= edge, "a probe of an open window: {}", context());
                 return;
             }
-            if after.in_flight > after.cwnd + fin {
+            if after.in_flight > after.cwnd + fin + exempt {
                 assert!(
                     self.exempt.get()
                         && after.phase == Phase::Recovery

@@ -1,7 +1,7 @@
 //! A segment that left, and the line by which scripts compare it.
 
 use transom_tcp::time::Instant;
-use transom_wire::{Flags, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, PartialReliability, Seq, TcpHeader};
 
 /// A segment that left.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Out {
     pub payload: Vec<u8>,
     /// For a super-segment, the size of each.
     pub segment_size: Option<u16>,
+    /// The ECN codepoint of its packet.
+    pub ecn: Ecn,
     /// The initial sequence numbers, the connection's and the peer's.
     pub initial: (Seq, Seq),
 }
@@ -45,6 +47,8 @@ impl Out {
             (Flags::PSH, 'P'),
             (Flags::URG, 'U'),
             (Flags::ACK, 'A'),
+            (Flags::ECE, 'E'),
+            (Flags::CWR, 'W'),
         ];
         let set = letters.iter().filter(|(flag, _)| self.header.flags.contains(*flag));
         set.map(|&(_, letter)| letter).collect()
@@ -68,6 +72,16 @@ impl Out {
         }
         if let Some(timeout) = self.header.options.user_timeout {
             line += &format!(" uto {}", timeout.as_secs());
+        }
+        match self.header.options.partial {
+            Some(PartialReliability::Permitted) => line += " partial",
+            Some(PartialReliability::ForwardPoint(point)) => {
+                line += &format!(" forward {}", point.distance_from(self.initial.0));
+            }
+            None => {}
+        }
+        if self.ecn != Ecn::NotEct {
+            line += &format!(" {:?}", self.ecn).to_lowercase();
         }
         line
     }

@@ -1,6 +1,6 @@
 //! Segments a script sends, written in one line: `seg().ack(1).data(1000)`.
 
-use transom_wire::{Flags, Options, Timestamps, UserTimeout};
+use transom_wire::{Ecn, Flags, Options, PartialReliability, Timestamps, UserTimeout};
 
 /// A segment that is to arrive. Without a sequence number it follows what the script sent before.
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ pub struct Seg {
     pub options: Options,
     pub sack: Vec<(i64, i64)>,
     pub timestamps: Option<Option<Timestamps>>,
+    pub ecn: Ecn,
 }
 
 /// An acknowledgement of the SYN, without anything else.
@@ -30,6 +31,7 @@ pub fn seg() -> Seg {
         options: Options::default(),
         sack: vec![],
         timestamps: None,
+        ecn: Ecn::NotEct,
     }
 }
 
@@ -42,6 +44,16 @@ impl Seg {
     /// SEG.ACK, relative.
     pub fn ack(self, ack: i64) -> Self {
         Seg { ack, flags: self.flags | Flags::ACK, ..self }
+    }
+
+    /// With further flags.
+    pub fn flags(self, flags: Flags) -> Self {
+        Seg { flags: self.flags | flags, ..self }
+    }
+
+    /// In a packet that a router has marked.
+    pub fn ce(self) -> Self {
+        Seg { ecn: Ecn::Ce, ..self }
     }
 
     /// Without ACK.
@@ -102,6 +114,13 @@ impl Seg {
 
     pub fn options(self, options: Options) -> Self {
         Seg { timestamps: Some(options.timestamps), options, ..self }
+    }
+
+    /// A forward point, relative to the sender's own numbers.
+    pub fn forward(self, point: i64) -> Self {
+        let seq = super::theirs(point);
+        let partial = Some(PartialReliability::ForwardPoint(seq));
+        Seg { options: Options { partial, ..self.options }, ..self }
     }
 
     pub fn user_timeout(self, secs: u32) -> Self {

@@ -10,7 +10,7 @@ use transom_tcp::profile::{
 };
 use transom_tcp::rto::rfc6298::Rfc6298Config;
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Options, Seq, Timestamps};
+use transom_wire::{Ecn, Options, PartialReliability, Seq, Timestamps};
 
 pub const PORTS: Endpoint = Endpoint { local_port: 40_000, remote_port: 80 };
 
@@ -35,6 +35,8 @@ pub struct Setup {
     pub window: u16,
     pub rtt: u64,
     pub quick: bool,
+    /// Whether the peer takes forward points.
+    pub partial: bool,
 }
 
 impl Default for Setup {
@@ -65,6 +67,7 @@ impl Default for Setup {
             window: 65_535,
             rtt: 100,
             quick: false,
+            partial: false,
         }
     }
 }
@@ -78,6 +81,11 @@ impl Setup {
     pub fn profile(mut self, change: impl FnOnce(&mut Profile)) -> Self {
         change(&mut self.profile);
         self
+    }
+
+    /// Data may be given up: both ends say so.
+    pub fn partial(self, choose: impl FnOnce(&mut Profile)) -> Self {
+        Setup { partial: true, ..self }.profile(choose)
     }
 
     pub fn no_sack(self) -> Self {
@@ -122,7 +130,7 @@ impl Setup {
     /// The lower bound of the retransmission timeout.
     pub fn min_rto(self, millis: u64) -> Self {
         self.profile(|profile| {
-            let TimerChoice::Rfc6298(timer) = &mut profile.timer;
+            let TimerChoice::Rfc6298(timer) = &mut profile.timer else { panic!("another timer") };
             timer.min = ms(millis);
         })
     }
@@ -142,6 +150,7 @@ impl Setup {
                 value: peer.clock.wrapping_add(peer.now.as_millis() as u32),
                 echo: peer.last_tsval,
             }),
+            partial: self.partial.then_some(PartialReliability::Permitted),
             ..Options::default()
         }
     }
@@ -151,7 +160,7 @@ impl Setup {
     pub fn connecting(&self) -> Peer {
         assert_eq!(self.profile.validate(), Ok(()));
         let now = Instant::ZERO;
-        let profile = Arc::new(self.profile);
+        let profile = Arc::new(self.profile.clone());
         let connection = Connection::connect(profile, PORTS, self.path, Seq::new(ISS), 7_000, now);
         let mut peer = Peer::wrap(connection, now);
         peer.window = self.window;
@@ -183,7 +192,7 @@ impl Setup {
     #[track_caller]
     pub fn passive(&self) -> Peer {
         let (mut half, mut peer) = self.half_open();
-        let profile = Arc::new(self.profile);
+        let profile = Arc::new(self.profile.clone());
         half.syn_ack(&profile, peer.now);
         peer.now += ms(self.rtt);
         let ack = seg().seq(1);
@@ -203,7 +212,7 @@ impl Setup {
     /// connection is a dummy until one is made of the entry.
     pub fn half_open(&self) -> (HalfOpen, Peer) {
         let now = Instant::ZERO;
-        let profile = Arc::new(self.profile);
+        let profile = Arc::new(self.profile.clone());
         let dummy = Connection::connect(profile, PORTS, self.path, Seq::new(ISS), 7_000, now);
         let mut peer = Peer::wrap(dummy, now);
         peer.window = self.window;
@@ -229,14 +238,23 @@ impl Setup {
 /// What a listener's entry makes of a segment without data.
 pub fn half_open(half: &HalfOpen, peer: &Peer, header: &transom_wire::TcpHeader) -> HalfOpenAction {
     let payload = transom_tcp::packet::Payload::EMPTY;
-    let segment = transom_tcp::segment::Segment { header, payload, segment_size: None };
+    let segment =
+        transom_tcp::segment::Segment { header, payload, segment_size: None, ecn: Ecn::NotEct };
     half.on_segment(peer.now, &segment)
 }
 
 /// The relative line of a header that did not come from a connection.
 pub fn line(header: &transom_wire::TcpHeader) -> String {
     let initial = (Seq::new(ISS), Seq::new(IRS));
-    Out { at: Instant::ZERO, header: *header, payload: vec![], segment_size: None, initial }.line()
+    Out {
+        at: Instant::ZERO,
+        header: *header,
+        payload: vec![],
+        segment_size: None,
+        ecn: Ecn::NotEct,
+        initial,
+    }
+    .line()
 }
 
 /// The other end's initial sequence number plus `relative`.

@@ -17,10 +17,12 @@
 //! - What follows an end-of-list option is not looked at.
 
 mod fast_open;
+mod partial;
 mod sack;
 mod user_timeout;
 
 pub use fast_open::FastOpen;
+pub use partial::PartialReliability;
 pub use sack::{SackBlock, SackBlocks};
 pub use user_timeout::UserTimeout;
 
@@ -55,6 +57,8 @@ pub struct Options {
     pub user_timeout: Option<UserTimeout>,
     /// Fast open cookie or cookie request (RFC 7413 4.1.1); on SYN segments.
     pub fast_open: Option<FastOpen>,
+    /// Partial reliability (an experiment, RFC 6994): permitted on SYN segments, a forward point on others.
+    pub partial: Option<PartialReliability>,
 }
 
 impl Default for Options {
@@ -76,6 +80,7 @@ impl Options {
             sack: SackBlocks::new(),
             user_timeout: None,
             fast_open: None,
+            partial: None,
         }
     }
 
@@ -127,6 +132,7 @@ impl Options {
             TcpOption::Timestamps(stamps) => _ = self.timestamps.get_or_insert(stamps),
             TcpOption::UserTimeout(timeout) => _ = self.user_timeout.get_or_insert(timeout),
             TcpOption::FastOpen(cookie) => _ = self.fast_open.get_or_insert(cookie),
+            TcpOption::Partial(partial) => _ = self.partial.get_or_insert(partial),
         }
     }
 
@@ -142,6 +148,7 @@ impl Options {
             sack,
             user_timeout,
             fast_open,
+            partial,
         } = self;
         let mut len = 0;
         if mss.is_some() {
@@ -164,6 +171,9 @@ impl Options {
         if let Some(cookie) = fast_open {
             len += (2 + cookie.as_slice().len()).next_multiple_of(4);
         }
+        if let Some(partial) = partial {
+            len += usize::from(partial.option_len());
+        }
         len
     }
 
@@ -175,7 +185,8 @@ impl Options {
 
     /// Writes the options and returns their length in bytes, a multiple of four.
     ///
-    /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open.
+    /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open,
+    /// partial reliability.
     /// NOPs in front keep each option's value on a four-byte boundary (RFC 7323 appendix A);
     /// SACK-permitted takes the place of the timestamps' NOPs when both are sent.
     ///
@@ -224,6 +235,9 @@ impl Options {
             out.put([FAST_OPEN, option_len as u8])?;
             out.put_slice(cookie)?;
         }
+        if let Some(partial) = self.partial {
+            TcpOption::Partial(partial).write(&mut out)?;
+        }
         Ok(len)
     }
 }
@@ -254,7 +268,11 @@ impl fmt::Display for Options {
                 write!(f, "{byte:02x}")?;
             }
         }
-        Ok(())
+        match self.partial {
+            Some(PartialReliability::Permitted) => write!(f, " partial-reliability"),
+            Some(PartialReliability::ForwardPoint(seq)) => write!(f, " forward-point {seq}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -277,6 +295,8 @@ pub enum TcpOption<'a> {
     UserTimeout(UserTimeout),
     /// Fast open (kind 34).
     FastOpen(FastOpen),
+    /// Partial reliability (kind 253 with this experiment's identifier).
+    Partial(PartialReliability),
     /// Any other kind, or a known kind with a length that is wrong for it.
     Unknown {
         /// The option's kind, neither 0 nor 1.
@@ -304,6 +324,9 @@ impl<'a> TcpOption<'a> {
                 Some(TcpOption::UserTimeout(UserTimeout::from_field(field)))
             }
             (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
+            (PartialReliability::KIND, _) => {
+                PartialReliability::decode(data).map(TcpOption::Partial)
+            }
             _ => None,
         };
         // [MUST-6] Not an error: whoever does not know the kind skips it.
@@ -337,6 +360,13 @@ impl<'a> TcpOption<'a> {
                 let cookie = cookie.as_slice();
                 out.put([FAST_OPEN, 2 + cookie.len() as u8])?;
                 out.put_slice(cookie)
+            }
+            TcpOption::Partial(partial) => {
+                out.put(partial.head())?;
+                match partial.forward_point() {
+                    Some(seq) => out.put(seq.get().to_be_bytes()),
+                    None => Ok(()),
+                }
             }
             // Kinds 0 and 1 have no length byte: written as asked they would read back as something
             // else.

@@ -302,6 +302,43 @@ fn a_header_prints_as_one_line() {
     );
 }
 
+#[test]
+fn partial_reliability_is_an_experiment_with_an_identifier() {
+    // RFC 6994 section 3: kind 253, length, identifier (here 0x5052), value.
+    let permitted = Options { partial: Some(PartialReliability::Permitted), ..Options::default() };
+    assert_eq!(Options::parse(&[253, 4, 0x50, 0x52]), Ok(permitted));
+    let point = PartialReliability::ForwardPoint(Seq::new(0xfedc_ba98));
+    let forward = Options { partial: Some(point), ..Options::default() };
+    let bytes = [253, 8, 0x50, 0x52, 0xfe, 0xdc, 0xba, 0x98];
+    assert_eq!(Options::parse(&bytes), Ok(forward));
+    let mut out = [0; 8];
+    assert_eq!(permitted.emit(&mut out), Ok(4));
+    assert_eq!(out[..4], [253, 4, 0x50, 0x52]);
+    assert_eq!(forward.emit(&mut out), Ok(8));
+    assert_eq!(out, bytes);
+    // Other experiments, other lengths, and the other kind for experiments are somebody else's.
+    for other in [
+        &[253, 4, 0x50, 0x53][..],
+        &[253, 2],
+        &[253, 3, 0x50],
+        &[253, 6, 0x50, 0x52, 1, 2],
+        &[253, 9, 0x50, 0x52, 1, 2, 3, 4, 5],
+        &[254, 4, 0x50, 0x52],
+    ] {
+        assert_eq!(Options::parse(other), Ok(Options::default()), "{other:?}");
+        let data = &other[2..];
+        let unknown = TcpOption::Unknown { kind: other[0], data };
+        assert_eq!(OptionIter::new(other).next(), Some(unknown));
+    }
+    // The first counts.
+    let twice = [&bytes[..], &[253, 8, 0x50, 0x52, 0, 0, 0, 1]].concat();
+    assert_eq!(Options::parse(&twice), Ok(forward));
+    // Two SACK blocks fit beside it and timestamps.
+    let stamped = Options { timestamps: Some(Timestamps::default()), ..forward };
+    assert_eq!(stamped.sack_room(), 2);
+    assert_eq!(std::format!("{forward}"), " forward-point 4275878552");
+}
+
 fn arbitrary_options() -> impl Strategy<Value = Options> {
     let stamps = any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo });
     let block = any::<(u32, u32)>()
@@ -315,6 +352,10 @@ fn arbitrary_options() -> impl Strategy<Value = Options> {
     let cookie = prop::sample::select(vec![0usize, 4, 6, 8, 10, 12, 14, 16])
         .prop_flat_map(|len| prop::collection::vec(any::<u8>(), len))
         .prop_map(|bytes| FastOpen::new(&bytes).unwrap());
+    let partial = any::<Option<u32>>().prop_map(|seq| {
+        let point = |seq| PartialReliability::ForwardPoint(Seq::new(seq));
+        seq.map_or(PartialReliability::Permitted, point)
+    });
     (
         any::<Option<u16>>(),
         any::<Option<u8>>(),
@@ -323,18 +364,18 @@ fn arbitrary_options() -> impl Strategy<Value = Options> {
         sack,
         prop::option::of(timeout),
         prop::option::of(cookie),
+        prop::option::of(partial),
     )
         .prop_map(
-            |(mss, window_scale, sack_permitted, timestamps, sack, user_timeout, fast_open)| {
-                Options {
-                    mss,
-                    window_scale,
-                    sack_permitted,
-                    timestamps,
-                    sack,
-                    user_timeout,
-                    fast_open,
-                }
+            |(mss, window_scale, sack_permitted, timestamps, sack, uto, tfo, partial)| Options {
+                mss,
+                window_scale,
+                sack_permitted,
+                timestamps,
+                sack,
+                user_timeout: uto,
+                fast_open: tfo,
+                partial,
             },
         )
 }

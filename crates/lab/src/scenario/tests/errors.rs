@@ -428,6 +428,29 @@ error: expected a list of values, found the text "5s"
 }
 
 #[test]
+fn programs_need_the_kernels_tcp_and_a_name() {
+    let text = minimal("").replacen("[hosts.b]", "[hosts.b]\nkind = \"kernel\"", 1);
+    let program =
+        "kind = \"program\"\nserver = []\nclient = [\"curl\", \"http://{address}:{port}/\"]";
+    let said = refused(&text.replacen("kind = \"bulk\"", program, 1));
+    let expected = r#"
+error: `a` has Transom's TCP, and programs need a host of kind "kernel"
+  --> test.toml:14:8
+   |
+14 | from = "a"
+   |        ^^^
+
+error: `server` begins with the name of a program
+  --> test.toml:17:10
+   |
+17 | server = []
+   |          ^^
+
+2 problems in test.toml; nothing was run"#;
+    assert_eq!(said, expected.trim_start_matches('\n'), "\n{said}");
+}
+
+#[test]
 fn what_does_not_go_together() {
     changed(
         "[hosts.b]",
@@ -438,6 +461,17 @@ error: `congestion` is for a host of kind "kernel"; for Transom's TCP, write pro
   |
 6 | congestion = "cubic"
   |              ^^^^^^^
+"#,
+    );
+    changed(
+        "[hosts.b]",
+        "[hosts.b]\necn = true",
+        r#"
+error: `ecn` is for a host of kind "kernel"
+ --> test.toml:6:7
+  |
+6 | ecn = true
+  |       ^^^^
 "#,
     );
     changed(
@@ -455,7 +489,7 @@ error: `profile` is for Transom's TCP, and this host has the kernel's
         "[hosts.b]",
         "[hosts.b]\nprofile = { sack = false, recovery = \"sack\" }",
         r#"
-error: SACK recovery needs the SACK option; offer it, or choose NewReno
+error: SACK and RACK-TLP recovery need the SACK option; offer it, or choose NewReno or go-back-N
  --> test.toml:6:11
   |
 6 | profile = { sack = false, recovery = "sack" }

@@ -104,6 +104,35 @@ max = "5s"
 }
 
 #[test]
+fn programs_on_kernel_hosts() {
+    let text = r#"
+[scenario]
+name = "programs"
+duration = "10s"
+[hosts]
+client = { kind = "kernel", congestion = "reno", ecn = true }
+server = { kind = "kernel" }
+[[links]]
+from = "client"
+to = "server"
+[[flows]]
+name = "iperf"
+from = "client"
+to = "server"
+kind = "program"
+server = ["iperf3", "-s", "-p", "{port}"]
+client = ["iperf3", "-c", "{address}", "-p", "{port}"]
+"#;
+    let resolved = resolved(text);
+    assert!(resolved.needs_emulation());
+    let Traffic::Program(program) = &resolved.flows[0].traffic else { panic!() };
+    assert_eq!(program.server.as_ref().unwrap()[0], "iperf3");
+    assert_eq!(program.client[2], "{address}");
+    let client = &resolved.hosts[&Name::new("client").unwrap()];
+    assert_eq!((client.congestion, client.ecn), (Some(KernelCongestion::Reno), Some(true)));
+}
+
+#[test]
 fn dumbbell() {
     let text = with_topology(
         "kind = \"dumbbell\"\naccess-delays = [\"1ms\", \"40ms\"]\nbottleneck = { rate = \"10Mbit/s\" }\n\

@@ -99,11 +99,12 @@ fn the_identity_is_of_what_decides_the_outcome() {
     let same = id(&text);
     assert_eq!(same.to_string().len(), 64);
     assert_eq!(same.short(), same.to_string()[..12]);
-    // Written in another way, called something else, expected to do something else.
+    // Written in another way, called something else, drawn otherwise, expected to do something else.
     for (from, to) in [
         ("10Mbit/s", "10000 kbit/s"),
         ("[hosts.a]\n[hosts.b]", "[hosts.b]\n[hosts.a]\nmtu = 1500"),
         ("name = \"test\"", "name = \"other\"\ntitle = \"Title\"\ndescription = \"…\""),
+        ("kind = \"bulk\"", "kind = \"bulk\"\n[measure]\nflows = []\nlinks = []"),
         (
             "kind = \"bulk\"",
             "kind = \"bulk\"\n[[expect]]\nmeasure = \"goodput\"\nmin = \"1Mbit/s\"",
@@ -117,7 +118,7 @@ fn the_identity_is_of_what_decides_the_outcome() {
         ("duration = \"10s\"", "duration = \"11s\""),
         ("[hosts.b]", "[hosts.b]\nprofile = { sack = true }"),
         ("kind = \"bulk\"", "kind = \"bulk\"\nstart = \"1s\""),
-        ("kind = \"bulk\"", "kind = \"bulk\"\n[measure]\nflows = []"),
+        ("kind = \"bulk\"", "kind = \"bulk\"\n[measure]\ncapture = [\"a-b\"]"),
     ] {
         assert!(text.contains(from));
         assert_ne!(id(&text.replacen(from, to, 1)), same, "{to}");
@@ -125,6 +126,9 @@ fn the_identity_is_of_what_decides_the_outcome() {
     let one = resolved(&text);
     assert_ne!(one.id(2, "1.0"), same);
     assert_ne!(one.id(1, "1.1"), same);
+    // What is emulated is another run.
+    assert_ne!(one.emulated_id(1, "1.0"), same);
+    assert_ne!(one.emulated_id(1, "1.0"), one.emulated_id(2, "1.0"));
 }
 
 /// Scenarios put together from pieces, all of them right.

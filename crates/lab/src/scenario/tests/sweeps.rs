@@ -105,3 +105,25 @@ fn a_sweep_has_an_end() {
     let said = refused(&minimal(&sweep));
     assert!(said.contains("64000000 points of the sweep are more than the 100000"), "{said}");
 }
+
+/// Lists that go side by side go together where a band names a value of one of them; and a value may be a table.
+#[test]
+fn bands_name_points_of_lists_side_by_side_and_of_tables() {
+    let band = "[[expect]]\nmeasure = \"goodput\"\nmax = 2\n";
+    let variants = swept(&format!(
+        "{band}when = {{ scenario.warm-up = \"2s\" }}\nrelative-to = {{ at = {{ scenario.duration = \"5s\" }} }}\n\
+         [sweep]\nzip = true\nscenario.duration = [\"5s\", \"6s\", \"7s\"]\nscenario.warm-up = [\"1s\", \"2s\", \"2s\"]",
+    ));
+    let baselines: Vec<Vec<usize>> = variants
+        .iter()
+        .map(|one| one.comparisons.iter().map(|comparison| comparison.baseline).collect())
+        .collect();
+    // The value 2s is in the list twice.
+    assert_eq!(baselines, [vec![], vec![0], vec![0]]);
+    let variants = swept(&format!(
+        "{band}when = {{ hosts.a = {{ profile = {{ sack = false }} }} }}\nrelative-to = {{ flow = \"bulk\" }}\n\
+         [sweep]\nhosts.a = [{{ mtu = 1400 }}, {{ profile = {{ sack = false }} }}]",
+    ));
+    let bands: Vec<usize> = variants.iter().map(|one| one.resolved.expect.len()).collect();
+    assert_eq!(bands, [0, 1]);
+}

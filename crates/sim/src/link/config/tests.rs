@@ -25,9 +25,11 @@ fn a_command_line() {
         "rate=10Mbit/s, delay=20ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
          corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
     );
-    let percent = |n| Probability::ratio(n, 100).unwrap();
+    let percent = |n| Probability::ratio(n, 100);
     let expected = LinkConfig {
         rate: Rate::from_bits_per_sec(10_000_000),
+        rate_trace: None,
+        rate_trace_sha256: None,
         queue: crate::units::QueueLimit::Bytes(65_536).into(),
         delay: Duration::from_millis(20),
         jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
@@ -38,8 +40,8 @@ fn a_command_line() {
             bad_loss: percent(50),
             good_loss: Probability::ZERO,
         }),
-        duplicate: Probability::ratio(1, 1000).unwrap(),
-        corrupt: Corrupt { probability: Probability::ratio(1, 500).unwrap(), bits: 3 },
+        duplicate: Probability::ratio(1, 1000),
+        corrupt: Corrupt { probability: Probability::ratio(1, 500), bits: 3 },
         reorder: Reorder { probability: percent(1), extra: Duration::from_millis(5) },
         mtu: NonZeroU32::new(1500),
     };
@@ -83,7 +85,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     );
     assert_eq!(
         error("rate=10Mbit/s, speed=3"),
-        "there is no link option `speed`: the options are rate, queue, delay, jitter, jitter-order, \
+        "there is no link option `speed`: the options are rate, rate-trace, queue, delay, jitter, jitter-order, \
          loss, duplicate, corrupt, reorder, mtu"
     );
     assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");

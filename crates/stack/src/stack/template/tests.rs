@@ -4,7 +4,7 @@ use super::*;
 use crate::stack::transmit::write_headers;
 use proptest::prelude::*;
 use std::vec::Vec;
-use transom_wire::{IpPacket, TcpPacket};
+use transom_wire::{Ecn, IpPacket, TcpPacket};
 
 fn key(v6: bool) -> FlowKey {
     let (local, remote): (IpAddr, IpAddr) = if v6 {
@@ -58,13 +58,19 @@ proptest! {
     fn writes_the_same_as_the_ordinary_way(
         header in header(), v6: bool, completes: bool,
         front in prop::collection::vec(any::<u8>(), 0..700), back in prop::collection::vec(any::<u8>(), 0..700),
+        class in 0u8..4,
     ) {
         let (mut quick, mut slow) = ([0xaa; MAX_HEADERS], [0x55; MAX_HEADERS]);
-        let payload = [&front[..], &back[..]];
+        let transmit = Transmit {
+            header,
+            payload: [&front, &back],
+            segment_size: Some(500),
+            ecn: Ecn::from_traffic_class(class),
+        };
         let template = Template::new(&key(v6), &CARRIER).unwrap();
-        let (len, offload) = template.write(&mut quick, &header, payload, Some(500), completes).unwrap();
+        let (len, offload) = template.write(&mut quick, &transmit, completes).unwrap();
         let (expected_len, expected) =
-            write_headers(&mut slow, &key(v6), &CARRIER, &header, payload, Some(500), completes).unwrap();
+            write_headers(&mut slow, &key(v6), &CARRIER, &transmit, completes).unwrap();
         prop_assert_eq!((len, offload), (expected_len, expected));
         prop_assert_eq!(&quick[..len], &slow[..len]);
     }
@@ -90,8 +96,9 @@ proptest! {
         // The peer's packet, in one piece.
         let mut headers = [0; MAX_HEADERS];
         let sender = key(v6);
-        let (len, _) =
-            write_headers(&mut headers, &sender, &CARRIER, &header, [&payload, &[]], None, false).unwrap();
+        let transmit =
+            Transmit { header, payload: [&payload, &[]], segment_size: None, ecn: Ecn::Ce };
+        let (len, _) = write_headers(&mut headers, &sender, &CARRIER, &transmit, false).unwrap();
         let mut packet: Vec<u8> = [&headers[..len], &payload[..]].concat();
         if let Some((place, bit)) = damage {
             packet[place.index(len + payload.len())] ^= 1 << bit;

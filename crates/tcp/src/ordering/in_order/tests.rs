@@ -1,6 +1,7 @@
 //! Segments in any order, overlapping in any way, give one stream; the bounds hold.
 
 use super::*;
+use crate::ordering::received::MAX_GAPS;
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -72,7 +73,7 @@ fn one_byte_out_of_order_segments_are_bounded() {
         refused += u32::from(buffer.accept(p(1 + 2 * i), Payload::borrowed(&[0]), limit).refused);
     }
     assert!(refused > 20_000);
-    assert!(buffer.early_ranges.len() <= MAX_GAPS);
+    assert!(buffer.received.early().len() <= MAX_GAPS);
     assert!(buffer.memory() < 4 * limit, "{} bytes", buffer.memory());
     // The next data in order is still taken.
     assert_eq!(buffer.accept(p(0), Payload::borrowed(&[0]), limit).new_bytes, 1);

@@ -1,0 +1,143 @@
+//! What is done when runs are there, whether they have been made just now, were there already or have been put together: bands that
+//! compare runs are judged, and pages are written.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use rayon::prelude::*;
+use transom_lab::emulate::Record;
+use transom_lab::results::{Found, Manifest, Plan, PlannedRun, Store, StoredRun};
+use transom_lab::run::{Judgement, Observations};
+use transom_lab::scenario::Resolved;
+
+use super::emulation;
+use super::interruption::Interruption;
+use super::live::Live;
+use super::overview;
+use super::page::Page;
+use crate::report::{self, ReportData};
+
+/// The page of a run.
+pub(super) const REPORT: &str = "report.html";
+/// The page of all runs.
+pub(super) const INDEX: &str = "index.html";
+
+/// Which pages are written, and who is told.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pages<'a> {
+    /// With pictures beside them.
+    pub(super) png: bool,
+    /// Those that are there already, too.
+    pub(super) anew: bool,
+    /// Who follows the runs, which have there the numbers that they have in the list.
+    pub(super) live: Option<&'a Live>,
+}
+
+/// Finishes these runs, on all threads of the pool that this is called in. `done` is called after each.
+///
+/// What an interruption leaves undone is done the next time.
+pub(super) fn all(
+    store: &Store,
+    plan: Option<&Plan>,
+    runs: &[&PlannedRun],
+    pages: Pages<'_>,
+    interruption: &Interruption,
+    done: impl Fn() + Sync,
+) -> anyhow::Result<()> {
+    runs.par_iter().with_max_len(1).enumerate().try_for_each(|(number, run)| {
+        if interruption.is_told() {
+            return Ok(());
+        }
+        // What cannot be used is said when it is shown.
+        let Found::Finished(mut stored) = store.find(run) else { return Ok(()) };
+        let changed = store.compare(&mut stored)?;
+        if changed || pages.anew || !has_pages(stored.directory(), pages.png) {
+            let data =
+                page(plan, &stored, &stored.scenario()?, &stored.observations()?, pages.png)?;
+            if let Some(live) = pages.live {
+                live.done(number, stored.manifest().passed(), Some(data));
+            }
+        }
+        done();
+        Ok(())
+    })
+}
+
+/// Whether the pages of a run are there.
+fn has_pages(directory: &Path, png: bool) -> bool {
+    let is_picture = |entry: fs::DirEntry| entry.path().extension() == Some("png".as_ref());
+    let pictures = || fs::read_dir(directory).is_ok_and(|all| all.flatten().any(is_picture));
+    directory.join(REPORT).is_file() && (!png || pictures())
+}
+
+/// Writes the page of a run, and gives what is in it.
+pub(super) fn page(
+    plan: Option<&Plan>,
+    stored: &StoredRun,
+    scenario: &Resolved,
+    seen: &Observations,
+    png: bool,
+) -> anyhow::Result<ReportData> {
+    let Manifest { point, settings, seed, version, .. } = stored.manifest();
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
+    let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
+    let command = command(plan, *point, *seed, record.is_some());
+    let points = plan.map_or(0, |plan| plan.points.len());
+    let page = Page {
+        scenario,
+        seed: *seed,
+        point: (points > 1).then_some((*point, points)),
+        settings: &settings,
+        command: &command,
+        version,
+        drawn: OnceCell::new(),
+    };
+    let mut data = page.of_run(seen, &judgements);
+    if let Some(record) = &record {
+        emulation::add(record, &mut data);
+    }
+    write(stored.directory(), REPORT, &data, png)?;
+    Ok(data)
+}
+
+/// Writes the page of all runs, if there are several, and says whether there is one.
+pub(super) fn index(store: &Store, png: bool) -> anyhow::Result<bool> {
+    // A single run has nothing to be compared with.
+    let single = store.plan()?.is_some_and(|plan| plan.runs.len() < 2);
+    if single {
+        return Ok(false);
+    }
+    let Some(overview) = overview::of_store(store)? else { return Ok(false) };
+    write(store.directory(), INDEX, &overview.data(), png)?;
+    Ok(true)
+}
+
+/// Writes a page, which is there as a whole or not at all, and its pictures if they are wanted.
+fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::Result<()> {
+    let path = directory.join(name);
+    let unfinished = directory.join(format!(".unfinished-{name}"));
+    report::write(&unfinished, data)
+        .and_then(|()| fs::rename(&unfinished, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    if png {
+        report::pictures(directory, data)
+            .with_context(|| format!("cannot write pictures to {}", directory.display()))?;
+    }
+    Ok(())
+}
+
+/// The command that makes a run again.
+pub(super) fn command(plan: Option<&Plan>, point: usize, seed: u64, emulated: bool) -> String {
+    let mode = if emulated { " --emulate" } else { "" };
+    let Some(plan) = plan else {
+        return format!("transom lab run scenario.toml{mode} --seed {seed}");
+    };
+    let mut command = format!("transom lab run {}{mode}", plan.file_and_form());
+    if plan.points.len() > 1 {
+        command += &format!(" --point {point}");
+    }
+    command + &format!(" --seed {seed}")
+}

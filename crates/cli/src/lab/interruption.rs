@@ -1,0 +1,36 @@
+//! Ctrl-C while runs are made: they are broken off, and what is finished stays.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Whether runs are to end, and with which exit status.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interruption(Arc<AtomicU16>);
+
+/// Something has failed, and nothing that is run now would be of use.
+const GIVEN_UP: u16 = 0x100;
+
+impl Interruption {
+    /// From now on SIGINT and SIGTERM are looked for.
+    pub(crate) fn handle() -> anyhow::Result<Self> {
+        let interruption = Interruption::default();
+        let told = interruption.clone();
+        crate::interrupt::handle(move |status| told.0.store(status.into(), Ordering::Relaxed))?;
+        Ok(interruption)
+    }
+
+    /// Ends the runs because one has failed.
+    pub(crate) fn give_up(&self) {
+        let _ = self.0.compare_exchange(0, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether runs are to end.
+    pub(crate) fn is_told(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// The exit status after a signal.
+    pub(crate) fn status(&self) -> Option<u8> {
+        u8::try_from(self.0.load(Ordering::Relaxed)).ok().filter(|status| *status != 0)
+    }
+}

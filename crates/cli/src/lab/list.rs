@@ -1,0 +1,289 @@
+//! `transom lab list`: which results there are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use transom_lab::results::{Entry, Found, Manifest, Plan, Store};
+use transom_lab::scenario::Setting;
+
+use super::columns::{Side, lay_out};
+use crate::output;
+use crate::units::Bytes;
+
+/// List results
+///
+/// Of a results directory, its runs: those that are there and those that are to be made yet. Of a directory of such directories, these.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab list
+      all results in `results`
+  transom lab list results/fairness
+      the runs of one scenario
+  transom lab list results/fairness --json
+      for other programs")]
+pub(crate) struct Args {
+    /// A results directory, or one of them
+    #[arg(default_value = "results", value_name = "DIR")]
+    directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists results.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let directory = &args.directory;
+    if let Ok(store) = Store::open(directory) {
+        return runs(&store, args.json);
+    }
+    let stores = within(directory)?;
+    if stores.is_empty() {
+        let name = directory.display();
+        bail!("there are no results in {name}; `transom lab run SCENARIO` makes some");
+    }
+    if args.json {
+        let listed: Vec<Value> = stores.iter().map(Summary::json).collect();
+        output::json(&json!({ "results": listed }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let head = ["results", "scenario", "runs", "passed", "failed", "waiting", "size"];
+    let mut lines = vec![head.map(String::from)];
+    lines.extend(stores.iter().map(Summary::line));
+    let left = Side::Left;
+    print([left, left, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right], &lines)
+}
+
+fn print<const N: usize>(sides: [Side; N], lines: &[[String; N]]) -> anyhow::Result<ExitCode> {
+    lay_out(sides, lines).iter().try_for_each(output::line)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The results directories in a directory, by name.
+fn within(directory: &Path) -> anyhow::Result<Vec<Summary>> {
+    let name = directory.display();
+    if !directory.exists() {
+        bail!("there is no directory {name}; `transom lab run SCENARIO` makes results");
+    }
+    let entries = fs::read_dir(directory)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| format!("cannot read {name}"))?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    let stores = paths.iter().filter_map(|path| Store::open(path).ok());
+    stores.map(|store| Summary::new(&store)).collect()
+}
+
+/// A results directory among others.
+struct Summary {
+    directory: PathBuf,
+    scenario: String,
+    planned: usize,
+    finished: usize,
+    passed: usize,
+    failed: usize,
+    size: u64,
+}
+
+impl Summary {
+    fn new(store: &Store) -> anyhow::Result<Summary> {
+        let plan = store.plan()?;
+        let entries = store.list()?;
+        let scenario = plan.as_ref().map(|plan| plan.name.clone()).unwrap_or_default();
+        let mut summary = Summary {
+            directory: store.directory().into(),
+            scenario,
+            planned: plan.as_ref().map_or(entries.len(), |plan| plan.own().count()),
+            finished: 0,
+            passed: 0,
+            failed: 0,
+            size: 0,
+        };
+        for entry in entries.iter().filter(|entry| entry.planned.is_some() || plan.is_none()) {
+            let Found::Finished(stored) = &entry.found else { continue };
+            summary.finished += 1;
+            summary.size += stored.size()?;
+            match stored.manifest().passed() {
+                Some(true) => summary.passed += 1,
+                Some(false) => summary.failed += 1,
+                None => {}
+            }
+        }
+        Ok(summary)
+    }
+
+    fn line(&self) -> [String; 7] {
+        let waiting = self.finished - self.passed - self.failed;
+        [
+            self.directory.display().to_string(),
+            self.scenario.clone(),
+            format!("{} of {}", self.finished, self.planned),
+            self.passed.to_string(),
+            self.failed.to_string(),
+            waiting.to_string(),
+            Bytes(self.size).to_string(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let Summary { directory, scenario, planned, finished, passed, failed, size } = self;
+        json!({
+            "directory": directory,
+            "scenario": scenario,
+            "planned": planned,
+            "finished": finished,
+            "passed": passed,
+            "failed": failed,
+            "bytes": size,
+        })
+    }
+}
+
+/// The runs of one results directory.
+fn runs(store: &Store, as_json: bool) -> anyhow::Result<ExitCode> {
+    let plan = store.plan()?;
+    let entries = store.list()?;
+    if as_json {
+        let runs: Vec<Value> =
+            entries.iter().map(|entry| run_json(entry, &plan)).collect::<anyhow::Result<_>>()?;
+        let shard = plan.as_ref().and_then(|plan| plan.shard);
+        let scenario = plan.as_ref().map(|plan| &plan.name);
+        let directory = store.directory();
+        output::json(&json!({
+            "directory": directory, "scenario": scenario, "shard": shard, "runs": runs,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let head = ["run", "point", "seed", "state", "bands", "size", "settings"];
+    let mut lines = vec![head.map(String::from)];
+    for entry in &entries {
+        lines.push(line(entry, &plan)?);
+    }
+    // Without a sweep there is nothing to say of points.
+    if plan.as_ref().is_some_and(|plan| plan.points.len() == 1)
+        && entries.iter().all(|entry| entry.planned.is_some())
+    {
+        lines.iter_mut().for_each(|line| line[1].clear());
+        lines[0][6].clear();
+    }
+    let sides =
+        [Side::Left, Side::Right, Side::Right, Side::Left, Side::Right, Side::Right, Side::Left];
+    if let Some(plan) = &plan {
+        let mut text = format!("{}: ", plan.name);
+        let finished = |entry: &&Entry| matches!(entry.found, Found::Finished(_));
+        let done = entries.iter().filter(|entry| entry.planned.is_some()).filter(finished).count();
+        text += &format!("{done} of {} runs are finished", plan.own().count());
+        if let Some(shard) = plan.shard {
+            text += &format!(" (shard {shard} of {})", plan.runs.len());
+        }
+        output::line(text)?;
+    }
+    print(sides, &lines)?;
+    for entry in &entries {
+        if let Found::Damaged(error) = &entry.found {
+            output::note(error);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is said of a run's state.
+fn state(entry: &Entry, has_plan: bool) -> &'static str {
+    match &entry.found {
+        Found::Missing => "not finished",
+        Found::Damaged(_) => "damaged",
+        Found::Finished(_) if entry.planned.is_none() && has_plan => "of another plan",
+        Found::Finished(stored) => match stored.manifest().passed() {
+            Some(true) => "passed",
+            Some(false) => "FAILED",
+            None => "waiting",
+        },
+    }
+}
+
+/// What the sweep sets at a point.
+fn point_settings(point: Option<usize>, plan: &Option<Plan>) -> &[Setting] {
+    let mut points = plan.iter().flat_map(|plan| &plan.points);
+    points.find(|one| Some(one.point) == point).map_or(&[], |point| &point.settings)
+}
+
+fn listed(settings: &[Setting]) -> String {
+    settings.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn line(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<[String; 7]> {
+    let state = state(entry, plan.is_some()).to_owned();
+    let directory = entry.directory.clone();
+    if let Found::Finished(stored) = &entry.found {
+        let manifest = stored.manifest();
+        let held = manifest.judgements().filter(|one| one.passed).count();
+        let all = manifest.bands.len() + manifest.comparisons.len();
+        return Ok([
+            directory,
+            manifest.point.to_string(),
+            manifest.seed.to_string(),
+            state,
+            format!("{held} of {all}"),
+            Bytes(stored.size()?).to_string(),
+            listed(&manifest.settings),
+        ]);
+    }
+    let planned = entry.planned.as_ref();
+    let point = planned.map(|run| run.point);
+    let text = |number: Option<String>| number.unwrap_or_default();
+    Ok([
+        directory,
+        text(point.map(|point| point.to_string())),
+        text(planned.map(|run| run.seed.to_string())),
+        state,
+        String::new(),
+        String::new(),
+        listed(point_settings(point, plan)),
+    ])
+}
+
+fn run_json(entry: &Entry, plan: &Option<Plan>) -> anyhow::Result<Value> {
+    let planned = entry.planned.as_ref();
+    let mut run = json!({
+        "directory": entry.directory,
+        "id": planned.map(|run| run.id),
+        "point": planned.map(|run| run.point),
+        "seed": planned.map(|run| run.seed),
+        "settings": point_settings(planned.map(|run| run.point), plan),
+        "planned": planned.is_some(),
+        "finished": false,
+    });
+    let Some(fields) = run.as_object_mut() else { return Ok(run) };
+    let mut set = |key: &str, value: Value| fields.insert(key.into(), value);
+    match &entry.found {
+        Found::Missing => {}
+        Found::Damaged(error) => {
+            set("error", json!(error.to_string()));
+        }
+        Found::Finished(stored) => {
+            let Manifest { id, version, name, point, settings, seed, packets, events, .. } =
+                stored.manifest();
+            for (key, value) in [
+                ("finished", json!(true)),
+                ("id", json!(id)),
+                ("version", json!(version)),
+                ("scenario", json!(name)),
+                ("point", json!(point)),
+                ("settings", json!(settings)),
+                ("seed", json!(seed)),
+                ("packets", json!(packets)),
+                ("events", json!(events)),
+                ("passed", json!(stored.manifest().passed())),
+                ("bands", json!(stored.manifest().judgements().collect::<Vec<_>>())),
+                ("waiting", json!(stored.manifest().waiting())),
+                ("bytes", json!(stored.size()?)),
+            ] {
+                set(key, value);
+            }
+        }
+    }
+    Ok(run)
+}

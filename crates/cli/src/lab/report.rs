@@ -1,0 +1,70 @@
+//! `transom lab report`: the pages of results that are there.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use transom_lab::results::{PlannedRun, Store};
+
+use super::finish::{self, INDEX, Pages, REPORT};
+use super::interruption::Interruption;
+use crate::output;
+
+/// Write the pages of results anew
+///
+/// Every run has a page of its own, report.html in its directory: the network drawn, tables, charts, what was expected and what came of
+/// it. Several runs have one more, index.html: every point of the sweep with its means over the seeds and how sure they are, and
+/// how each measure depends on what is swept. `transom lab run` writes both; this makes them again from what is stored, nothing is run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab report results/fairness
+      all pages of these results
+  transom lab report results/fairness --png
+      and every chart as a PNG file beside them")]
+pub(crate) struct Args {
+    /// A results directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Write every chart, and the drawing of the network, as a PNG file too
+    #[arg(long)]
+    png: bool,
+}
+
+/// Writes the pages.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { directory, png } = args;
+    let store = Store::open(&directory)?;
+    let plan = store.plan()?;
+    let stored = store.runs()?;
+    if stored.is_empty() {
+        bail!("no run in {} is finished", directory.display());
+    }
+    let interruption = Interruption::handle()?;
+    let runs: Vec<PlannedRun> = stored
+        .iter()
+        .map(|run| {
+            let manifest = run.manifest();
+            let name = run.directory().file_name().unwrap_or_default();
+            PlannedRun {
+                id: manifest.id,
+                directory: name.to_string_lossy().into_owned(),
+                point: manifest.point,
+                seed: manifest.seed,
+            }
+        })
+        .collect();
+    let runs: Vec<&PlannedRun> = runs.iter().collect();
+    let pages = Pages { png, anew: true, live: None };
+    finish::all(&store, plan.as_ref(), &runs, pages, &interruption, || {})?;
+    if let Some(status) = interruption.status() {
+        output::note("interrupted: not all pages are written");
+        return Ok(ExitCode::from(status));
+    }
+    let page = match (finish::index(&store, png)?, stored.first()) {
+        (false, Some(run)) => run.directory().join(REPORT),
+        _ => directory.join(INDEX),
+    };
+    output::line(format_args!("The report is {}.", page.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

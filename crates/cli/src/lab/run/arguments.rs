@@ -1,0 +1,137 @@
+//! What `transom lab run` can be told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use transom_lab::results::Shard;
+
+use super::super::watch::parse_address;
+
+/// Run a scenario, in the simulator or in real time
+///
+/// Every point of its sweep is run with each of its seeds, on all processors, in virtual time: the same scenario and seed give the
+/// same result on every machine. What was seen is written to a directory for each run (tables as Parquet and CSV, the scenario with
+/// everything written out, and a page with charts, report.html), and what was expected is judged. Runs that are there already are not
+/// repeated, so a run that was interrupted goes on where it was. Several runs have a page together, index.html in the results directory. The command succeeds if all that is expected holds.
+///
+/// With --emulate, the runs are made one after the other in real time, with the same links, queues and hosts; hosts of kind "kernel" then have the kernel's
+/// TCP, each in a network namespace, and real programs can run there. That takes root or user namespaces. A run in which the emulator fell behind fails.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom lab run fairness.toml
+      run it, with results in results/fairness
+  transom lab run papers/ltcp/fig5.toml --form quick
+      in the form that the scenario calls quick
+  transom lab run fairness.toml --seeds 20
+      with the seeds from 1 to 20 instead of the scenario's own
+  transom lab run fairness.toml --point 2 --seed 7
+      one run only
+  transom lab run fairness.toml --shard 2/3 -o part2
+      the second of three parts, on one of three machines; see `transom lab merge`
+  transom lab run fairness.toml --watch
+      look at the runs in a browser while they go on
+  transom lab run fairness.toml --tui
+      the same in the terminal
+  transom lab run kernel-cubic.toml --emulate
+      in real time, with the kernel's TCP
+  transom lab run fairness.toml -o /tmp/fairness --json
+      for other programs")]
+pub(crate) struct Args {
+    /// The scenario
+    pub(super) file: PathBuf,
+    /// Run this form of the scenario, one of its [forms.NAME]
+    #[arg(long, value_name = "NAME")]
+    pub(super) form: Option<String>,
+    /// Run with the seeds from 1 to N instead of the scenario's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seeds: Option<u64>,
+    /// Run with this seed instead of the scenario's; can be given several times
+    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
+    seed: Vec<u64>,
+    /// Run only this point of the sweep, counted from one; can be given several times
+    #[arg(long, value_name = "N", value_parser = point)]
+    pub(super) point: Vec<usize>,
+    /// Run only a part of the runs: of N parts, the Ith. Run number n, from zero, belongs to part n mod N + 1; runs are numbered point by
+    /// point and within a point seed by seed
+    #[arg(long, value_name = "I/N")]
+    pub(super) shard: Option<Shard>,
+    /// Run what is there already again, too
+    #[arg(long)]
+    pub(super) fresh: bool,
+    /// Run in real time, with the kernel's TCP on hosts of kind "kernel"
+    #[arg(long)]
+    pub(super) emulate: bool,
+    /// Keep runs in which the emulator fell behind real time, and judge them
+    #[arg(long, requires = "emulate")]
+    pub(super) allow_late: bool,
+    /// Runs at a time; by default as many as there are processors
+    #[arg(long, short, value_name = "N", value_parser = point, conflicts_with = "emulate")]
+    jobs: Option<usize>,
+    /// Where results go; by default results/NAME
+    #[arg(long, short, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// Write every chart, and the drawing of the network, as a PNG file beside the page too
+    #[arg(long)]
+    pub(super) png: bool,
+    /// Serve the runs' pages while they go on, for a browser; the address is printed. ADDR is an address, a port, or both; without it, any
+    /// port that is free on the loopback interface, which only this machine can reach
+    #[arg(
+        long,
+        value_name = "ADDR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:0",
+        value_parser = parse_address,
+    )]
+    pub(super) watch: Option<SocketAddr>,
+    /// Show the runs in the terminal while they go on
+    #[arg(long, conflicts_with = "json")]
+    pub(super) tui: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+impl Args {
+    /// The seeds, if they are not the scenario's.
+    pub(super) fn seeds(&self) -> Option<Vec<u64>> {
+        if let Some(count) = self.seeds {
+            return Some((1..=count).collect());
+        }
+        let mut seeds = Vec::new();
+        for seed in &self.seed {
+            if !seeds.contains(seed) {
+                seeds.push(*seed);
+            }
+        }
+        (!seeds.is_empty()).then_some(seeds)
+    }
+
+    /// Runs at a time; zero for as many as there are processors.
+    pub(super) fn jobs(&self) -> usize {
+        // There is only one real time.
+        if self.emulate { 1 } else { self.jobs.unwrap_or(0) }
+    }
+
+    /// What results call the scenario's file: nothing that is different on another machine.
+    pub(super) fn file_name(&self) -> String {
+        let name = if self.file.is_absolute() {
+            self.file.file_name().map_or(self.file.as_path(), std::path::Path::new)
+        } else {
+            &self.file
+        };
+        name.to_string_lossy().into_owned()
+    }
+}
+
+/// A number from one.
+fn point(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("a number from 1 is needed".into()),
+    }
+}

@@ -1,0 +1,202 @@
+//! Making the runs that are not there.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use rayon::prelude::*;
+use transom_lab::emulate::{EmulateOptions, Emulation, Record};
+use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
+use transom_lab::run::{SimulateOptions, simulate};
+use transom_lab::scenario::{Scenario, Time};
+use transom_sim::measure::Recorder;
+use transom_tcp::time::Duration;
+
+use super::super::drawing::spaced;
+use super::super::finish;
+use super::super::interruption::Interruption;
+use super::super::live::Live;
+use super::super::page::Page;
+use super::emulated;
+use super::progress::Progress;
+use crate::output;
+
+/// What is run, and where it goes.
+pub(super) struct Experiment<'a> {
+    pub(super) scenario: &'a Scenario,
+    /// Where files that it names are.
+    pub(super) beside: &'a Path,
+    pub(super) plan: &'a Plan,
+    pub(super) store: &'a Store,
+    /// Whether what is there is made again.
+    pub(super) fresh: bool,
+    pub(super) interruption: &'a Interruption,
+    /// Whether pages have pictures beside them.
+    pub(super) png: bool,
+    /// Who follows the runs.
+    pub(super) live: Option<&'a Live>,
+    /// How runs are emulated, if they are.
+    pub(super) emulation: Option<Emulated>,
+}
+
+/// How runs are emulated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emulated {
+    /// Whether a run is kept in which the emulator fell behind.
+    pub(crate) allow_late: bool,
+}
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was made.
+    Made,
+    /// It was there already.
+    There,
+    /// It was broken off, or not begun.
+    Missing,
+    /// The emulator fell behind, and it was not kept.
+    Late,
+}
+
+impl Outcome {
+    pub(super) fn is_there(self) -> bool {
+        matches!(self, Outcome::Made | Outcome::There)
+    }
+}
+
+/// Makes the runs that are not there, on all threads of the pool that this is called in.
+pub(super) fn all(
+    experiment: &Experiment<'_>,
+    runs: &[&PlannedRun],
+    progress: &Progress,
+) -> anyhow::Result<Vec<Outcome>> {
+    let one = |(number, run): (usize, &&PlannedRun)| {
+        let outcome = one(experiment, number, run, progress);
+        let outcome = outcome.inspect_err(|_| experiment.interruption.give_up());
+        if let (Some(live), Ok(Outcome::Missing | Outcome::Late) | Err(_)) =
+            (experiment.live, &outcome)
+        {
+            live.broken(number);
+        }
+        outcome
+    };
+    // Each on its own, in their order: they take long, and one thread's may take longer than another's.
+    let outcomes: Vec<anyhow::Result<Outcome>> =
+        runs.par_iter().with_max_len(1).enumerate().map(one).collect();
+    outcomes.into_iter().collect()
+}
+
+fn one(
+    experiment: &Experiment<'_>,
+    number: usize,
+    planned: &PlannedRun,
+    progress: &Progress,
+) -> anyhow::Result<Outcome> {
+    let Experiment { scenario, beside, plan, store, fresh, interruption, png, live, emulation } =
+        *experiment;
+    if interruption.is_told() {
+        return Ok(Outcome::Missing);
+    }
+    // Points are worked out when their turn comes: those of a large sweep are not all in memory.
+    let variant = scenario.point(planned.point - 1).ok_or_else(|| {
+        anyhow!("a file that point {} needs is not there any more", planned.point)
+    })?;
+    let run = Run { plan, planned, variant: &variant };
+    if !fresh {
+        match store.renew(run)? {
+            // One that was kept only because that was asked for then.
+            Found::Finished(stored) if !is_acceptable(&stored, emulation)? => {}
+            Found::Finished(stored) => {
+                progress.skip();
+                if let Some(live) = live {
+                    live.done(number, stored.manifest().passed(), None);
+                }
+                return Ok(Outcome::There);
+            }
+            Found::Damaged(error) => {
+                progress.suspend(|| output::note(format_args!("{error}; it is run again")));
+            }
+            Found::Missing => {}
+        }
+    }
+    let pending = store.begin(planned)?;
+    let duration = variant.resolved.scenario.duration.0;
+    let mut part = progress.part(duration);
+    let settings: Vec<String> = variant.settings.iter().map(ToString::to_string).collect();
+    let points = plan.points.len();
+    let page = Page {
+        scenario: &variant.resolved,
+        seed: planned.seed,
+        point: (points > 1).then_some((planned.point, points)),
+        settings: &settings,
+        command: &finish::command(Some(plan), planned.point, planned.seed, emulation.is_some()),
+        version: &plan.version,
+        drawn: OnceCell::new(),
+    };
+    let mut look = |reached: Duration, recorder: Option<&Recorder>| {
+        part.reached(reached);
+        if let (Some(live), Some(recorder)) = (live, recorder) {
+            let share = reached.as_nanos() as f64 / duration.as_nanos().max(1) as f64;
+            live.reached(number, share, || {
+                let state = format!("{} of {}", spaced(Time(reached)), spaced(Time(duration)));
+                (page.so_far(recorder), state)
+            });
+        }
+    };
+    let what = format!("point {}, seed {}", planned.point, planned.seed);
+    let (scenario, seed) = (&variant.resolved, planned.seed);
+    let (seen, record) = match emulation {
+        None => {
+            let options =
+                SimulateOptions { directory: beside, captures: Some(pending.directory()) };
+            let seen = simulate(scenario, seed, options, |seen| {
+                look(seen.reached, Some(seen.recorder));
+                !interruption.is_told()
+            });
+            (seen.with_context(|| what.clone())?, None)
+        }
+        Some(_) => {
+            let options = EmulateOptions { directory: beside, output: pending.directory() };
+            let watched = live.is_some();
+            let made = emulated::run(scenario, seed, options, interruption, watched, look);
+            match made.with_context(|| what.clone())? {
+                Some(Emulation { observations, fidelity, programs }) => {
+                    (Some(observations), Some(Record { fidelity, programs }))
+                }
+                None => (None, None),
+            }
+        }
+    };
+    let Some(seen) = seen else { return Ok(Outcome::Missing) };
+    if let (Some(record), Some(Emulated { allow_late })) = (&record, emulation) {
+        if record.fidelity.is_late() {
+            let place = store.directory().join(&planned.directory);
+            let place = allow_late.then_some(place);
+            progress.suspend(|| emulated::warn(&what, &record.fidelity, place.as_deref()));
+            if !allow_late {
+                return Ok(Outcome::Late);
+            }
+        }
+        record.write(pending.directory()).context("cannot write emulation.json")?;
+    }
+    let stored = pending.finish(run, &seen)?;
+    // Those that are compared with others get their page when the others are there.
+    let passed = stored.manifest().passed();
+    let data = if stored.manifest().comparisons.is_empty() {
+        Some(finish::page(Some(plan), &stored, &variant.resolved, &seen, png)?)
+    } else {
+        live.map(|_| page.of_run(&seen, &stored.manifest().bands))
+    };
+    if let Some(live) = live {
+        live.done(number, passed, data);
+    }
+    Ok(Outcome::Made)
+}
+
+/// Whether a run that is there can stand for one that would be made now.
+fn is_acceptable(stored: &StoredRun, emulation: Option<Emulated>) -> anyhow::Result<bool> {
+    let allow_late = emulation.is_none_or(|emulation| emulation.allow_late);
+    let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
+    Ok(allow_late || record.is_none_or(|record| !record.fidelity.is_late()))
+}

@@ -1,0 +1,143 @@
+//! What came of the runs, for people and for programs.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use transom_lab::emulate::Record;
+use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
+use transom_lab::run::Judgement;
+
+use super::super::{emulation, words};
+use crate::output;
+
+/// How it is shown.
+pub(super) struct Shown {
+    /// For programs.
+    pub(super) json: bool,
+    /// Whether there are several points.
+    pub(super) points: bool,
+    /// How many of the runs were there already.
+    pub(super) already: usize,
+}
+
+/// Shows what came of the runs that are there, of `all`. Says whether everything that was judged holds.
+pub(super) fn show(
+    store: &Store,
+    runs: &[&PlannedRun],
+    all: usize,
+    shown: &Shown,
+) -> anyhow::Result<bool> {
+    let seeds = runs.iter().any(|run| run.seed != runs.first().map_or(run.seed, |one| one.seed));
+    let mut all_hold = true;
+    let mut listed = Vec::new();
+    let mut waiting = 0;
+    for run in runs {
+        let stored = match store.find(run) {
+            Found::Finished(stored) => stored,
+            Found::Damaged(error) => return Err(error.into()),
+            Found::Missing => {
+                bail!("{} has gone", store.directory().join(&run.directory).display())
+            }
+        };
+        let manifest = stored.manifest();
+        all_hold &= manifest.passed() != Some(false);
+        let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
+        all_hold &= record.as_ref().is_none_or(|record| record.failed().next().is_none());
+        waiting += manifest.waiting();
+        if shown.json {
+            listed.push(summary(&stored, record.as_ref()));
+        } else {
+            output::line(report(manifest, shown.points, seeds))?;
+            for line in record.iter().flat_map(emulation::lines) {
+                output::line(format_args!("  {line}"))?;
+            }
+        }
+    }
+    if shown.json {
+        let already = shown.already;
+        output::json(&json!({ "passed": all_hold, "already": already, "runs": listed }))?;
+        return Ok(all_hold);
+    }
+    if shown.already > 0 {
+        let runs = if all == 1 { "run was" } else { "runs were" };
+        output::line(format_args!("{} of {all} {runs} there already.", shown.already))?;
+    }
+    if waiting > 0 {
+        let bands = if waiting == 1 { "band waits" } else { "bands wait" };
+        output::line(format_args!("{waiting} {bands} for runs that are not here."))?;
+    }
+    if !runs.is_empty() {
+        output::line(format_args!("Results are in {}.", store.directory().display()))?;
+    }
+    Ok(all_hold)
+}
+
+fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
+    let manifest = stored.manifest();
+    let bands: Vec<&Judgement> = manifest.judgements().collect();
+    let mut summary = json!({
+        "id": manifest.id,
+        "version": manifest.version,
+        "point": manifest.point,
+        "settings": manifest.settings,
+        "seed": manifest.seed,
+        "packets": manifest.packets,
+        "events": manifest.events,
+        "passed": manifest.passed(),
+        "bands": bands,
+        "waiting": manifest.waiting(),
+        "directory": stored.directory(),
+    });
+    if let (Some(record), Some(object)) = (emulation, summary.as_object_mut()) {
+        object.insert("emulation".into(), json!(record));
+    }
+    summary
+}
+
+/// What a person wants to know of a run.
+fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
+    let mut text = String::new();
+    if points {
+        let settings: Vec<String> = manifest.settings.iter().map(ToString::to_string).collect();
+        let _ = write!(text, "point {} ({})  ", manifest.point, settings.join(", "));
+    }
+    if seeds {
+        let _ = write!(text, "seed {}  ", manifest.seed);
+    }
+    let held = manifest.judgements().filter(|one| one.passed && one.band.expects()).count();
+    let bands = manifest.bands.iter().map(|one| &one.band);
+    let all = bands.chain(manifest.comparisons.iter().map(|one| &one.band));
+    let _ = match all.filter(|band| band.expects()).count() {
+        0 => write!(text, "done; nothing was expected"),
+        all => write!(text, "{held} of {all} bands hold"),
+    };
+    for judgement in manifest.judgements() {
+        let _ = write!(text, "\n  {}", described(judgement));
+    }
+    for Compared { baseline, band, judgement } in &manifest.comparisons {
+        if judgement.is_none() {
+            let (quantity, point) = (words::quantity(band), baseline.point);
+            let _ =
+                write!(text, "\n  waits  {quantity}: for point {point}, seed {}", baseline.seed);
+        }
+    }
+    text
+}
+
+fn described(judgement: &Judgement) -> String {
+    let Judgement { band, values: _, passed } = judgement;
+    let why = band.why.as_ref().filter(|_| !passed).map(|why| format!(": {why}"));
+    let mark = match passed {
+        true if !band.expects() => "      ",
+        true => "ok    ",
+        false => "FAILED",
+    };
+    format!(
+        "{mark} {}: {}  {}{}",
+        words::quantity(band),
+        words::seen(judgement),
+        words::bounds(band),
+        why.unwrap_or_default(),
+    )
+}

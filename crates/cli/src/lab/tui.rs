@@ -1,0 +1,128 @@
+//! `--tui`: runs in the terminal, while they go on.
+//!
+//! A thread of its own draws, some ten times per second, what the runs' newest pictures have ([`live`](super::live)), and reads keys. The
+//! terminal is given back as it was when the view ends, by whatever: by `q`, after a panic in any thread (by ratatui's hook), and when a
+//! second signal ends the program at once ([`interrupt`](crate::interrupt)). While the view is there the terminal sends no signals, so that
+//! Ctrl-C, which is a key like others then, is passed on as one.
+
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use super::live::Live;
+use view::View;
+
+/// Between two drawings.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A view in the terminal.
+pub(super) struct Tui {
+    closed: Arc<AtomicBool>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// Whether there is a terminal to draw on.
+///
+/// # Errors
+/// If standard output is something else.
+pub(super) fn check() -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        bail!(
+            "--tui draws on a terminal, and standard output is none; --watch shows the same in a browser"
+        );
+    }
+    Ok(())
+}
+
+impl Tui {
+    /// Begins to draw. `closed` is called when the terminal is as it was again.
+    ///
+    /// # Errors
+    /// If the terminal cannot be used.
+    pub(super) fn start(
+        live: Arc<Live>,
+        closed: impl FnOnce() + Send + 'static,
+    ) -> anyhow::Result<Tui> {
+        let when_closed = closed;
+        let terminal = ratatui::try_init().context("cannot draw on the terminal")?;
+        crate::interrupt::before_exit(ratatui::restore);
+        let (closed, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (told, is_closed) = (end.clone(), closed.clone());
+        let thread = std::thread::Builder::new().name("view".into()).spawn(move || {
+            let drawn = draw(terminal, &live, &told);
+            ratatui::restore();
+            is_closed.store(true, Ordering::Relaxed);
+            when_closed();
+            drawn
+        });
+        let thread = thread.inspect_err(|_| ratatui::restore()).context("cannot start a thread")?;
+        Ok(Tui { closed, end, thread: Some(thread) })
+    }
+
+    /// Whether it has been closed with `q`.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// After the runs: waits until it is closed, or `hurry` says that it has to be.
+    ///
+    /// # Errors
+    /// If the terminal could not be drawn on.
+    pub(super) fn finish(mut self, hurry: impl Fn() -> bool) -> anyhow::Result<()> {
+        while !self.is_closed() && !hurry() {
+            std::thread::sleep(INTERVAL / 2);
+        }
+        match self.stop() {
+            Some(Err(error)) => Err(error).context("the view in the terminal has failed"),
+            _ => Ok(()),
+        }
+    }
+
+    fn stop(&mut self) -> Option<io::Result<()>> {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Tui {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Draws and reads keys until it is told to end, or `q` is pressed.
+fn draw(mut terminal: DefaultTerminal, live: &Live, end: &AtomicBool) -> io::Result<()> {
+    let mut view = View::default();
+    while !end.load(Ordering::Relaxed) {
+        view.follow(live);
+        terminal.draw(|frame| view.draw(live, frame))?;
+        if !event::poll(INTERVAL)? {
+            continue;
+        }
+        let Event::Key(key) = event::read()? else { continue };
+        if key.kind == KeyEventKind::Release {
+            continue;
+        }
+        match (key.code, key.modifiers) {
+            (KeyCode::Char('c'), KeyModifiers::CONTROL) => {
+                // To this process, as the terminal would have done.
+                let _ = signal_hook::low_level::raise(signal_hook::consts::SIGINT);
+            }
+            (KeyCode::Char('q') | KeyCode::Esc, _) => return Ok(()),
+            (KeyCode::Down | KeyCode::Char('j'), _) => view.choose(live, 1),
+            (KeyCode::Up | KeyCode::Char('k'), _) => view.choose(live, -1),
+            (KeyCode::Char('f'), _) => view.follow_again(),
+            _ => {}
+        }
+    }
+    Ok(())
+}

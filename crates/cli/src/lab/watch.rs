@@ -1,0 +1,105 @@
+//! `--watch`: runs in the browser, while they go on.
+//!
+//! A small HTTP server on a thread of its own serves the same pages as those that are written, empty, and a stream of server-sent events
+//! (WHATWG HTML, section 9.2) for each, which fill them. Every event is the whole page as it is then: the server keeps nothing for
+//! anybody, and a browser that is slow or late gets the newest when it is ready for it. axum is what serves them: it is what is kept best, and
+//! a connection that waits costs it no thread.
+//!
+//! The server is there for whoever sits at this machine. It listens on the loopback interface unless it is told an address, and answers only
+//! requests that name it by an address or as localhost: a page from elsewhere that has its name resolved to here (DNS rebinding) reads
+//! nothing.
+
+mod address;
+mod server;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use tokio::sync::oneshot;
+
+use super::live::Live;
+pub(super) use address::parse as parse_address;
+
+/// How long the server is there after all runs have ended, so that what has just been opened is filled.
+const LINGERS: Duration = Duration::from_secs(3);
+
+/// A server that shows runs.
+pub(super) struct Watch {
+    address: SocketAddr,
+    live: Arc<Live>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to serve at this address; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// If it cannot be listened there.
+    pub(super) fn start(address: SocketAddr, live: Arc<Live>) -> anyhow::Result<Watch> {
+        let listening = || format!("cannot listen on {address}");
+        let listener = std::net::TcpListener::bind(address).with_context(listening)?;
+        listener.set_nonblocking(true).with_context(listening)?;
+        let address = listener.local_addr().with_context(listening)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the server")?;
+        let (stop, stopped) = oneshot::channel();
+        let shown = live.clone();
+        let thread = std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || {
+                // An error of the listener ends the view, and not the runs.
+                let served = runtime.block_on(server::serve(listener, address, shown, stopped));
+                if let Err(error) = served {
+                    crate::output::note(format_args!(
+                        "the runs cannot be watched any more: {error}"
+                    ));
+                }
+                // Whoever has not taken the last event by now does not get it.
+                runtime.shutdown_background();
+            })
+            .context("cannot start a thread")?;
+        Ok(Watch { address, live, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What to open in a browser.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Ends the view a moment after the runs; at once if `hurry` says so.
+    ///
+    /// # Errors
+    /// If the server has failed in a way that it should not.
+    pub(super) fn finish(mut self, hurry: impl Fn() -> bool) -> anyhow::Result<()> {
+        self.live.end();
+        let until = Instant::now() + LINGERS;
+        while Instant::now() < until && !hurry() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.stop().ok_or_else(|| anyhow!("the server of the view has failed"))
+    }
+
+    fn stop(&mut self) -> Option<()> {
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        self.thread.take().map_or(Some(()), |thread| thread.join().ok())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.live.end();
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

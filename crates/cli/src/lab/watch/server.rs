@@ -1,0 +1,209 @@
+//! What is served.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::{oneshot, watch};
+
+use super::address::may_ask;
+use crate::lab::live::{Live, RunView, Stage};
+use crate::report;
+
+/// As many streams of events at a time; each may hold one page in memory.
+const MOST_VIEWERS: usize = 32;
+/// Between two events of a stream.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+struct Server {
+    address: SocketAddr,
+    live: Arc<Live>,
+    viewers: AtomicUsize,
+}
+
+/// Serves until it is told to stop.
+pub(super) async fn serve(
+    listener: TcpListener,
+    address: SocketAddr,
+    live: Arc<Live>,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let server = Arc::new(Server { address, live, viewers: AtomicUsize::new(0) });
+    let router = Router::new()
+        .route("/", get(front))
+        .route("/events", get(overview_events))
+        .route("/run/{number}", get(run_page))
+        .route("/run/{number}/events", get(run_events))
+        .layer(from_fn_with_state(server.clone(), only_from_here))
+        .with_state(server);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    tokio::select! {
+        served = async { axum::serve(listener, router).await } => served,
+        _ = stopped => Ok(()),
+    }
+}
+
+async fn only_from_here(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    if may_ask(server.address, host) {
+        let mut response = next.run(request).await;
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+        response
+    } else {
+        (StatusCode::FORBIDDEN, "this server is for the machine that it runs on\n").into_response()
+    }
+}
+
+/// The run, if there is only one, or the list of all.
+async fn front(State(server): State<Arc<Server>>) -> Response {
+    if server.live.count() == 1 {
+        return page_of(&server.live, 0);
+    }
+    Html(report::live_page(server.live.title(), "/events")).into_response()
+}
+
+async fn run_page(State(server): State<Arc<Server>>, Path(number): Path<usize>) -> Response {
+    page_of(&server.live, number)
+}
+
+/// The page of a run: that which was written, or one that follows it.
+fn page_of(live: &Live, number: usize) -> Response {
+    let Some(run) = live.run(number) else { return nowhere() };
+    if let (RunView { stage: Stage::Done(_), picture: None, .. }, Ok(page)) =
+        (&run, std::fs::read_to_string(&run.page))
+    {
+        return Html(page).into_response();
+    }
+    Html(report::live_page(&run.label, &format!("/run/{number}/events"))).into_response()
+}
+
+fn nowhere() -> Response {
+    (StatusCode::NOT_FOUND, "there is no such run\n").into_response()
+}
+
+/// What a stream sends next: the newest of what it is about, if that is something new, and whether it is the last.
+enum Newest {
+    /// The same as before, or nothing yet.
+    Nothing,
+    Page {
+        text: Arc<str>,
+        last: bool,
+    },
+    /// There is a page to be had instead of the stream.
+    Written,
+}
+
+async fn run_events(State(server): State<Arc<Server>>, Path(number): Path<usize>) -> Response {
+    if server.live.run(number).is_none() {
+        return nowhere();
+    }
+    let mut before: Option<Arc<str>> = None;
+    stream(server, move |live| {
+        let Some(run) = live.run(number) else { return Newest::Nothing };
+        match (run.picture, run.stage) {
+            (Some(picture), _) => {
+                let (text, last) = (picture.message(), picture.is_last());
+                if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &text)) {
+                    return Newest::Nothing;
+                }
+                before = Some(text.clone());
+                Newest::Page { text, last }
+            }
+            (None, Stage::Done(_)) if run.page.is_file() => Newest::Written,
+            (None, _) => Newest::Nothing,
+        }
+    })
+}
+
+async fn overview_events(State(server): State<Arc<Server>>) -> Response {
+    let mut before = String::new();
+    stream(server, move |live| {
+        let last = live.has_ended();
+        let (data, words) = live.overview();
+        let text = report::message(&data, &words, last, 0);
+        if text == before {
+            return Newest::Nothing;
+        }
+        before.clone_from(&text);
+        Newest::Page { text: text.into(), last }
+    })
+}
+
+/// Counts a stream as long as it is there.
+struct Viewer(Arc<Server>);
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.0.viewers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A stream that looks for something new whenever something has changed and the last event has been sent.
+fn stream(server: Arc<Server>, newest: impl FnMut(&Live) -> Newest + Send + 'static) -> Response {
+    if server.viewers.fetch_add(1, Ordering::Relaxed) >= MOST_VIEWERS {
+        server.viewers.fetch_sub(1, Ordering::Relaxed);
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many are watching\n").into_response();
+    }
+    let changes = server.live.subscribe();
+    let start = (Viewer(server), newest, changes, Phase::First);
+    let events = futures_util::stream::unfold(
+        start,
+        |(viewer, mut newest, mut changes, phase)| async move {
+            if phase == Phase::Over {
+                return None;
+            }
+            let (event, phase) = next(&viewer.0.live, &mut newest, &mut changes, phase).await?;
+            Some((Ok::<Event, Infallible>(event), (viewer, newest, changes, phase)))
+        },
+    );
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    First,
+    Later,
+    Over,
+}
+
+async fn next(
+    live: &Live,
+    newest: &mut (impl FnMut(&Live) -> Newest + Send),
+    changes: &mut watch::Receiver<u64>,
+    phase: Phase,
+) -> Option<(Event, Phase)> {
+    if phase == Phase::Later {
+        tokio::time::sleep(INTERVAL).await;
+    }
+    loop {
+        changes.mark_unchanged();
+        let ended = live.has_ended();
+        match newest(live) {
+            Newest::Page { text, last } => {
+                let phase = if last { Phase::Over } else { Phase::Later };
+                return Some((Event::default().data(&*text), phase));
+            }
+            Newest::Written => {
+                return Some((Event::default().data("{\"written\":true}"), Phase::Over));
+            }
+            Newest::Nothing if ended => return None,
+            Newest::Nothing => changes.changed().await.ok()?,
+        }
+    }
+}

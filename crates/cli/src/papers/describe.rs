@@ -1,0 +1,83 @@
+//! `transom papers describe`: what a paper says, and what is measured.
+
+use std::process::ExitCode;
+
+use transom_lab::scenario::{Band, Claim, Paper};
+
+use super::catalogue::{Experiment, find};
+use super::list::duration;
+use super::values::shown;
+use crate::lab::words;
+use crate::output;
+
+/// Describe an experiment: what the paper says, how it is set up here, and what must hold
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom papers describe ltcp/fig5
+      in words
+  transom papers describe ltcp/fig5 --scenario > fig5.toml
+      its scenario, to change it and run it with `transom lab run`")]
+pub(crate) struct Args {
+    /// The experiment
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print the scenario
+    #[arg(long)]
+    scenario: bool,
+}
+
+/// Describes it.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    for experiment in find(&[args.id])? {
+        if args.scenario {
+            output::line(experiment.text().trim_end())?;
+        } else {
+            output::line(text(&experiment)?.trim_end())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(experiment: &Experiment) -> anyhow::Result<String> {
+    let Paper { source, shows, setup, takes, quick_takes, emulated, .. } =
+        experiment.described()?;
+    let mut lines = vec![format!("{}: {source}", experiment.id), shows];
+    lines.extend(setup.map(|setup| format!("Set-up: {setup}")));
+    let mode = if emulated { " in real time" } else { "" };
+    for (full, takes) in [(false, quick_takes), (true, Some(takes))] {
+        let Some(takes) = takes else { continue };
+        let scenario = experiment.scenario(full)?;
+        let Some(first) = scenario.point(0) else { continue };
+        lines.push(format!(
+            "\n{}: {} runs of {}{mode}, about {} on one core",
+            if full { "Full" } else { "Quick" },
+            scenario.points() * scenario.seeds().len(),
+            duration(first.resolved.scenario.duration),
+            duration(takes),
+        ));
+        for point in scenario.sweep() {
+            let settings: Vec<String> = point.settings.iter().map(ToString::to_string).collect();
+            let compared = point.comparisons.iter().map(|comparison| &comparison.band);
+            for band in point.resolved.expect.iter().chain(compared) {
+                let Band { claim: Some(Claim { says, number, .. }), .. } = band else { continue };
+                let at = match &settings[..] {
+                    [] => String::new(),
+                    settings => format!(" [{}]", settings.join(", ")),
+                };
+                lines.push(format!("  {says}{at}"));
+                let paper = number.map(|number| {
+                    format!("; the paper has {}", shown(band.unit(), number.as_number()))
+                });
+                lines.push(format!(
+                    "    {} {}{}",
+                    words::quantity(band),
+                    words::bounds(band),
+                    paper.unwrap_or_default()
+                ));
+                lines.extend(band.why.iter().map(|why| format!("    {why}")));
+            }
+        }
+    }
+    Ok(lines.join("\n"))
+}

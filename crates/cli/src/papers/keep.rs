@@ -1,0 +1,73 @@
+//! `transom papers keep`: summaries of runs that are there.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use transom_lab::results::Store;
+
+use super::catalogue::{Experiment, find};
+use super::run::form;
+use super::summary::Summary;
+use crate::output;
+
+/// Sum up runs that are there, for `transom papers results`
+///
+/// Of every experiment that has been run, in either form, what the claims are about is worked out from what was seen and put into a small file. Runs
+/// that an earlier version of the program has made count too, if the experiment is still the same.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom papers keep
+      everything in results/papers, to papers/results
+  transom papers keep ltcp/fig5 --from /tmp/runs
+      one experiment, from elsewhere")]
+pub(crate) struct Args {
+    /// Experiments, or papers; all of them by default
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Where the runs are: the --output of `transom papers run`
+    #[arg(long, value_name = "DIR", default_value = "results/papers")]
+    from: PathBuf,
+    /// Where the summaries go
+    #[arg(long, value_name = "DIR", default_value = "papers/results")]
+    to: PathBuf,
+}
+
+/// Sums them up.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut any = false;
+    for experiment in find(&args.ids)? {
+        for full in [false, true] {
+            let directory = args.from.join(experiment.id).join(form(full));
+            if directory.is_dir() {
+                any |= sum_up(&experiment, full, &directory, &args.to)?;
+            }
+        }
+    }
+    if !any {
+        bail!("there are no runs of these experiments in {}", args.from.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the summary of an experiment's runs, and says where; says whether there is one.
+pub(super) fn sum_up(
+    experiment: &Experiment,
+    full: bool,
+    runs: &Path,
+    to: &Path,
+) -> anyhow::Result<bool> {
+    let summary = Summary::of(experiment, full, &Store::open(runs)?)?;
+    if summary.runs.is_empty() {
+        output::note(format_args!(
+            "{}: no run of it as it is now in {}",
+            experiment.id,
+            runs.display()
+        ));
+        return Ok(false);
+    }
+    let path = summary.write(to)?;
+    output::line(format_args!("The summary of {} is {}.", experiment.id, path.display()))?;
+    Ok(true)
+}

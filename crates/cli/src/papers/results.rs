@@ -1,0 +1,39 @@
+//! `transom papers results`: what was claimed and what was found.
+
+mod markdown;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::output;
+
+/// Show what the papers claim and what was found, as a page in Markdown
+///
+/// For every claim: the paper's number, ours, their ratio, whether it holds, how many seeds there were, and the command that repeats it. The page
+/// is made from summaries, which `transom papers run --keep` writes, and from the experiments themselves; nothing is run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom papers results > RESULTS.md
+      from the summaries in papers/results
+  transom papers results --from /tmp/summaries
+      from others")]
+pub(crate) struct Args {
+    /// The directory of the summaries
+    #[arg(long, value_name = "DIR", default_value = "papers/results")]
+    from: PathBuf,
+}
+
+/// Shows them.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if !args.from.is_dir() {
+        bail!(
+            "there is no directory {}; `transom papers run ID --keep {0}` makes it",
+            args.from.display()
+        );
+    }
+    output::line(markdown::page(&args.from)?.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,103 @@
+//! What a report has beside its charts: a verdict, pictures and tables.
+
+use super::{Hue, Svg};
+
+/// What came of it all, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Whether everything is as it must be.
+    pub(crate) passed: bool,
+    /// The sentence.
+    pub(crate) text: String,
+}
+
+/// A picture or a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    /// A picture.
+    Drawing(Drawing),
+    /// A table.
+    Table(Table),
+}
+
+/// A picture as SVG.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    /// The heading.
+    pub(crate) title: String,
+    /// A sentence on how to read it; may be empty.
+    pub(crate) caption: String,
+    /// The same in words, for who does not see it.
+    pub(crate) alternative: String,
+    /// The picture.
+    pub(crate) picture: Svg,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// The heading.
+    pub(crate) title: String,
+    /// A sentence on how to read it; may be empty.
+    pub(crate) caption: String,
+    /// The headings of its columns.
+    pub(crate) head: Vec<Heading>,
+    /// The lines.
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// The heading of a column.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heading {
+    /// What it says.
+    pub(crate) text: String,
+    /// Whether the column has numbers, which stand to the right.
+    pub(crate) number: bool,
+}
+
+/// A field of a table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    /// What it says.
+    pub(crate) text: String,
+    /// The colour of the curves that are about the same.
+    pub(crate) hue: Option<Hue>,
+    /// Whether it is as it must be, where that is a question.
+    pub(crate) verdict: Option<bool>,
+    /// A file beside the page, or below it, that says more.
+    pub(crate) link: Option<String>,
+}
+
+impl Table {
+    /// A table without lines. A heading that ends in `#` is one of numbers.
+    pub(crate) fn new(title: impl Into<String>, head: &[&str]) -> Table {
+        let head = head.iter().map(|text| match text.strip_suffix('#') {
+            Some(text) => Heading { text: text.into(), number: true },
+            None => Heading { text: (*text).into(), number: false },
+        });
+        Table { title: title.into(), head: head.collect(), ..Table::default() }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell { text: text.into(), ..Cell::default() }
+    }
+}
+
+impl Cell {
+    /// The field of something drawn in this colour.
+    pub(crate) fn hue(self, hue: Option<Hue>) -> Cell {
+        Cell { hue, ..self }
+    }
+
+    /// Marks the field as passed or failed.
+    pub(crate) fn verdict(self, passed: bool) -> Cell {
+        Cell { verdict: Some(passed), ..self }
+    }
+
+    /// Leads to a file. `path` is relative to the page.
+    pub(crate) fn link(self, path: impl Into<String>) -> Cell {
+        Cell { link: Some(path.into()), ..self }
+    }
+}

@@ -1,0 +1,195 @@
+//! Emulated runs: a scenario in real time, on hosts of which some have the kernel's TCP.
+//!
+//! Theory of operation. An emulated run is the simulator's own network ([`transom_sim::network`]), pinned to the clock: whatever is due by now is
+//! done now. Links, queues, routers, hosts with Transom's TCP and what runs on them are not imitated, they are the same. What is real is outside:
+//! a host with the kernel's TCP is a network namespace, and a *gateway* stands for it in the network. One thread waits for packets
+//! from the kernels and for the next moment at which something is due; it takes packets in, runs the network up to now, and hands out
+//! what has left it. (Sleeping is imprecise, so the last moment before something is due it stays awake.)
+//!
+//! Inside the network nothing is ever late, however late it is done: a packet that should have been forwarded at 10 ms is forwarded at 10 ms of
+//! the network's time. Lateness shows where the network ends, as a delay of what a kernel is given; it is measured there, packet by packet, and a
+//! run in which it was too much is said to be so ([`Fidelity`]).
+//!
+//! The applications of kernel hosts are the simulator's as well, over the kernel's sockets, each host's on a thread of its own; and real programs can be
+//! run there. What was seen of them comes from the kernel's `TCP_INFO`.
+//!
+//! It takes the right to make network namespaces: root's, or an ordinary user's in a user namespace of their own
+//! ([`transom_device::namespace::enter_user_namespace`]).
+
+mod clock;
+mod delay;
+mod distance;
+mod door;
+mod driver;
+mod fidelity;
+mod followed;
+mod host;
+mod observer;
+mod programs;
+mod record;
+mod sample;
+mod sockets;
+mod stage;
+mod timers;
+mod wait;
+mod worker;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transom_device::interface::InterfaceError;
+use transom_device::namespace::NamespaceError;
+use transom_device::tun::TunError;
+
+use crate::run::{Observations, Progress, RunError};
+use crate::scenario::{Name, Resolved};
+
+pub(crate) use delay::measured_delays;
+pub use fidelity::{Fidelity, Lag};
+pub use programs::{ProgramEnd, ProgramReport, Role};
+pub use record::Record;
+
+/// Why a scenario cannot be emulated, or broke off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmulateError {
+    /// The scenario itself.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The system gives no network namespace.
+    #[error("no network of its own for a host with the kernel's TCP")]
+    Namespace(#[source] NamespaceError),
+    /// No interface for a host.
+    #[error("no interface for host {host}")]
+    Interface {
+        /// The host.
+        host: Name,
+        /// Why.
+        source: TunError,
+    },
+    /// A kernel parameter was not accepted.
+    #[error("the kernel parameter {parameter} of host {host} cannot be set")]
+    Parameter {
+        /// The parameter.
+        parameter: String,
+        /// The host.
+        host: Name,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel has not the congestion control that a host is to have.
+    #[error("host {host} cannot have {congestion}: the kernel has {available}")]
+    Congestion {
+        /// The host.
+        host: Name,
+        /// What it is to have.
+        congestion: &'static str,
+        /// What there is.
+        available: String,
+        /// Why.
+        source: InterfaceError,
+    },
+    /// A program that is not there.
+    #[error("flow {flow}: there is no program {program}")]
+    NoProgram {
+        /// The flow.
+        flow: Name,
+        /// The program's name.
+        program: String,
+    },
+    /// A program that the system does not start.
+    #[error("cannot start {}", .program.display())]
+    Start {
+        /// The program's file.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A server at whose port nobody listens.
+    #[error("flow {flow}: {} does not listen at port {port}: {how}", .program.display())]
+    Silent {
+        /// The flow.
+        flow: Name,
+        /// The program's file.
+        program: PathBuf,
+        /// The port.
+        port: u16,
+        /// What happened instead.
+        how: String,
+    },
+    /// A file for what a program writes.
+    #[error("cannot write {}", .path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Datagrams that would have to be cut into fragments.
+    #[error(
+        "flow {flow}: datagrams of {payload} bytes do not fit into the {mtu} bytes that host {host} can send at once"
+    )]
+    Datagrams {
+        /// The flow.
+        flow: Name,
+        /// Bytes of payload.
+        payload: u64,
+        /// The host that is to send them.
+        host: Name,
+        /// The longest IP packet it sends.
+        mtu: u32,
+    },
+    /// Something else that the system refused.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How to emulate.
+#[derive(Clone, Copy, Debug)]
+pub struct EmulateOptions<'a> {
+    /// Where traces are looked for, and where programs run: the scenario's own directory.
+    pub directory: &'a Path,
+    /// Where what programs print is written: FLOW.client.stdout and the like. It must be there.
+    pub output: &'a Path,
+}
+
+/// What came of an emulated run.
+#[derive(Clone, Debug)]
+pub struct Emulation {
+    /// What was seen, as of a simulated run.
+    pub observations: Observations,
+    /// How far it can be believed.
+    pub fidelity: Fidelity,
+    /// What became of the programs.
+    pub programs: Vec<ProgramReport>,
+}
+
+/// Runs a scenario in real time. `progress` is called ten times a second, and ends the run by returning false; there is no result then,
+/// and nothing is left of it.
+///
+/// # Errors
+/// [`EmulateError`]: what is needed is not there, or the system refuses it.
+pub fn emulate(
+    scenario: &Resolved,
+    seed: u64,
+    options: EmulateOptions<'_>,
+    progress: impl FnMut(Progress<'_>) -> bool,
+) -> Result<Option<Emulation>, EmulateError> {
+    stage::Stage::set(scenario, seed, options)?.play(progress)
+}
+
+/// Says at once if this process may not make the hosts that an emulation needs.
+///
+/// # Errors
+/// [`EmulateError::Namespace`].
+pub fn permitted() -> Result<(), EmulateError> {
+    host::permitted().map_err(EmulateError::Namespace)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! The loop that pins a network to the clock.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use rustix::event::epoll::EventFlags;
+use transom_device::kernel_tcp::KernelTcpInfo;
+use transom_device::scheduling::prefer;
+use transom_sim::link::Traffic;
+use transom_sim::measure::Recorder;
+use transom_sim::network::{Network, NodeId};
+use transom_sim::traffic::FlowId;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::time::{Duration, Instant};
+
+use super::clock::Clock;
+use super::door::{Door, inject};
+use super::fidelity::Lags;
+use super::followed::Totals;
+use super::observer::{Observer, Sight};
+use super::wait::Waiter;
+use super::worker::Worker;
+use super::{EmulateError, sample};
+use crate::run::Progress;
+
+/// Before something is due the loop stays awake for so long, because sleeping is not more precise: as an ordinary thread, and as one in
+/// the real-time class.
+const AWAKE: Duration = Duration::from_micros(100);
+const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
+/// In the real-time class it sleeps at least for so long in so long, whatever is due: 8 % of the time, since who takes more than 95 % is stopped
+/// for much longer by the system (sched(7)).
+const NAP: Duration = Duration::from_micros(80);
+const NAP_EVERY: Duration = Duration::from_micros(1000);
+/// The longest sleep.
+const LONG: Duration = Duration::from_millis(100);
+/// Packets taken from a kernel before the others, and what is due, are looked at.
+const BATCH: usize = 64;
+/// Between two reports of progress.
+const REPORT: Duration = Duration::from_millis(100);
+/// The loop's priority in the real-time class: before the applications of hosts.
+const PRIORITY: i32 = 10;
+
+/// What the loop works with.
+pub(super) struct Driver {
+    clock: Clock,
+    waiter: Waiter,
+    pub(super) doors: Vec<Door>,
+    pub(super) workers: Vec<Worker>,
+    observer: Observer,
+    /// The flows whose senders are outside, and where these are.
+    senders: Vec<(FlowId, NodeId)>,
+    /// What is known of them.
+    known: BTreeMap<FlowId, (Traffic, Totals, Option<KernelTcpInfo>)>,
+    counted: BTreeMap<FlowId, Totals>,
+    pub(super) lags: Lags,
+    /// Where a super-segment is cut.
+    segments: Vec<Vec<u8>>,
+    /// Before something is due it does not sleep.
+    awake: Duration,
+    /// When it has slept last, if it has to.
+    napped: Option<Instant>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        clock: Clock,
+        doors: Vec<Door>,
+        workers: Vec<Worker>,
+        observer: Observer,
+        senders: Vec<(FlowId, NodeId)>,
+    ) -> io::Result<Self> {
+        Ok(Driver {
+            clock,
+            waiter: watch(&doors)?,
+            doors,
+            workers,
+            observer,
+            senders,
+            known: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            lags: Lags::new(),
+            segments: Vec::new(),
+            awake: AWAKE,
+            napped: None,
+        })
+    }
+
+    /// Runs the network until `end`; false if it was broken off.
+    pub(super) fn run(
+        &mut self,
+        network: &mut Network,
+        recorder: &mut Recorder,
+        end: Instant,
+        mut progress: impl FnMut(Progress<'_>) -> bool,
+    ) -> Result<bool, EmulateError> {
+        let system = |source| EmulateError::System { what: "run the emulation", source };
+        // Only root may; without it the lag tells.
+        let preferred = prefer(PRIORITY);
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        self.awake = if preferred.is_ok() { AWAKE_PREFERRED } else { AWAKE };
+        self.napped = preferred.is_ok().then_some(Instant::ZERO);
+        let mut report = Instant::ZERO;
+        let mut ready = Vec::new();
+        let complete = loop {
+            let now = self.clock.now().min(end);
+            if self.doors.is_empty()
+                && let Some(due) = network.next_event().filter(|due| *due <= now)
+            {
+                // Nothing leaves the network that could be late.
+                self.lags.record(due, now);
+            }
+            self.advance(network, recorder, now)?;
+            self.let_out(network)?;
+            if now >= end {
+                break true;
+            }
+            if now >= report {
+                let reached = now.since(Instant::ZERO);
+                if !progress(Progress { reached, recorder }) {
+                    break false;
+                }
+                report = now + REPORT;
+            }
+            let due = network.next_event().unwrap_or(end).min(recorder.next()).min(report).min(end);
+            self.wait(due, &mut ready).map_err(system)?;
+            for (number, _) in ready.drain(..) {
+                self.take_in(number as usize, network, recorder, end)?;
+            }
+        };
+        if complete {
+            // The last look is at the very end.
+            progress(Progress { reached: end.since(Instant::ZERO), recorder });
+        }
+        Ok(complete)
+    }
+
+    /// Runs the network up to `now`, and looks at everything when it is time for that.
+    fn advance(
+        &mut self,
+        network: &mut Network,
+        recorder: &mut Recorder,
+        now: Instant,
+    ) -> Result<(), EmulateError> {
+        if now >= recorder.next() {
+            self.collect(network)?;
+        }
+        recorder.run_until(network, now).map_err(|error| EmulateError::Run(error.into()))
+    }
+
+    /// Gathers what is known outside of the network.
+    fn collect(&mut self, network: &mut Network) -> Result<(), EmulateError> {
+        let mut told = BTreeMap::new();
+        for worker in &self.workers {
+            let failed =
+                |source| EmulateError::System { what: "run the applications of a host", source };
+            told.extend(worker.collect(network.ledger()).map_err(failed)?);
+        }
+        for &(flow, node) in &self.senders {
+            let packets = network.entered(node, flow);
+            // Who sends datagrams has no connections, and nothing is counted of these.
+            let (totals, present) = told.get(&flow).copied().unwrap_or((Totals::NONE, None));
+            self.known.insert(flow, (packets, totals, present));
+        }
+        for Sight { flow, delivered, from, sender, totals } in self.observer.seen() {
+            let packets = network.entered(from, flow);
+            let ledger = network.ledger().flow(flow);
+            ledger.delivered = ledger.delivered.max(delivered);
+            if let Some((number, _)) = sender {
+                ledger.sender = Some((from, ConnectionId::from_u64(number)));
+            }
+            self.known.insert(flow, (packets, totals, sender.map(|(_, info)| info)));
+        }
+        for (flow, (packets, totals, present)) in &self.known {
+            let before = self.counted.entry(*flow).or_insert(*totals);
+            *before = totals.at_least(*before);
+            network.ledger().flow(*flow).outside =
+                Some(sample::of(*packets, *before, present.as_ref()));
+        }
+        Ok(())
+    }
+
+    fn let_out(&mut self, network: &mut Network) -> Result<(), EmulateError> {
+        for door in &mut self.doors {
+            door.let_out(network, self.clock, &mut self.lags).map_err(|source| {
+                EmulateError::System { what: "hand a packet to a host", source }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a kernel has for the network.
+    fn take_in(
+        &mut self,
+        number: usize,
+        network: &mut Network,
+        recorder: &mut Recorder,
+        end: Instant,
+    ) -> Result<(), EmulateError> {
+        let mut all = 0;
+        while all < BATCH {
+            let Some(door) = self.doors.get_mut(number) else { return Ok(()) };
+            let before = self.clock.now();
+            let taken = door.take_in(&mut self.segments).map_err(|source| {
+                EmulateError::System { what: "take a packet from a host", source }
+            })?;
+            if taken.is_none() {
+                door.empty_at(before);
+                return Ok(());
+            }
+            let now = self.clock.now();
+            // A kernel does not say when it sent a packet; it was not before the last time at which there was none.
+            self.lags.record_all(door.last_empty(), now, self.segments.len());
+            all += self.segments.len().max(1);
+            let (node, now) = (door.node(), now.min(end));
+            self.advance(network, recorder, now)?;
+            inject(network, node, now, &mut self.segments)
+                .map_err(|error| EmulateError::Run(error.into()))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until `due`, or until a kernel has something, and says which.
+    fn wait(&mut self, due: Instant, ready: &mut Vec<(u64, EventFlags)>) -> io::Result<()> {
+        let left = self.clock.until(due).min(LONG);
+        let mut asleep =
+            Duration::from_nanos(left.as_nanos().saturating_sub(self.awake.as_nanos()));
+        if let Some(napped) = &mut self.napped {
+            let now = self.clock.now();
+            if asleep >= NAP.over(2) {
+                *napped = now;
+            } else if now.since(*napped) >= NAP_EVERY {
+                std::thread::sleep(std::time::Duration::from_nanos(NAP.as_nanos()));
+                *napped = self.clock.now();
+                asleep = Duration::ZERO;
+            }
+        }
+        if !asleep.is_zero() {
+            self.poll(asleep, ready)?;
+            if !ready.is_empty() || left >= LONG {
+                return Ok(());
+            }
+        }
+        loop {
+            self.poll(Duration::ZERO, ready)?;
+            if !ready.is_empty() || self.clock.now() >= due {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Waits for packets from the kernels, at most so long, and notes which kernels had none.
+    fn poll(&mut self, patience: Duration, ready: &mut Vec<(u64, EventFlags)>) -> io::Result<()> {
+        if self.doors.is_empty() && patience.is_zero() {
+            return Ok(());
+        }
+        let before = self.clock.now();
+        self.waiter.wait(patience, ready)?;
+        // Who slept was woken by the first packet.
+        let slept = (!patience.is_zero()).then(|| self.clock.now());
+        for (number, door) in (0u64..).zip(&mut self.doors) {
+            let has_none = ready.iter().all(|(one, _)| *one != number);
+            match slept {
+                Some(after) => door.empty_at(after),
+                None if has_none => door.empty_at(before),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Watches the doors, by their place.
+fn watch(doors: &[Door]) -> io::Result<Waiter> {
+    let waiter = Waiter::new()?;
+    for (number, door) in (0u64..).zip(doors) {
+        if let Some(descriptor) = door.descriptor() {
+            waiter.watch(descriptor, number, EventFlags::IN)?;
+        }
+    }
+    Ok(waiter)
+}

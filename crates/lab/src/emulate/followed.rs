@@ -1,0 +1,122 @@
+//! The connections that send for flows, and what they have counted.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Weak;
+
+use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
+use transom_sim::traffic::FlowId;
+
+/// What the senders of a flow have counted over all its connections, as far as the kernel tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) payload: Option<u64>,
+    pub(super) retransmissions: u64,
+    pub(super) timeouts: Option<u64>,
+}
+
+impl Totals {
+    pub(super) const NONE: Totals =
+        Totals { payload: Some(0), retransmissions: 0, timeouts: Some(0) };
+
+    /// With what one more connection has counted.
+    pub(super) fn and(self, info: &KernelTcpInfo) -> Totals {
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        Totals {
+            payload: sum(self.payload, info.bytes_sent),
+            retransmissions: self.retransmissions + info.retransmitted_segments,
+            timeouts: sum(self.timeouts, info.timeouts),
+        }
+    }
+
+    /// The greater of each: what is counted never becomes less.
+    pub(super) fn at_least(self, before: Totals) -> Totals {
+        Totals {
+            payload: self.payload.max(before.payload),
+            retransmissions: self.retransmissions.max(before.retransmissions),
+            timeouts: self.timeouts.max(before.timeouts),
+        }
+    }
+}
+
+/// The connections of a host that send for flows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followed {
+    /// By number, which is the order in which they were opened. The descriptors are not kept open by this.
+    present: BTreeMap<u64, (FlowId, Weak<OwnedFd>)>,
+    /// What those counted that are no more.
+    past: BTreeMap<FlowId, Totals>,
+}
+
+impl Followed {
+    pub(super) fn begins(&mut self, flow: FlowId, number: u64, socket: Weak<OwnedFd>) {
+        self.present.insert(number, (flow, socket));
+    }
+
+    pub(super) fn ends(&mut self, flow: FlowId, number: u64, last: Option<KernelTcpInfo>) {
+        self.present.remove(&number);
+        let past = self.past.entry(flow).or_insert(Totals::NONE);
+        if let Some(info) = last {
+            *past = past.and(&info);
+        }
+    }
+
+    /// Asks the kernel: of each flow what its connections have counted in all, and what the one is like that was opened last, if
+    /// it is still there.
+    pub(super) fn ask(&self) -> BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> {
+        let mut told: BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> =
+            self.past.iter().map(|(flow, past)| (*flow, (*past, None))).collect();
+        for (flow, socket) in self.present.values() {
+            let info = socket.upgrade().and_then(|socket| tcp_info(&*socket).ok());
+            let (totals, last) = told.entry(*flow).or_insert((Totals::NONE, None));
+            if let Some(info) = &info {
+                *totals = totals.and(info);
+            }
+            *last = info;
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    /// A connection over loopback over which so many bytes have been sent.
+    fn connection(bytes: usize) -> (Arc<OwnedFd>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(&vec![0; bytes]).unwrap();
+        receiver.read_exact(&mut vec![0; bytes]).unwrap();
+        (Arc::new(sender.into()), receiver)
+    }
+
+    #[test]
+    fn what_was_counted_stays_counted() {
+        let flow = FlowId(3);
+        let ((one, _a), (other, _b)) = (connection(1000), connection(500));
+        let mut followed = Followed::default();
+        followed.begins(flow, 1, Arc::downgrade(&one));
+        followed.begins(flow, 2, Arc::downgrade(&other));
+        let (totals, last) = followed.ask()[&flow];
+        if totals.payload.is_none() {
+            eprintln!("SKIPPED: this kernel does not tell how much was sent");
+            return;
+        }
+        assert_eq!(totals.payload, Some(1500));
+        assert_eq!(last.unwrap().bytes_sent, Some(500));
+        followed.ends(flow, 2, tcp_info(&*other).ok());
+        drop(other);
+        let (totals, last) = followed.ask()[&flow];
+        assert_eq!((totals.payload, last.unwrap().bytes_sent), (Some(1500), Some(1000)));
+        // One that has gone before it was said is not there.
+        drop(one);
+        let (now, last) = followed.ask()[&flow];
+        assert_eq!((now.payload, last), (Some(500), None));
+        assert_eq!(now.at_least(totals).payload, Some(1500));
+    }
+}

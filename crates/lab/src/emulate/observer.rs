@@ -1,0 +1,209 @@
+//! What can be seen of the flows of programs, whose sockets are not ours.
+//!
+//! Theory of operation. A thread asks the kernels of both ends for their TCP connections, shortly before each time at which a sample is taken, and hears
+//! of those that have ended in between. A connection belongs to the flow whose server's port it has. A flow may use several connections, in both
+//! directions: what it has *delivered* is the larger of what its clients and its server have received, and its *sender* is whichever
+//! connection at the other end has sent most. (A kernel counts the end of a stream as a byte of it.)
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use transom_device::diag::{Diag, Endings, TcpSocket};
+use transom_device::kernel_tcp::{KernelTcpInfo, KernelTcpState};
+use transom_device::namespace::Namespace;
+use transom_sim::network::NodeId;
+use transom_sim::traffic::FlowId;
+use transom_tcp::time::{Duration, Instant};
+
+use super::EmulateError;
+use super::clock::Clock;
+use super::followed::Totals;
+
+/// So long before a sample is taken, the kernels are asked.
+const AHEAD: Duration = Duration::from_millis(1);
+
+/// A flow to be observed.
+pub(super) struct Subject {
+    pub(super) flow: FlowId,
+    pub(super) server: SocketAddr,
+    /// The hosts of its client and its server: gateway and namespace.
+    pub(super) ends: [(NodeId, Arc<Namespace>); 2],
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    pub(super) flow: FlowId,
+    pub(super) delivered: u64,
+    /// A number of the sender's connection's own, and what the kernel tells of it.
+    pub(super) sender: Option<(u64, KernelTcpInfo)>,
+    /// The host that sends.
+    pub(super) from: NodeId,
+    /// What its senders have counted in all.
+    pub(super) totals: Totals,
+}
+
+/// Watches flows of programs until it is dropped.
+pub(super) struct Observer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    seen: Mutex<Vec<Sight>>,
+    over: Mutex<bool>,
+    changed: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Observer {
+    /// Hears of connections from now on, and looks at them every `interval` once the clock runs.
+    pub(super) fn start(
+        subjects: Vec<Subject>,
+        interval: Duration,
+        clock: impl Fn() -> Option<Clock> + Send + 'static,
+    ) -> Result<Self, EmulateError> {
+        let shared = Arc::new(Shared {
+            seen: Mutex::default(),
+            over: Mutex::new(false),
+            changed: Condvar::new(),
+        });
+        let mut work = Work { flows: Vec::new(), shared: shared.clone() };
+        let system =
+            |source| EmulateError::System { what: "look at the sockets of programs", source };
+        for Subject { flow, server, ends: [client, server_host] } in subjects {
+            let end = |(node, namespace): &(NodeId, Arc<Namespace>)| {
+                let opened = namespace.run(|| Ok((Diag::open()?, Endings::open()?)));
+                let (diag, endings) = opened.map_err(EmulateError::Namespace)?.map_err(system)?;
+                Ok::<End, EmulateError>(End { node: *node, diag, endings, seen: BTreeMap::new() })
+            };
+            work.flows.push(Watched { flow, server, ends: [end(&client)?, end(&server_host)?] });
+        }
+        if work.flows.is_empty() {
+            return Ok(Observer { shared, thread: None });
+        }
+        let thread = thread::Builder::new().name("observer".into());
+        let thread = thread.spawn(move || work.run(interval, clock)).map_err(system)?;
+        Ok(Observer { shared, thread: Some(thread) })
+    }
+
+    /// What was seen last.
+    pub(super) fn seen(&self) -> Vec<Sight> {
+        lock(&self.shared.seen).clone()
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        *lock(&self.shared.over) = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A flow and what has been seen at its ends.
+struct Watched {
+    flow: FlowId,
+    server: SocketAddr,
+    ends: [End; 2],
+}
+
+/// One end of a flow.
+struct End {
+    node: NodeId,
+    diag: Diag,
+    endings: Endings,
+    /// The connections that were ever seen, by their cookies, as they were last.
+    seen: BTreeMap<u64, KernelTcpInfo>,
+}
+
+struct Work {
+    flows: Vec<Watched>,
+    shared: Arc<Shared>,
+}
+
+impl Work {
+    fn run(&mut self, interval: Duration, clock: impl Fn() -> Option<Clock>) {
+        let ahead = AHEAD.min(interval.over(2));
+        let mut tick = Instant::ZERO;
+        let mut over = lock_owned(&self.shared.over);
+        while !over {
+            let mut patience = std::time::Duration::from_millis(10);
+            if let Some(clock) = clock() {
+                let next = tick + interval - ahead;
+                let left = clock.until(next);
+                if left == Duration::ZERO {
+                    let sights = self.flows.iter_mut().map(Watched::look).collect();
+                    *lock(&self.shared.seen) = sights;
+                    // One that was missed is not made up for.
+                    while tick <= clock.now() {
+                        tick += interval;
+                    }
+                    continue;
+                }
+                patience = std::time::Duration::from_nanos(left.as_nanos());
+            }
+            let guard = lock(&self.shared.over);
+            over = match self.shared.changed.wait_timeout_while(guard, patience, |over| !*over) {
+                Ok((over, _)) => *over,
+                Err(poisoned) => *poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+fn lock_owned(over: &Mutex<bool>) -> bool {
+    *lock(over)
+}
+
+impl Watched {
+    fn look(&mut self) -> Sight {
+        let server = self.server;
+        let [client, served] = &mut self.ends;
+        let at_client = client.look(|one| one.remote == server);
+        let at_server = served.look(|one| one.local == server);
+        let received =
+            |end: &End| -> u64 { end.seen.values().filter_map(|info| info.bytes_received).sum() };
+        // Up is from the client to the server.
+        let (up, down) = (received(served), received(client));
+        let (end, present) = if up >= down { (client, at_client) } else { (served, at_server) };
+        let most = present.into_iter().flatten().max_by_key(|(_, info)| info.bytes_sent);
+        Sight {
+            flow: self.flow,
+            delivered: up.max(down),
+            sender: most,
+            from: end.node,
+            totals: end.seen.values().fold(Totals::NONE, Totals::and),
+        }
+    }
+}
+
+impl End {
+    /// Looks at the connections that are the flow's, and returns those that there are now.
+    fn look(
+        &mut self,
+        is_its: impl Fn(&TcpSocket) -> bool,
+    ) -> io::Result<Vec<(u64, KernelTcpInfo)>> {
+        let mut remember = |sockets: Vec<TcpSocket>| -> Vec<(u64, KernelTcpInfo)> {
+            let its = sockets.into_iter().filter(|one| is_its(one));
+            let known = its.filter_map(|one| {
+                (one.state != KernelTcpState::LISTEN).then_some((one.cookie, one.info?))
+            });
+            let known: Vec<_> = known.collect();
+            self.seen.extend(known.iter().copied());
+            known
+        };
+        let present = self.diag.tcp().map(&mut remember);
+        // Too many endings at once for the kernel to tell: what was seen of those connections last counts.
+        let _ = self.endings.take().map(&mut remember);
+        present
+    }
+}

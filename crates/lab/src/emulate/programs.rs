@@ -1,0 +1,440 @@
+//! Programs on hosts with the kernel's TCP.
+//!
+//! Theory of operation. Servers are started before the run begins, and waited for until they listen; a thread of its own starts the clients
+//! when their flows start, so that starting a program does not keep packets waiting. Each program is the first of a process group of its
+//! own: it and what it has started can be ended by that number, and are, in whatever way the run ends. What they print goes
+//! to files.
+
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use serde::{Deserialize, Serialize};
+use transom_device::diag::Diag;
+use transom_device::kernel_tcp::KernelTcpState;
+use transom_device::namespace::Namespace;
+use transom_tcp::time::Instant;
+
+use super::EmulateError;
+use super::clock::Clock;
+use crate::run::build::Programs as Plan;
+use crate::scenario::Name;
+
+/// How long a server may take until it listens.
+const TO_LISTEN: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a program may take to end when it is asked to, before it is killed.
+const TO_END: std::time::Duration = std::time::Duration::from_secs(2);
+/// Between two looks at whether something has happened.
+const POLL: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Which of a flow's programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// That at the flow's `from`.
+    Client,
+    /// That at the flow's `to`.
+    Server,
+}
+
+/// What became of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProgramReport {
+    /// The flow.
+    pub flow: Name,
+    /// Which of its programs.
+    pub role: Role,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub end: ProgramEnd,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramEnd {
+    /// By itself, with this exit status.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Killed(i32),
+    /// It was ended when its time had come.
+    Stopped,
+    /// The run ended before it began.
+    NotStarted,
+    /// The system could not start it.
+    CannotStart,
+}
+
+impl ProgramReport {
+    /// Whether it did what it was there for, as far as its end tells.
+    pub fn is_well(&self) -> bool {
+        match self.end {
+            ProgramEnd::Exited(0) | ProgramEnd::Stopped => true,
+            ProgramEnd::Exited(_) | ProgramEnd::Killed(_) => false,
+            ProgramEnd::NotStarted | ProgramEnd::CannotStart => false,
+        }
+    }
+}
+
+/// What has to be found before anything is run: the file of each program.
+///
+/// # Errors
+/// [`EmulateError::NoProgram`].
+pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError> {
+    for plan in plans {
+        let commands = [plan.commands.server.as_ref(), Some(&plan.commands.client)];
+        for name in commands.into_iter().flatten().filter_map(|command| command.first()) {
+            if find(name, directory).is_none() {
+                return Err(EmulateError::NoProgram {
+                    flow: plan.name.clone(),
+                    program: name.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a program is: a path as it stands, seen from `directory`, or the first on the search path, in which the directories of a system's own
+/// programs are looked at last.
+pub(super) fn find(name: &str, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        let path = directory.join(name);
+        return is_program(&path).then_some(path);
+    }
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&search).chain(system);
+    places.find_map(|place| Some(place.join(name)).filter(|path| is_program(path)))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path)
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// A program and what became of it.
+struct Job {
+    report: ProgramReport,
+    namespace: Arc<Namespace>,
+    program: PathBuf,
+    arguments: Vec<String>,
+    start: Instant,
+    stop: Option<Instant>,
+    running: Option<Child>,
+}
+
+/// The programs of a run. They are ended when this value is dropped.
+pub(super) struct Programs {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    jobs: Mutex<Vec<Job>>,
+    /// Set when the run is over.
+    over: Mutex<bool>,
+    changed: Condvar,
+    directory: PathBuf,
+    output: PathBuf,
+    clock: Clock,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Programs {
+    /// Starts the servers, waits until they listen, and has the clients started when their time comes.
+    pub(super) fn start(
+        plans: &[Plan],
+        namespace: impl Fn(&Name) -> Option<Arc<Namespace>>,
+        directory: &Path,
+        output: &Path,
+        clock: impl FnOnce() -> Clock,
+    ) -> Result<(Self, Clock), EmulateError> {
+        let mut jobs = Vec::new();
+        // A file without a directory before its name is in this one.
+        let directory = std::path::absolute(Path::new(".").join(directory)).map_err(|source| {
+            EmulateError::System { what: "find the scenario's directory", source }
+        })?;
+        // Ended by its drop if anything below fails.
+        let mut servers = Ended(Vec::new());
+        for plan in plans {
+            let missing =
+                || EmulateError::NoProgram { flow: plan.name.clone(), program: String::new() };
+            let job = |role, command: &Vec<String>, host: &Name, stop| {
+                let (name, arguments) = command.split_first().ok_or_else(missing)?;
+                let program = find(name, &directory).ok_or_else(|| EmulateError::NoProgram {
+                    flow: plan.name.clone(),
+                    program: name.clone(),
+                })?;
+                let fill = |argument: &String| {
+                    let address = plan.server.ip().to_string();
+                    let port = plan.server.port().to_string();
+                    argument.replace("{address}", &address).replace("{port}", &port)
+                };
+                let arguments: Vec<String> = arguments.iter().map(fill).collect();
+                let shown = std::iter::once(name.clone()).chain(arguments.iter().cloned());
+                Ok::<Job, EmulateError>(Job {
+                    report: ProgramReport {
+                        flow: plan.name.clone(),
+                        role,
+                        command: shown.collect(),
+                        end: ProgramEnd::NotStarted,
+                    },
+                    namespace: namespace(host).ok_or_else(missing)?,
+                    program,
+                    arguments,
+                    start: plan.start,
+                    stop,
+                    running: None,
+                })
+            };
+            if let Some(command) = &plan.commands.server {
+                let mut server = job(Role::Server, command, &plan.to, None)?;
+                server.launch(&directory, output)?;
+                servers.0.push(server);
+                if command.iter().any(|argument| argument.contains("{port}"))
+                    && let Some(server) = servers.0.last_mut()
+                {
+                    server.wait_until_listening(plan.server.port(), output)?;
+                }
+            }
+            jobs.push(job(Role::Client, &plan.commands.client, &plan.from, plan.stop)?);
+        }
+        jobs.append(&mut servers.0);
+        let clock = clock();
+        let shared = Arc::new(Shared {
+            jobs: Mutex::new(jobs),
+            over: Mutex::new(false),
+            changed: Condvar::new(),
+            directory,
+            output: output.into(),
+            clock,
+        });
+        let work = shared.clone();
+        let thread = if plans.is_empty() {
+            None
+        } else {
+            let name = thread::Builder::new().name("programs".into());
+            let system = |source| EmulateError::System { what: "start a thread", source };
+            Some(name.spawn(move || work.run()).map_err(system)?)
+        };
+        Ok((Programs { shared, thread }, clock))
+    }
+
+    /// Ends all that still run and says what became of each.
+    pub(super) fn end(&mut self) -> Vec<ProgramReport> {
+        *lock(&self.shared.over) = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let mut jobs = lock(&self.shared.jobs);
+        end_all(&mut jobs);
+        jobs.iter().map(|job| job.report.clone()).collect()
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Jobs that are ended when it is dropped.
+struct Ended(Vec<Job>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        end_all(&mut self.0);
+    }
+}
+
+impl Shared {
+    /// Starts what is due, asks what is too long to end, and notices what has ended, until the run is over.
+    fn run(&self) {
+        let mut over = lock(&self.over);
+        while !*over {
+            let now = self.clock.now();
+            let mut next = None::<Instant>;
+            for job in lock(&self.jobs).iter_mut() {
+                job.poll();
+                if now > Instant::ZERO
+                    && job.is_due(now)
+                    && job.launch(&self.directory, &self.output).is_err()
+                {
+                    job.report.end = ProgramEnd::CannotStart;
+                }
+                if job.running.is_some() && job.stop.is_some_and(|stop| now >= stop) {
+                    job.ask_to_end();
+                    job.stop = None;
+                }
+                let ahead = [Some(job.start).filter(|_| job.is_waiting()), job.stop];
+                next = ahead.into_iter().flatten().chain(next).min();
+            }
+            let patience = next.map_or(std::time::Duration::from_millis(50), |at| {
+                std::time::Duration::from_nanos(self.clock.until(at).as_nanos())
+            });
+            let patience = patience.min(std::time::Duration::from_millis(50));
+            over = match self.changed.wait_timeout(over, patience) {
+                Ok((over, _)) => over,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+impl Job {
+    fn is_waiting(&self) -> bool {
+        self.running.is_none() && self.report.end == ProgramEnd::NotStarted
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.is_waiting() && now >= self.start && self.stop.is_none_or(|stop| now < stop)
+    }
+
+    /// Starts it in its host.
+    fn launch(&mut self, directory: &Path, output: &Path) -> Result<(), EmulateError> {
+        let file = |stream: &str| {
+            let path = output.join(self.file_name(stream));
+            File::create(&path).map_err(|source| EmulateError::Output { path, source })
+        };
+        let (stdout, stderr) = (file("stdout")?, file("stderr")?);
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0);
+        let child = self
+            .namespace
+            .spawn(&mut command)
+            .map_err(|source| EmulateError::Start { program: self.program.clone(), source })?;
+        self.running = Some(child);
+        Ok(())
+    }
+
+    /// Where what it prints goes.
+    fn file_name(&self, stream: &str) -> String {
+        let role = match self.report.role {
+            Role::Client => "client",
+            Role::Server => "server",
+        };
+        format!("{}.{role}.{stream}", self.report.flow)
+    }
+
+    /// Waits until somebody in its host listens at `port`.
+    fn wait_until_listening(&mut self, port: u16, output: &Path) -> Result<(), EmulateError> {
+        let deadline = std::time::Instant::now() + TO_LISTEN;
+        let silent = |job: &Job, how: &str| {
+            // What it has written goes with the run, so it is said here.
+            let written = std::fs::read_to_string(output.join(job.file_name("stderr")));
+            let last = written.unwrap_or_default().lines().last().unwrap_or_default().to_owned();
+            let said = if last.is_empty() { last } else { format!(", and has said: {last}") };
+            EmulateError::Silent {
+                flow: job.report.flow.clone(),
+                program: job.program.clone(),
+                port,
+                how: format!("{how}{said}"),
+            }
+        };
+        loop {
+            let sockets = self
+                .namespace
+                .run(|| Diag::open().and_then(|mut diag| diag.tcp()))
+                .map_err(EmulateError::Namespace)?
+                .map_err(|source| EmulateError::System {
+                    what: "look for listening sockets",
+                    source,
+                })?;
+            let listens = |one: &transom_device::diag::TcpSocket| {
+                one.state == KernelTcpState::LISTEN && one.local.port() == port
+            };
+            if sockets.iter().any(listens) {
+                return Ok(());
+            }
+            self.poll();
+            if self.running.is_none() {
+                return Err(silent(self, "it has ended"));
+            }
+            if std::time::Instant::now() >= deadline {
+                return Err(silent(self, "that took too long"));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Notices if it has ended.
+    fn poll(&mut self) {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let has_ended = self.group().is_some_and(|number| {
+            !matches!(waitid(WaitId::Pid(number), look), Ok(None) | Err(Errno::INTR))
+        });
+        if has_ended {
+            self.bury();
+        }
+    }
+
+    /// It has ended, or is about to.
+    fn bury(&mut self) {
+        // What it has started and left behind goes with it. Until it has been waited for, the number is its own.
+        self.signal(Signal::KILL);
+        let Some(mut child) = self.running.take() else { return };
+        if let Ok(status) = child.wait() {
+            self.ended(status);
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        if self.report.end == ProgramEnd::NotStarted {
+            self.report.end = match (status.code(), status.signal()) {
+                (Some(code), _) => ProgramEnd::Exited(code),
+                (None, signal) => ProgramEnd::Killed(signal.unwrap_or(0)),
+            };
+        }
+    }
+
+    fn ask_to_end(&mut self) {
+        if self.running.is_some() {
+            self.report.end = ProgramEnd::Stopped;
+            self.signal(Signal::TERM);
+        }
+    }
+
+    /// Sends a signal to it and all that it has started.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group() {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Its number, which is its group's too.
+    fn group(&self) -> Option<Pid> {
+        let number = self.running.as_ref().and_then(|child| i32::try_from(child.id()).ok());
+        number.and_then(Pid::from_raw)
+    }
+}
+
+/// Asks all to end, and kills those that do not.
+fn end_all(jobs: &mut [Job]) {
+    jobs.iter_mut().for_each(Job::poll);
+    jobs.iter_mut().for_each(Job::ask_to_end);
+    let deadline = std::time::Instant::now() + TO_END;
+    while jobs.iter().any(|job| job.running.is_some()) && std::time::Instant::now() < deadline {
+        jobs.iter_mut().for_each(Job::poll);
+        thread::sleep(POLL);
+    }
+    jobs.iter_mut().for_each(Job::bury);
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with stored results.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why results cannot be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or directory could not be used.
+    #[error("cannot {action} {}: {error}", .path.display())]
+    Io {
+        /// What was tried: "read", "write", ….
+        action: &'static str,
+        /// With which file or directory.
+        path: PathBuf,
+        /// What came of it.
+        error: io::Error,
+    },
+    /// A file is not what was written.
+    #[error("{} is damaged: {what}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file was written by another version of the program, in another form.
+    #[error(
+        "{} has format {found}, and this version of the program reads format {}",
+        .path.display(),
+        super::FORMAT
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format it has.
+        found: u32,
+    },
+    /// There is no run and no plan.
+    #[error("there are no results in {}", .0.display())]
+    NoResults(PathBuf),
+    /// Another process writes to the same directory.
+    #[error("another program is writing results to {}", .0.display())]
+    Busy(PathBuf),
+    /// A run with another identity is where this one belongs.
+    #[error("{} holds another run, {found}", .path.display())]
+    OtherRun {
+        /// The run's directory.
+        path: PathBuf,
+        /// The identity found.
+        found: String,
+    },
+}
+
+impl StoreError {
+    /// For [`Result::map_err`].
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |error| StoreError::Io { action, path, error }
+    }
+
+    pub(super) fn damaged(path: &Path, what: impl ToString) -> Self {
+        StoreError::Damaged { path: path.into(), what: what.to_string() }
+    }
+
+    /// A file has another hash than it should.
+    pub(super) fn altered(path: &Path) -> Self {
+        StoreError::damaged(path, "its contents are not those that were written")
+    }
+}

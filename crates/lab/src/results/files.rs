@@ -1,0 +1,114 @@
+//! Files that are there as a whole or not at all.
+
+use super::{FORMAT, StoreError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Read at a time.
+const BLOCK: usize = 256 * 1024;
+
+/// What begins the names of files and directories that are not complete.
+pub(super) const UNFINISHED: &str = ".unfinished-";
+
+/// A value whose JSON begins with its format's number.
+pub(super) trait Versioned {}
+
+#[derive(Deserialize)]
+struct OfFormat {
+    format: u32,
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    fs::read(path).map_err(StoreError::io("read", path))
+}
+
+pub(super) fn read_json<V: Versioned + DeserializeOwned>(path: &Path) -> Result<V, StoreError> {
+    let text = read(path)?;
+    let damaged = |error: serde_json::Error| StoreError::damaged(path, error);
+    let OfFormat { format: found } = serde_json::from_slice(&text).map_err(damaged)?;
+    if found != FORMAT {
+        return Err(StoreError::Format { path: path.into(), found });
+    }
+    serde_json::from_slice(&text).map_err(damaged)
+}
+
+/// As JSON with a line for each value.
+pub(super) fn json(value: &impl Serialize) -> String {
+    // Texts, numbers, lists and structs: there is nothing that JSON has not.
+    let text = serde_json::to_string_pretty(value);
+    text.unwrap_or_else(|error| unreachable!("{error}")) + "\n"
+}
+
+/// Replaces a file's contents by JSON.
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    replace(path, json(value).as_bytes())
+}
+
+/// Replaces a file's contents: who reads it meanwhile finds the old or the new ones. What is not complete is beside it, under a name by which it is found and removed should it stay behind.
+///
+/// # Errors
+/// [`StoreError::Io`].
+pub fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
+    let unfinished = beside(path);
+    let written = fs::write(&unfinished, contents).and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        // The error is that of writing.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written.map_err(StoreError::io("write", path))
+}
+
+/// The place of a file while it is being written: in the same directory.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    path.with_file_name(format!("{UNFINISHED}{name}"))
+}
+
+/// The SHA-256 of something, in hexadecimal.
+pub(super) fn sha256(contents: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(contents))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How long a file is and its SHA-256, of files that are too large to hold in memory too. What is read is also written to `to`.
+pub(super) fn pass(path: &Path, to: &mut impl Write) -> Result<(u64, String), StoreError> {
+    let mut file = File::open(path).map_err(StoreError::io("read", path))?;
+    let (mut bytes, mut digest, mut block) = (0, Sha256::new(), vec![0; BLOCK]);
+    loop {
+        let read = match file.read(&mut block) {
+            Ok(read) => block.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(StoreError::io("read", path)(error)),
+        };
+        if read.is_empty() {
+            return Ok((bytes, hexadecimal(&digest.finalize())));
+        }
+        bytes += read.len() as u64;
+        digest.update(read);
+        to.write_all(read).map_err(StoreError::io("copy", path))?;
+    }
+}
+
+/// The files within a directory and those in it, sorted.
+pub(super) fn within(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    let mut left = vec![directory.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        let read = StoreError::io("read", &directory);
+        let entries = fs::read_dir(&directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        for entry in entries.map_err(read)? {
+            let path = entry.path();
+            let kind = entry.file_type().map_err(StoreError::io("read", &path))?;
+            if kind.is_dir() { left.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,94 @@
+//! `run.json`: what a stored run is, what came of it, and which files it has.
+//!
+//! Nothing in it differs from machine to machine or from time to time.
+
+use super::files::Versioned;
+use super::plan::PlannedRun;
+use crate::run::Judgement;
+use crate::scenario::{Band, RunId, Setting};
+use serde::{Deserialize, Serialize};
+
+/// The manifest's file.
+pub(super) const FILE: &str = "run.json";
+
+/// What a stored run is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Manifest {
+    pub(super) format: u32,
+    /// Which run.
+    pub id: RunId,
+    /// Which program: see [`VERSION`](crate::VERSION).
+    pub version: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The point of the sweep, from one.
+    pub point: usize,
+    /// What the sweep sets there.
+    pub settings: Vec<Setting>,
+    /// The seed.
+    pub seed: u64,
+    /// Packets that left a host.
+    pub packets: u64,
+    /// Events of the simulation; none of a run in real time.
+    pub events: Option<u64>,
+    /// The bands of this run alone, and what came of them.
+    pub bands: Vec<Judgement>,
+    /// The bands that compare it with another.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub comparisons: Vec<Compared>,
+    /// What else there is in its directory, by name.
+    pub files: Vec<FileEntry>,
+}
+
+/// A band that compares a run with one of another point of the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Compared {
+    /// The run that it is compared with.
+    pub baseline: PlannedRun,
+    /// The band; its `relative_to` is measured of the other run.
+    pub band: Band,
+    /// What came of it; none as long as the other run is not there.
+    pub judgement: Option<Judgement>,
+}
+
+/// A file of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileEntry {
+    /// Its name in the run's directory.
+    pub name: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// The SHA-256 of its contents, in hexadecimal.
+    pub sha256: String,
+}
+
+impl Versioned for Manifest {}
+
+impl Manifest {
+    /// What came of all bands that could be judged.
+    pub fn judgements(&self) -> impl Iterator<Item = &Judgement> {
+        let compared = self.comparisons.iter().filter_map(|one| one.judgement.as_ref());
+        self.bands.iter().chain(compared)
+    }
+
+    /// Whether all bands hold; none while all that were judged do, and some were not.
+    pub fn passed(&self) -> Option<bool> {
+        if !self.judgements().all(|one| one.passed) {
+            return Some(false);
+        }
+        (self.waiting() == 0).then_some(true)
+    }
+
+    /// How many bands wait for another run.
+    pub fn waiting(&self) -> usize {
+        self.comparisons.iter().filter(|one| one.judgement.is_none()).count()
+    }
+
+    /// The run as a plan has it, in a directory of this name.
+    pub(super) fn is(&self, run: &PlannedRun) -> bool {
+        self.id == run.id
+    }
+}

@@ -1,0 +1,244 @@
+//! Putting together what several machines have run.
+//!
+//! Everything is checked before anything is written: that all directories are parts of the same runs, that together they have all of
+//! them, and that a run that several have is the same everywhere. What has been put together is, byte for byte, what one machine
+//! would have written.
+
+use super::StoreError;
+use super::manifest::Manifest;
+use super::plan::{Plan, PlannedRun};
+use super::store::{Found, Store};
+use super::stored::StoredRun;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why results cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A directory cannot be read, or the new one not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A directory does not say which runs it is to have.
+    #[error("{} does not say which runs it is to have: it has no results.json", .0.display())]
+    NoPlan(PathBuf),
+    /// Two directories are about different runs.
+    #[error("{} and {} have {what}", .one.display(), .other.display())]
+    Different {
+        /// A directory.
+        one: PathBuf,
+        /// Another.
+        other: PathBuf,
+        /// In what they differ.
+        what: &'static str,
+    },
+    /// Both have a run, and it is not the same.
+    #[error(
+        "the run {run} is not the same in {} and in {}: {file} differs",
+        .one.display(),
+        .other.display()
+    )]
+    SameRunDiffers {
+        /// The run's directory.
+        run: String,
+        /// Which of its files.
+        file: String,
+        /// A results directory.
+        one: PathBuf,
+        /// Another.
+        other: PathBuf,
+    },
+    /// Not all runs are there.
+    #[error("not all runs are there:{0}")]
+    Incomplete(MissingRuns),
+}
+
+/// What is missing, a line for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MissingRuns {
+    /// Shards of which there is no directory.
+    pub shards: Vec<String>,
+    /// Directories that do not have all of theirs, and how many of how many are missing.
+    pub unfinished: Vec<(PathBuf, usize, usize)>,
+    /// Runs that no directory was to have, if there are no shards.
+    pub runs: Vec<String>,
+}
+
+impl fmt::Display for MissingRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MissingRuns { shards, unfinished, runs } = self;
+        for shard in shards {
+            write!(f, "\n  shard {shard} is in none of the directories")?;
+        }
+        for (directory, missing, of) in unfinished {
+            let directory = directory.display();
+            write!(f, "\n  {missing} of the {of} runs of {directory} are not finished")?;
+        }
+        for run in runs {
+            write!(f, "\n  the run {run} is in none of the directories")?;
+        }
+        Ok(())
+    }
+}
+
+/// What has been put together.
+#[derive(Debug)]
+pub struct Merged {
+    /// The new directory.
+    pub store: Store,
+    /// What is in it.
+    pub plan: Plan,
+}
+
+/// Puts the runs of several directories into one, `output`. If there is something already, it has to be of the same runs, such as what
+/// an earlier attempt has left.
+///
+/// Bands that compare runs are for [`Store::compare`] to judge afterwards.
+///
+/// # Errors
+/// [`MergeError`]; nothing has been written then, unless writing itself failed.
+pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
+    // What is there already is better known than what is in the parts: bands may have been judged that wait there.
+    let mut parts = match Part::open(output) {
+        Ok(part) => vec![part],
+        Err(MergeError::Store(StoreError::NoResults(_))) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    for input in inputs {
+        parts.push(Part::open(input)?);
+    }
+    let Some(first) = parts.first() else {
+        return Err(StoreError::NoResults(output.into()).into());
+    };
+    for part in &parts {
+        if let Some(what) = difference(&first.plan, &part.plan) {
+            return Err(different(first, part, what));
+        }
+    }
+    let chosen = choose(&parts, &first.plan)?;
+    let plan = Plan { shard: None, ..first.plan.clone() };
+    let store = Store::create(output)?;
+    store.set_plan(&plan)?;
+    for (run, part) in chosen {
+        if part.store.directory() == output {
+            continue;
+        }
+        if let Found::Finished(stored) = part.store.find(run) {
+            store.begin(run)?.copy(&stored)?;
+        }
+    }
+    Ok(Merged { store, plan })
+}
+
+/// A directory that is to be put together with others.
+struct Part {
+    store: Store,
+    plan: Plan,
+}
+
+impl Part {
+    fn open(directory: &Path) -> Result<Part, MergeError> {
+        let store = Store::open(directory)?;
+        let plan = store.plan()?.ok_or_else(|| MergeError::NoPlan(directory.into()))?;
+        Ok(Part { store, plan })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.store.directory().into()
+    }
+}
+
+fn different(one: &Part, other: &Part, what: &'static str) -> MergeError {
+    MergeError::Different { one: one.path(), other: other.path(), what }
+}
+
+/// In what two plans differ that are to be put together.
+fn difference(one: &Plan, other: &Plan) -> Option<&'static str> {
+    if one.version != other.version {
+        Some("runs of different versions of the program")
+    } else if one.scenario != other.scenario || one.name != other.name {
+        Some("runs of different scenarios")
+    } else if one.seeds != other.seeds {
+        Some("runs with different seeds")
+    } else if !one.is_of_the_same_runs(other) {
+        Some("different runs")
+    } else {
+        let of = |plan: &Plan| plan.shard.map(|shard| shard.of());
+        let differ = of(one).zip(of(other)).is_some_and(|(one, other)| one != other);
+        differ.then_some("different numbers of shards")
+    }
+}
+
+/// Where each run is taken from.
+fn choose<'a>(
+    parts: &'a [Part],
+    plan: &'a Plan,
+) -> Result<Vec<(&'a PlannedRun, &'a Part)>, MergeError> {
+    let mut chosen = Vec::new();
+    let mut nowhere = Vec::new();
+    for run in &plan.runs {
+        let mut found: Option<(StoredRun, &Part)> = None;
+        for part in parts {
+            match (part.store.find(run), &found) {
+                (Found::Damaged(error), _) => return Err(error.into()),
+                (Found::Missing, _) => {}
+                (Found::Finished(stored), None) => found = Some((stored, part)),
+                (Found::Finished(stored), Some((other, at))) => {
+                    if let Some(file) = differing(other.manifest(), stored.manifest()) {
+                        let (one, other) = (at.path(), part.path());
+                        let run = run.directory.clone();
+                        return Err(MergeError::SameRunDiffers { run, file, one, other });
+                    }
+                }
+            }
+        }
+        match found {
+            Some((_, part)) => chosen.push((run, part)),
+            None => nowhere.push(run),
+        }
+    }
+    if nowhere.is_empty() {
+        Ok(chosen)
+    } else {
+        Err(MergeError::Incomplete(missing(parts, &nowhere)))
+    }
+}
+
+/// The file in which two forms of a run differ. That a comparison was judged in one and not in the other is no difference.
+fn differing(one: &Manifest, other: &Manifest) -> Option<String> {
+    let file = |manifest: &Manifest, name: &str| {
+        manifest.files.iter().find(|file| file.name == name).cloned()
+    };
+    let names = one.files.iter().chain(&other.files).map(|file| &file.name);
+    let mut names = names.filter(|name| file(one, name) != file(other, name));
+    if let Some(name) = names.next() {
+        return Some(name.clone());
+    }
+    let own = |manifest: &Manifest| {
+        let mut manifest = manifest.clone();
+        manifest.comparisons.iter_mut().for_each(|one| one.judgement = None);
+        super::files::json(&manifest)
+    };
+    (own(one) != own(other)).then(|| super::manifest::FILE.into())
+}
+
+fn missing(parts: &[Part], nowhere: &[&PlannedRun]) -> MissingRuns {
+    let mut missing = MissingRuns::default();
+    let of = parts.iter().find_map(|part| part.plan.shard).map(|shard| shard.of());
+    for number in 1..=of.unwrap_or(0) {
+        let has = |part: &Part| part.plan.shard.is_none_or(|shard| shard.number() == number);
+        if !parts.iter().any(has) {
+            missing.shards.push(format!("{number}/{}", of.unwrap_or(0)));
+        }
+    }
+    for part in parts {
+        let own: Vec<&PlannedRun> = part.plan.own().collect();
+        let absent = own.iter().filter(|run| nowhere.contains(run)).count();
+        if absent > 0 {
+            missing.unfinished.push((part.path(), absent, own.len()));
+        }
+    }
+    if missing.shards.is_empty() && missing.unfinished.is_empty() {
+        missing.runs = nowhere.iter().map(|run| run.directory.clone()).collect();
+    }
+    missing
+}

@@ -1,0 +1,55 @@
+//! Tables as Parquet files: what a run is read back from.
+//!
+//! Theory of operation. A table is a flat schema: a text for each key, then an unsigned integer for each column (or bytes), optional where its cells
+//! may be empty. Rows stand in the order of their owners, and the file's metadata lists the owners, so that one without rows is there too.
+//! The metadata also holds the resolved scenario, the seed, the program's version and what the columns mean.
+//!
+//! The same rows give the same bytes: everything that the writer could choose is chosen here. Integers are stored as differences
+//! (`DELTA_BINARY_PACKED`), which suits totals that grow, and compressed with Zstandard unless they are few. The bytes are those of one build of the program:
+//! another version of the libraries may compress differently.
+//!
+//! A file that is read may be anything. Its schema has to be the one expected, its rows those of its owners, and each row has to be one that
+//! could have been written.
+
+mod read;
+mod write;
+
+pub(super) use read::read;
+pub(super) use write::write;
+
+use super::column::Table;
+use ::parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+use ::parquet::errors::ParquetError;
+use ::parquet::schema::types::{Type, TypePtr};
+use std::sync::Arc;
+
+/// Rows in a row group: what a reader has in memory at once, of one column.
+const GROUP: usize = 1 << 18;
+
+/// Whose rows they are, in the metadata.
+const OWNERS: &str = "transom.owners";
+
+/// The schema of a table.
+fn schema<T: Table>() -> Result<TypePtr, ParquetError> {
+    let keys = T::KEYS.iter().map(|(name, _)| {
+        Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+            .with_repetition(Repetition::REQUIRED)
+            .with_converted_type(ConvertedType::UTF8)
+            .with_logical_type(Some(LogicalType::String))
+    });
+    let columns = T::columns().iter().map(|column| {
+        if column.is_bytes() {
+            return Type::primitive_type_builder(column.name, Physical::BYTE_ARRAY)
+                .with_repetition(Repetition::REQUIRED);
+        }
+        let repetition =
+            if column.is_optional() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(column.name, Physical::INT64)
+            .with_repetition(repetition)
+            .with_converted_type(ConvertedType::UINT_64)
+            .with_logical_type(Some(LogicalType::integer(64, false)))
+    });
+    let fields: Result<Vec<TypePtr>, ParquetError> =
+        keys.chain(columns).map(|field| field.build().map(Arc::new)).collect();
+    Type::group_type_builder(T::NAME).with_fields(fields?).build().map(Arc::new)
+}

@@ -1,0 +1,138 @@
+//! Writing a table.
+
+use super::super::column::{Kind, Table};
+use super::{GROUP, OWNERS, schema};
+use ::parquet::basic::{Compression, Encoding, ZstdLevel};
+use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use ::parquet::schema::types::ColumnPath;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Fewer rows are not worth compressing: to set up the compression of a column takes longer than to write and read its few bytes, and a
+/// sweep has many short runs.
+const MANY: usize = 1 << 13;
+
+/// Zstandard's level.
+const LEVEL: i32 = 3;
+
+/// A row, whose it is, and the one before it of the same owner.
+struct Placed<'a, R> {
+    owner: usize,
+    before: Option<&'a R>,
+    row: &'a R,
+}
+
+/// Writes a table, with what made it as metadata: keys and values.
+pub(in super::super) fn write<T: Table>(
+    to: impl Write + Send,
+    made_by: &[(&str, String)],
+    owners: &[T::Owner],
+) -> Result<(), ParquetError> {
+    let mut rows: Vec<Placed<'_, T::Row>> = Vec::new();
+    for (number, owner) in owners.iter().enumerate() {
+        let all = T::rows(owner);
+        let before = std::iter::once(None).chain(all.iter().map(Some));
+        rows.extend(before.zip(all).map(|(before, row)| Placed { owner: number, before, row }));
+    }
+    let properties = Arc::new(properties::<T>(made_by, owners, rows.len())?);
+    let mut file = SerializedFileWriter::new(to, schema::<T>()?, properties)?;
+    for rows in rows.chunks(GROUP) {
+        let mut group = file.next_row_group()?;
+        for key in 0..T::KEYS.len() {
+            let names: Vec<ByteArray> = owners
+                .iter()
+                .map(|owner| T::key(owner).get(key).copied().unwrap_or_default().into())
+                .collect();
+            let cells: Vec<ByteArray> =
+                rows.iter().filter_map(|placed| names.get(placed.owner).cloned()).collect();
+            add::<ByteArrayType, _>(&mut group, &cells, None)?;
+        }
+        for column in T::columns() {
+            if let Kind::Bytes { get, .. } = column.kind {
+                let cells: Vec<ByteArray> =
+                    rows.iter().map(|placed| get(placed.row).to_vec().into()).collect();
+                add::<ByteArrayType, _>(&mut group, &cells, None)?;
+                continue;
+            }
+            let cells: Vec<Option<u64>> =
+                rows.iter().map(|placed| column.integer(placed.before, placed.row)).collect();
+            // Parquet keeps unsigned integers in signed ones of the same bits.
+            let values: Vec<i64> = cells.iter().flatten().map(|cell| cell.cast_signed()).collect();
+            let levels: Option<Vec<i16>> = column
+                .is_optional()
+                .then(|| cells.iter().map(|cell| cell.is_some().into()).collect());
+            add::<Int64Type, _>(&mut group, &values, levels.as_deref())?;
+        }
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+/// The next column of a row group.
+fn add<D: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[D::T],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("the schema has fewer columns".into()));
+    };
+    column.typed::<D>().write_batch(values, levels, None)?;
+    column.close()
+}
+
+fn properties<T: Table>(
+    made_by: &[(&str, String)],
+    owners: &[T::Owner],
+    rows: usize,
+) -> Result<WriterProperties, ParquetError> {
+    let pair = |key: &str, value: String| KeyValue { key: key.into(), value: Some(value) };
+    let keys = T::KEYS.iter().map(|(name, doc)| (*name, *doc));
+    let columns = T::columns().iter().map(|column| (column.name, column.doc));
+    let docs: Vec<String> =
+        keys.chain(columns).map(|(name, doc)| format!("{name}: {doc}\n")).collect();
+    let mut metadata: Vec<KeyValue> =
+        made_by.iter().map(|(key, value)| pair(key, value.clone())).collect();
+    metadata.push(pair("transom.columns", docs.concat()));
+    metadata.push(pair(OWNERS, listed::<T>(owners).to_string()));
+    let mut builder = WriterProperties::builder()
+        .set_created_by("transom".into())
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(None)
+        .set_key_value_metadata(Some(metadata));
+    for column in T::columns() {
+        let path = ColumnPath::from(column.name);
+        let encoding =
+            if column.is_bytes() { Encoding::PLAIN } else { Encoding::DELTA_BINARY_PACKED };
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path.clone(), encoding);
+        if rows >= MANY {
+            let zstd = Compression::ZSTD(ZstdLevel::try_new(LEVEL)?);
+            builder = builder.set_column_compression(path, zstd);
+        }
+    }
+    Ok(builder.build())
+}
+
+/// The owners: a table for each, of its keys and attributes.
+fn listed<T: Table>(owners: &[T::Owner]) -> Value {
+    let one = |owner: &T::Owner| -> Value {
+        let keys = T::KEYS.iter().zip(T::key(owner));
+        let keys = keys.map(|((name, _), value)| (String::from(*name), json!(value)));
+        let attributes = T::attributes();
+        let attributes = attributes
+            .iter()
+            .map(|column| (column.name.into(), json!(column.integer(None, owner))));
+        Value::Object(keys.chain(attributes).collect::<Map<_, _>>())
+    };
+    Value::Array(owners.iter().map(one).collect())
+}

@@ -1,0 +1,198 @@
+//! A run while it is made, and how it is stored when it is finished.
+
+use super::files;
+use super::manifest::{self, Compared, FileEntry, Manifest};
+use super::plan::{Plan, PlannedRun};
+use super::stored::{SCENARIO, StoredRun, file_name};
+use super::tables::{Completions, Flows, Links};
+use super::{FORMAT, StoreError, column::Table, csv, parquet};
+use crate::run::{Observations, judge};
+use crate::scenario::Variant;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A run that is to be made: what the plan says of it, and the experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Which of its runs.
+    pub planned: &'a PlannedRun,
+    /// The point of the sweep.
+    pub variant: &'a Variant,
+}
+
+/// A run that is being made. It has a directory for what is written on the way; unless it is finished, nothing of it stays.
+#[derive(Debug)]
+pub struct Pending {
+    unfinished: PathBuf,
+    /// Where it is put.
+    place: PathBuf,
+}
+
+impl Run<'_> {
+    /// Its comparisons, of which nothing has come yet.
+    fn comparisons(&self) -> Vec<Compared> {
+        let compared = |comparison: &crate::scenario::Comparison| {
+            let baseline = self.plan.run(comparison.baseline + 1, self.planned.seed)?.clone();
+            Some(Compared { baseline, band: comparison.band.clone(), judgement: None })
+        };
+        self.variant.comparisons.iter().filter_map(compared).collect()
+    }
+
+    /// Whether a stored run says the same of this one as would be said now: of what is no part of its identity, too.
+    pub(super) fn is_as_stored(&self, stored: &StoredRun) -> Result<bool, StoreError> {
+        let text = stored.contents(SCENARIO)?;
+        let Manifest { point, settings, comparisons, .. } = &stored.manifest;
+        let own = self.comparisons();
+        let same = |(one, other): (&Compared, &Compared)| {
+            (&one.baseline, &one.band) == (&other.baseline, &other.band)
+        };
+        Ok(*point == self.planned.point
+            && *settings == self.variant.settings
+            && comparisons.len() == own.len()
+            && comparisons.iter().zip(&own).all(same)
+            && text == self.variant.resolved.to_toml().as_bytes())
+    }
+}
+
+impl Pending {
+    pub(super) fn new(store: &Path, name: &str) -> Result<Pending, StoreError> {
+        let own = format!("{}{name}-{}", files::UNFINISHED, std::process::id());
+        let pending = Pending { unfinished: store.join(own), place: store.join(name) };
+        fs::create_dir(&pending.unfinished).map_err(StoreError::io("make", &pending.unfinished))?;
+        Ok(pending)
+    }
+
+    /// Where files can be put that are to be stored with the run: captures, what programs print.
+    pub fn directory(&self) -> &Path {
+        &self.unfinished
+    }
+
+    /// Judges the run, writes down what was seen, and puts it in its place.
+    ///
+    /// # Errors
+    /// [`StoreError`] if something cannot be written; nothing is left then.
+    pub fn finish(self, run: Run<'_>, seen: &Observations) -> Result<StoredRun, StoreError> {
+        let Run { plan: _, planned, variant } = run;
+        let scenario = &variant.resolved;
+        let toml = scenario.to_toml();
+        self.file(SCENARIO, |to| to.write_all(toml.as_bytes()))?;
+        let made_by = [
+            ("transom.version", crate::VERSION.to_owned()),
+            ("transom.run", planned.id.to_string()),
+            ("transom.seed", planned.seed.to_string()),
+            ("transom.scenario", toml),
+        ];
+        self.table::<Flows>(run, &made_by, &seen.flows)?;
+        self.table::<Completions>(run, &made_by, &seen.flows)?;
+        self.table::<Links>(run, &made_by, &seen.links)?;
+        let manifest = Manifest {
+            format: FORMAT,
+            id: planned.id,
+            version: crate::VERSION.into(),
+            name: scenario.scenario.name.to_string(),
+            point: planned.point,
+            settings: variant.settings.clone(),
+            seed: planned.seed,
+            packets: seen.packets,
+            events: seen.events,
+            bands: judge(scenario, seen),
+            comparisons: run.comparisons(),
+            files: self.entries()?,
+        };
+        self.file(manifest::FILE, |to| to.write_all(files::json(&manifest).as_bytes()))?;
+        self.put_in_place()?;
+        Ok(StoredRun { directory: self.place.clone(), manifest })
+    }
+
+    fn table<T: Table>(
+        &self,
+        run: Run<'_>,
+        made_by: &[(&str, String)],
+        owners: &[T::Owner],
+    ) -> Result<(), StoreError>
+    where
+        T::Owner: Sync,
+    {
+        let (scenario, seed) = (&run.variant.resolved, run.planned.seed);
+        self.file(&file_name::<T>("csv"), |to| csv::write::<T>(to, scenario, seed, owners))?;
+        self.file(&file_name::<T>("parquet"), |to| {
+            parquet::write::<T>(to, made_by, owners).map_err(std::io::Error::other)
+        })
+    }
+
+    fn file(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let path = self.unfinished.join(name);
+        let written = File::create(&path).map(BufWriter::new).and_then(|mut file| {
+            write(&mut file)?;
+            file.flush()
+        });
+        written.map_err(StoreError::io("write", &path))
+    }
+
+    /// What there is in the directory.
+    fn entries(&self) -> Result<Vec<FileEntry>, StoreError> {
+        let one = |path: &PathBuf| {
+            let (bytes, sha256) = files::pass(path, &mut std::io::sink())?;
+            let name = path.strip_prefix(&self.unfinished).unwrap_or(path);
+            Ok(FileEntry { name: name.to_string_lossy().into_owned(), bytes, sha256 })
+        };
+        files::within(&self.unfinished)?.iter().map(one).collect()
+    }
+
+    /// Takes over the files of an earlier form of the run, as far as they are not written anew.
+    pub(super) fn keep(&self, stored: &StoredRun) -> Result<(), StoreError> {
+        let tables = [Flows::NAME, Completions::NAME, Links::NAME];
+        let anew = |name: &str| {
+            let stem = name.strip_suffix(".csv").or(name.strip_suffix(".parquet"));
+            name == SCENARIO || stem.is_some_and(|stem| tables.contains(&stem))
+        };
+        for file in stored.manifest.files.iter().filter(|file| !anew(&file.name)) {
+            self.take(stored, file)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file of another run's directory.
+    fn take(&self, stored: &StoredRun, file: &FileEntry) -> Result<(), StoreError> {
+        let (from, path) = (stored.directory.join(&file.name), self.unfinished.join(&file.name));
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let mut to =
+            made.and_then(|()| File::create(&path)).map_err(StoreError::io("write", &path))?;
+        let (_, sha256) = files::pass(&from, &mut to)?;
+        if sha256 == file.sha256 { Ok(()) } else { Err(StoreError::altered(&from)) }
+    }
+
+    /// Copies a run of another directory.
+    pub(super) fn copy(self, stored: &StoredRun) -> Result<(), StoreError> {
+        stored.manifest.files.iter().try_for_each(|file| self.take(stored, file))?;
+        let manifest = files::json(&stored.manifest);
+        self.file(manifest::FILE, |to| to.write_all(manifest.as_bytes()))?;
+        self.put_in_place()
+    }
+
+    /// Makes it the run: whatever happens, either a whole run is there or none.
+    fn put_in_place(&self) -> Result<(), StoreError> {
+        let wrong = || StoreError::io("write", &self.place);
+        if self.place.exists() {
+            let aside = self.unfinished.with_extension("old");
+            fs::rename(&self.place, &aside).map_err(wrong())?;
+            fs::rename(&self.unfinished, &self.place).map_err(wrong())?;
+            return fs::remove_dir_all(&aside).map_err(StoreError::io("remove", &aside));
+        }
+        fs::rename(&self.unfinished, &self.place).map_err(wrong())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // After it was put in its place there is nothing here.
+        let _ = fs::remove_dir_all(&self.unfinished);
+    }
+}

@@ -1,0 +1,249 @@
+//! Which runs there are to be: every point of a sweep with every seed.
+//!
+//! A plan is what a results directory is about, and stands in it as `results.json`. Runs are numbered from zero, point by point and within a
+//! point seed by seed. With a [`Shard`], the directory is to get only some of them: run *n* is dealt to shard *n* mod *N*, as cards are, so
+//! that the shards of a sweep whose points take longer and longer take about as long as each other.
+
+use super::StoreError;
+use super::files::{Versioned, read_json, write_json};
+use crate::scenario::{RunId, Scenario, Setting, Variant};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The file that holds a plan.
+pub(super) const FILE: &str = "results.json";
+
+/// What a results directory is to hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Plan {
+    /// The form in which results are stored.
+    pub(super) format: u32,
+    /// Which program: see [`VERSION`](crate::VERSION).
+    pub version: String,
+    /// The scenario's name.
+    pub name: String,
+    /// What the scenario's file was called when the plan was made: as it was written if that was relative, else its last part.
+    pub file: String,
+    /// In which of the scenario's forms it is run, if not as it is written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub form: Option<String>,
+    /// The SHA-256 of everything that the scenario says, and of whether it is emulated, in hexadecimal.
+    pub scenario: String,
+    /// The points of the sweep.
+    pub points: Vec<Point>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Which of the runs this directory is to get; all of them if none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shard: Option<Shard>,
+    /// All runs, those of other shards too.
+    pub runs: Vec<PlannedRun>,
+}
+
+/// A point of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Point {
+    /// Its number in the scenario, from one.
+    pub point: usize,
+    /// What the sweep sets there.
+    pub settings: Vec<Setting>,
+}
+
+/// A run that there is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PlannedRun {
+    /// Which run it is.
+    pub id: RunId,
+    /// The name of its directory: the first digits of `id`. Where the sweep makes the same experiment twice, the second has
+    /// its point's number behind them.
+    pub directory: String,
+    /// The point's number, from one.
+    pub point: usize,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// Which part of the runs: the `number`th of `of`, from one. Written "2/3".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Shard {
+    number: usize,
+    of: usize,
+}
+
+/// What a plan is made of, beside the scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// What the scenario's file is called.
+    pub file: String,
+    /// The seeds; those of the scenario if none.
+    pub seeds: Option<Vec<u64>>,
+    /// Which part of the runs.
+    pub shard: Option<Shard>,
+    /// Whether the runs are made in real time; see [`emulate`](crate::emulate).
+    pub emulated: bool,
+}
+
+impl Plan {
+    /// The plan of a scenario's runs. A file that a scenario names may have gone since the scenario was read; its points are left out.
+    pub fn new(scenario: &Scenario, choice: Choice) -> Plan {
+        let Choice { file, seeds, shard, emulated } = choice;
+        let form = scenario.form();
+        let seeds = seeds.unwrap_or_else(|| scenario.seeds().to_vec());
+        let mut digest = Sha256::new();
+        if emulated {
+            digest.update("emulated");
+        }
+        let mut name = String::new();
+        let (mut points, mut runs, mut directories) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for variant in scenario.sweep() {
+            let Variant { number, settings, resolved, comparisons } = variant;
+            name = resolved.scenario.name.to_string();
+            let point = number + 1;
+            for text in [resolved.to_json(), format!("{comparisons:?}")] {
+                digest.update((text.len() as u64).to_le_bytes());
+                digest.update(text);
+            }
+            for &seed in &seeds {
+                let id = match emulated {
+                    true => resolved.emulated_id(seed, crate::VERSION),
+                    false => resolved.id(seed, crate::VERSION),
+                };
+                let mut directory = id.short();
+                if !directories.insert(directory.clone()) {
+                    directory = format!("{directory}-{point}");
+                    directories.insert(directory.clone());
+                }
+                runs.push(PlannedRun { id, directory, point, seed });
+            }
+            points.push(Point { point, settings });
+        }
+        let scenario = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let version = crate::VERSION.into();
+        let format = super::FORMAT;
+        let form = form.map(str::to_owned);
+        Plan { format, version, name, file, form, scenario, points, seeds, shard, runs }
+    }
+
+    /// How the scenario's file is named to a command: with its form.
+    pub fn file_and_form(&self) -> String {
+        match &self.form {
+            Some(form) => format!("{} --form {form}", self.file),
+            None => self.file.clone(),
+        }
+    }
+
+    /// The runs that this directory is to get.
+    pub fn own(&self) -> impl Iterator<Item = &PlannedRun> {
+        let shard = self.shard;
+        let runs = self.runs.iter().enumerate();
+        runs.filter(move |(number, _)| shard.is_none_or(|shard| shard.has(*number)))
+            .map(|(_, run)| run)
+    }
+
+    /// The run of a point, by its number from one, with a seed.
+    pub fn run(&self, point: usize, seed: u64) -> Option<&PlannedRun> {
+        // In the order of their points.
+        let first = self.runs.partition_point(|run| run.point < point);
+        let here = self.runs.get(first..)?.iter().take_while(|run| run.point == point);
+        here.into_iter().find(|run| run.seed == seed)
+    }
+
+    /// Whether this plan has all that another asks for, of the same scenario by the same program.
+    pub fn includes(&self, other: &Plan) -> bool {
+        self.version == other.version
+            && self.scenario == other.scenario
+            && self.shard == other.shard
+            && other.seeds.iter().all(|seed| self.seeds.contains(seed))
+    }
+
+    /// Whether another plan is of the same runs of the same scenario by the same program; it may be of another shard of them.
+    pub fn is_of_the_same_runs(&self, other: &Plan) -> bool {
+        let Plan { format, version, name, file: _, form, scenario, points, seeds, shard: _, runs } =
+            self;
+        *format == other.format
+            && *version == other.version
+            && *name == other.name
+            && *form == other.form
+            && *scenario == other.scenario
+            && *points == other.points
+            && *seeds == other.seeds
+            && *runs == other.runs
+    }
+
+    pub(super) fn read(path: &Path) -> Result<Plan, StoreError> {
+        read_json(path)
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
+        write_json(path, self)
+    }
+}
+
+impl Versioned for Plan {}
+
+impl Shard {
+    /// The `number`th of `of` parts, from one; `None` if there is no such part.
+    pub fn new(number: usize, of: usize) -> Option<Shard> {
+        (1..=of).contains(&number).then_some(Shard { number, of })
+    }
+
+    /// Which part, from one.
+    pub fn number(self) -> usize {
+        self.number
+    }
+
+    /// How many parts there are.
+    pub fn of(self) -> usize {
+        self.of
+    }
+
+    /// Whether it has the run of this number, from zero.
+    pub fn has(self, run: usize) -> bool {
+        run % self.of == self.number - 1
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+/// A text is no shard.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no part of a whole: write I/N, such as 2/3, with I from 1 to N")]
+pub struct ShardError(String);
+
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Shard, ShardError> {
+        let parts = || {
+            let (number, of) = text.split_once('/')?;
+            Shard::new(number.parse().ok()?, of.parse().ok()?)
+        };
+        parts().ok_or_else(|| ShardError(text.into()))
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = ShardError;
+
+    fn try_from(text: String) -> Result<Shard, ShardError> {
+        text.parse()
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> String {
+        shard.to_string()
+    }
+}

@@ -1,0 +1,262 @@
+//! What is written is read back as it was; what was not written is refused.
+
+use super::super::column::{Column, Kind, Table};
+use super::*;
+use std::sync::LazyLock;
+
+/// A histogram of these delays: the greatest first, then buckets, which up to 255 ns have one value each.
+fn delays(nanos: &[u32]) -> Delays {
+    let mut nanos: Vec<u8> = nanos.iter().map(|nanos| *nanos as u8 & 0x7f).collect();
+    nanos.sort_unstable();
+    let Some(max) = nanos.last() else { return Delays::default() };
+    let (mut bytes, mut before) = (vec![*max], 0);
+    for group in nanos.chunk_by(|one, other| one == other) {
+        bytes.extend([group[0] - before, group.len() as u8]);
+        before = group[0];
+    }
+    Delays::from_bytes(&bytes).unwrap()
+}
+
+/// Anything that fits into a table of flows, of completions and of links.
+fn observations() -> impl Strategy<Value = Observations> {
+    let time = || prop_oneof![0..10_000_000_000u64, any::<u64>()].prop_map(Instant::from_nanos);
+    let span = || any::<u64>().prop_map(Duration::from_nanos);
+    let sender =
+        (
+            (any::<u64>(), any::<Option<u64>>(), any::<u64>(), any::<u32>()),
+            (proptest::option::of(span()), proptest::option::of(span()), span()),
+        )
+            .prop_map(|((cwnd, ssthresh, in_flight, mss), (srtt, last_rtt, rto))| {
+                SenderSample { cwnd, ssthresh, in_flight, mss, srtt, last_rtt, rto }
+            });
+    let sent = any::<[Option<u64>; 6]>().prop_map(
+        |[packets, bytes, payload, retransmissions, timeouts, fast_recoveries]| SentSample {
+            packets,
+            bytes,
+            payload,
+            retransmissions,
+            timeouts,
+            fast_recoveries,
+        },
+    );
+    let sample = (time(), any::<[u64; 2]>(), any::<usize>(), sent, proptest::option::of(sender))
+        .prop_map(|(at, [delivered, skipped], completed, sent, sender)| FlowSample {
+            at,
+            delivered,
+            skipped,
+            completed,
+            sent,
+            sender,
+        });
+    let flow = (
+        proptest::collection::vec(sample, 0..20),
+        proptest::collection::vec((time(), span()), 0..20),
+    );
+    let traffic = || any::<[u64; 2]>().prop_map(|[packets, bytes]| Traffic { packets, bytes });
+    let counters = (
+        (traffic(), traffic(), traffic(), traffic(), traffic(), traffic(), traffic(), traffic()),
+        any::<[u64; 6]>(),
+    )
+        .prop_map(
+            |(traffic, [marked, corrupted, reordered, dequeued, delay, opportunities])| Counters {
+                offered: traffic.0,
+                delivered: traffic.1,
+                too_big: traffic.2,
+                queue_full: traffic.3,
+                queue_dropped: traffic.4,
+                marked,
+                lost: traffic.5,
+                duplicated: traffic.6,
+                corrupted,
+                reordered,
+                dequeued,
+                queue_delay: Duration::from_nanos(delay),
+                opportunities,
+                queue_peak: traffic.7,
+            },
+        );
+    let sample = (time(), traffic(), counters, proptest::collection::vec(any::<u32>(), 0..5))
+        .prop_map(|(at, waiting, counters, waits)| LinkSample {
+            at,
+            waiting,
+            counters,
+            delays: delays(&waits),
+        });
+    let rate = any::<u64>().prop_map(Rate::from_bits_per_sec);
+    let link = (any::<bool>(), rate, proptest::collection::vec(sample, 0..20));
+    let flows = proptest::collection::vec(flow, 0..5);
+    let links = proptest::collection::vec(link, 0..5);
+    (flows, links, any::<(u64, Option<u64>)>()).prop_map(|(flows, links, (packets, events))| {
+        let name = |what, number| Name::new(&format!("{what}{number}")).unwrap();
+        let flows = flows.into_iter().enumerate().map(|(number, (samples, completions))| {
+            FlowObservations { name: name("flow", number), samples, completions }
+        });
+        let links = links.into_iter().enumerate().map(|(number, (back, rate, samples))| {
+            LinkObservations { name: name("link", number), back, rate, samples }
+        });
+        Observations { flows: flows.collect(), links: links.collect(), packets, events }
+    })
+}
+
+fn stored(seen: &Observations) -> [Vec<u8>; 3] {
+    let mut files = [Vec::new(), Vec::new(), Vec::new()];
+    let made_by = [("transom.seed", "7".to_owned())];
+    parquet::write::<Flows>(&mut files[0], &made_by, &seen.flows).unwrap();
+    parquet::write::<Completions>(&mut files[1], &made_by, &seen.flows).unwrap();
+    parquet::write::<Links>(&mut files[2], &made_by, &seen.links).unwrap();
+    files
+}
+
+fn read([flows, completions, links]: [Vec<u8>; 3]) -> Result<Observations, String> {
+    let mut flows = parquet::read::<Flows>(flows)?;
+    for (flow, other) in flows.iter_mut().zip(parquet::read::<Completions>(completions)?) {
+        assert_eq!(flow.name, other.name);
+        flow.completions = other.completions;
+    }
+    let links = parquet::read::<Links>(links)?;
+    Ok(Observations { flows, links, packets: 0, events: None })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_are_read_back_as_they_were(seen in observations()) {
+        let files = stored(&seen);
+        prop_assert!(files == stored(&seen));
+        let back = read(files).unwrap();
+        prop_assert_eq!(&back.flows, &seen.flows);
+        prop_assert_eq!(&back.links, &seen.links);
+    }
+
+    /// Whatever is done to a file, the answer is a table or an error.
+    #[test]
+    fn a_file_can_be_anything(
+        seen in observations(),
+        which in 0..3usize,
+        places in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+        length in proptest::option::of(any::<proptest::sample::Index>()),
+    ) {
+        let mut files = stored(&seen);
+        let file = &mut files[which];
+        for (place, byte) in places {
+            let at = place.index(file.len());
+            file[at] = byte;
+        }
+        if let Some(length) = length {
+            file.truncate(length.index(file.len()));
+        }
+        let _ = read(files);
+    }
+}
+
+#[test]
+fn percentiles_of_a_queue_by_hand() {
+    let sample = |dequeued, waits: &[u32]| LinkSample {
+        at: Instant::ZERO,
+        waiting: Traffic::default(),
+        counters: Counters { dequeued, ..Counters::default() },
+        delays: delays(waits),
+    };
+    // Of ten packets, six found the queue empty; then nothing happened.
+    let samples = vec![sample(5, &[9]), sample(15, &[100, 20, 20, 7]), sample(15, &[])];
+    let link = LinkObservations { name: Name::new("x").unwrap(), back: false, rate: None, samples };
+    let scenario = Sweep::new(SHARED, None).scenario.point(0).unwrap().resolved;
+    let mut text = Vec::new();
+    csv::write::<Links>(&mut text, &scenario, 1, &[link]).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let ends: Vec<Vec<&str>> = lines.map(|line| line.rsplit(',').take(4).collect()).collect();
+    assert_eq!(
+        ends[0],
+        ["queue_delay_max", "queue_delay_p99", "queue_delay_p95", "queue_delay_p50"]
+    );
+    assert_eq!(ends[1], ["", "", "", ""]);
+    assert_eq!(ends[2], ["100", "100", "100", "0"]);
+    assert_eq!(ends[3], ["", "", "", ""]);
+}
+
+/// A table of more rows than go without compression, and of more than one row group.
+#[test]
+fn long_tables_are_read_back_as_they_were() {
+    let mut link = Links::owner(&["x".into(), "back".into()]).unwrap();
+    for number in 0..300_000 {
+        let mut sample = Links::blank();
+        sample.at = Instant::from_millis(number);
+        sample.waiting.bytes = number * number % 1009;
+        sample.counters.offered.packets = 3 * number;
+        link.samples.push(sample);
+    }
+    let mut file = Vec::new();
+    parquet::write::<Links>(&mut file, &[], std::slice::from_ref(&link)).unwrap();
+    assert!(file.len() < 1_000_000, "{}", file.len());
+    assert!(parquet::read::<Links>(file).unwrap() == [link]);
+}
+
+/// A table that says what no sender is like: a window is missing where everything else is there.
+struct Contradiction;
+
+static CONTRADICTING: LazyLock<Vec<Column<FlowSample>>> = LazyLock::new(|| {
+    let column = |column: &Column<FlowSample>| {
+        let kind = match column.kind {
+            Kind::Sometimes { set, .. } if column.name == "cwnd" => {
+                Kind::Sometimes { get: |_| None, set }
+            }
+            Kind::Sometimes { set, .. } => Kind::Sometimes { get: |_| Some(1), set },
+            _ => Kind::Always { get: |_| 1, set: |_, _| Some(()) },
+        };
+        Column { name: column.name, doc: column.doc, kind }
+    };
+    Flows::columns().iter().map(column).collect()
+});
+
+impl Table for Contradiction {
+    const NAME: &'static str = Flows::NAME;
+    const KEYS: &'static [(&'static str, &'static str)] = Flows::KEYS;
+    type Owner = FlowObservations;
+    type Row = FlowSample;
+
+    fn attributes() -> &'static [Column<FlowObservations>] {
+        Flows::attributes()
+    }
+
+    fn columns() -> &'static [Column<FlowSample>] {
+        &CONTRADICTING
+    }
+
+    fn blank() -> FlowSample {
+        Flows::blank()
+    }
+
+    fn key(flow: &FlowObservations) -> Vec<&str> {
+        Flows::key(flow)
+    }
+
+    fn owner(key: &[String]) -> Option<FlowObservations> {
+        Flows::owner(key)
+    }
+
+    fn rows(flow: &FlowObservations) -> &[FlowSample] {
+        Flows::rows(flow)
+    }
+
+    fn rows_mut(flow: &mut FlowObservations) -> &mut Vec<FlowSample> {
+        Flows::rows_mut(flow)
+    }
+}
+
+#[test]
+fn what_no_run_can_have_seen_is_refused() {
+    let mut flow = Flows::owner(&["x".into()]).unwrap();
+    flow.samples.push(Flows::blank());
+    let mut file = Vec::new();
+    parquet::write::<Contradiction>(&mut file, &[], std::slice::from_ref(&flow)).unwrap();
+    let error = parquet::read::<Flows>(file).unwrap_err();
+    assert_eq!(error, "column `cwnd`: a value is there that cannot be, or one is missing");
+    // A table of another kind, and none.
+    let mut file = Vec::new();
+    parquet::write::<Flows>(&mut file, &[], &[flow]).unwrap();
+    let error = parquet::read::<Completions>(file).unwrap_err();
+    assert_eq!(error, "it does not have the columns of the table `completions`");
+    assert!(parquet::read::<Flows>(Vec::new()).is_err());
+}

@@ -1,0 +1,206 @@
+//! How a measure goes with time, and when it gets somewhere.
+//!
+//! Theory of operation. A *course* is a measure at every sample of a run within the moments that count. What is of a moment, such as a window, has its
+//! sampled value; what is of a span, such as goodput, has at each sample that of the window that ends there, so the first value comes a whole
+//! window after the first moment. When a course gets to a level is looked up in these values: the time is exact to a sample interval.
+
+use super::Span;
+use crate::run::{LinkObservations, Observations};
+use crate::scenario::{Direction, Measure, Name, Quantity};
+use transom_sim::measure::{jain_index, per_second};
+use transom_tcp::time::{Duration, Instant};
+
+/// A measure at every sample.
+type Course = Vec<(Instant, f64)>;
+
+/// Where a course is wanted to get.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Level {
+    /// For once.
+    Reached(f64),
+    /// For good.
+    Kept(f64),
+}
+
+impl Level {
+    /// The level that a quantity is about, if it is about one.
+    pub(super) fn of(quantity: &Quantity) -> Option<Level> {
+        let reached = quantity.reaches.map(|level| Level::Reached(level.as_number()));
+        reached.or(quantity.stays_above.map(|level| Level::Kept(level.as_number())))
+    }
+
+    /// How long after `from` it is reached, in nanoseconds; `None` if it never is.
+    pub(super) fn time(self, course: &[(Instant, f64)], from: Instant) -> Option<f64> {
+        let number = match self {
+            Level::Reached(level) => course.iter().position(|(_, value)| *value >= level)?,
+            Level::Kept(level) => {
+                // What is no number, such as a share of nothing, is not above.
+                let below = |(_, value): &(Instant, f64)| !matches!(value.partial_cmp(&level), Some(order) if order.is_ge());
+                course.iter().rposition(below).map_or(0, |last| last + 1)
+            }
+        };
+        let (at, _) = course.get(number)?;
+        Some(at.since(from).as_nanos() as f64)
+    }
+}
+
+/// The course of each flow, or of what all of them or the link have together.
+pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
+    let window = quantity.window.map(|window| window.0).unwrap_or_default();
+    if let Some(name) = &quantity.link {
+        let back = quantity.direction == Some(Direction::Back);
+        let link = seen.links.iter().find(|one| one.name == *name && one.back == back);
+        return link
+            .map(|link| of_link(quantity.measure, link, span, window))
+            .into_iter()
+            .collect();
+    }
+    let flows = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
+    if quantity.measure == Measure::Jain {
+        return vec![fairness(quantity, seen, span, window)];
+    }
+    let flows = quantity.flows.iter().filter_map(flows);
+    flows
+        .map(|flow| {
+            let samples = span.within(&flow.samples, |sample| sample.at);
+            match quantity.measure {
+                Measure::Goodput => {
+                    let total = |number: usize| {
+                        let sample = samples.get(number)?;
+                        Some((sample.at, sample.delivered))
+                    };
+                    rates(samples.len(), total, window)
+                }
+                Measure::Throughput => {
+                    let total = |number: usize| {
+                        let sample = samples.get(number)?;
+                        Some((sample.at, sample.sent.bytes?))
+                    };
+                    rates(samples.len(), total, window)
+                }
+                measure => {
+                    let senders = samples.iter().filter_map(|one| Some((one.at, one.sender?)));
+                    let value = |sender: transom_sim::measure::SenderSample| match measure {
+                        Measure::Cwnd => Some(sender.cwnd as f64),
+                        Measure::Ssthresh => sender.ssthresh.map(|bytes| bytes as f64),
+                        Measure::Flight => Some(sender.in_flight as f64),
+                        Measure::Rtt => {
+                            sender.last_rtt.or(sender.srtt).map(|rtt| rtt.as_nanos() as f64)
+                        }
+                        _ => None,
+                    };
+                    senders.filter_map(|(at, sender)| Some((at, value(sender)?))).collect()
+                }
+            }
+        })
+        .collect()
+}
+
+/// What grew by `total` per second, over the window that ends at each sample.
+fn rates(
+    samples: usize,
+    total: impl Fn(usize) -> Option<(Instant, u64)>,
+    window: Duration,
+) -> Course {
+    let mut first = 0;
+    let mut course = Vec::new();
+    let Some((start, _)) = total(0) else { return course };
+    for number in 0..samples {
+        let Some((at, now)) = total(number) else { continue };
+        if at.since(start) < window {
+            continue;
+        }
+        // The last sample that is a whole window ago.
+        while total(first + 1).is_some_and(|(then, _)| at.since(then) >= window) {
+            first += 1;
+        }
+        if let Some((then, before)) = total(first) {
+            course.push((at, per_second(now.saturating_sub(before), at.since(then))));
+        }
+    }
+    course
+}
+
+fn of_link(measure: Measure, link: &LinkObservations, span: Span, window: Duration) -> Course {
+    let samples = span.within(&link.samples, |sample| sample.at);
+    match (measure, link.rate) {
+        (Measure::Utilisation, Some(rate)) => {
+            let total = |number: usize| {
+                let sample = samples.get(number)?;
+                Some((sample.at, sample.counters.delivered.bytes))
+            };
+            let share = |(at, speed)| (at, speed / rate.bits_per_sec() as f64);
+            rates(samples.len(), total, window).into_iter().map(share).collect()
+        }
+        (Measure::QueueLength, _) => {
+            samples.iter().map(|one| (one.at, one.waiting.packets as f64)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Jain's index of the flows' goodputs over the window that ends at each sample.
+fn fairness(quantity: &Quantity, seen: &Observations, span: Span, window: Duration) -> Course {
+    let find = |name: &Name| seen.flows.iter().find(|flow| flow.name == *name);
+    let flows = quantity.flows.iter().filter_map(find);
+    // A flow that has not begun has no samples yet, and a share of nothing.
+    let courses: Vec<Course> = flows
+        .map(|flow| {
+            let samples = span.within(&flow.samples, |sample| sample.at);
+            let total = |number: usize| {
+                let sample = samples.get(number)?;
+                Some((sample.at, sample.delivered))
+            };
+            rates(samples.len(), total, window)
+        })
+        .collect();
+    let Some(longest) = courses.iter().max_by_key(|course| course.len()) else {
+        return Vec::new();
+    };
+    let share = |course: &Course, at: Instant| {
+        let found = course.binary_search_by_key(&at, |(at, _)| *at);
+        found.ok().and_then(|number| course.get(number)).map_or(0, |(_, rate)| *rate as u64)
+    };
+    let index = |(at, _): &(Instant, f64)| {
+        (*at, jain_index(courses.iter().map(|course| share(course, *at))))
+    };
+    longest.iter().map(index).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_level_is_reached_once_or_for_good() {
+        let course: Course = [1.0, 5.0, 2.0, 6.0, 7.0]
+            .into_iter()
+            .zip(10..)
+            .map(|(value, s)| (at(s), value))
+            .collect();
+        let seconds = |level: Level| level.time(&course, at(8)).map(|time| time / 1e9);
+        assert_eq!(seconds(Level::Reached(5.0)), Some(3.0));
+        assert_eq!(seconds(Level::Kept(5.0)), Some(5.0));
+        assert_eq!(seconds(Level::Kept(1.0)), Some(2.0));
+        assert_eq!(seconds(Level::Reached(7.5)), None);
+        assert_eq!(seconds(Level::Kept(7.0)), Some(6.0));
+        assert_eq!(seconds(Level::Kept(7.5)), None);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_window_that_ends_there() {
+        // 100 bytes in the first second, then 300, then 500.
+        let totals = [0, 100, 400, 900];
+        let total = |n: usize| Some((at(n as u64), *totals.get(n)?));
+        // In bits per second.
+        let course = rates(totals.len(), total, Duration::from_secs(1));
+        assert_eq!(course, [(at(1), 800.0), (at(2), 2400.0), (at(3), 4000.0)]);
+        let course = rates(totals.len(), total, Duration::from_secs(2));
+        assert_eq!(course, [(at(2), 1600.0), (at(3), 3200.0)]);
+        assert!(rates(totals.len(), total, Duration::from_secs(9)).is_empty());
+    }
+}

@@ -1,0 +1,59 @@
+//! Rate traces: when a link can deliver, as somebody has measured it, in files in mahimahi's format.
+//!
+//! A scenario names the file, seen from its own directory, and its identity holds the SHA-256 of the file: the same scenario with another
+//! trace is another experiment. What is in the file is read when the network is built.
+
+use super::trace::{TraceError, read_text, sha256};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use transom_sim::link::{LinkConfig, Opportunities, RateTraceError};
+
+/// Reads a rate trace: its opportunities, and the SHA-256 of its contents in hexadecimal.
+///
+/// # Errors
+/// [`TraceError`] if there is no such file or a line is wrong.
+pub fn read_rate_trace(path: &Path) -> Result<(Opportunities, String), TraceError> {
+    let text = read_text(path)?;
+    let opportunities = Opportunities::parse(&text).map_err(|error| match error {
+        RateTraceError::Line { line, what } => TraceError::Line { path: path.into(), line, what },
+        RateTraceError::Empty => TraceError::Empty(path.into()),
+        RateTraceError::Timeless => TraceError::Timeless(path.into()),
+    })?;
+    Ok((opportunities, sha256(&text)))
+}
+
+/// Reads the rate traces of links, each file once.
+#[derive(Debug)]
+pub struct RateTraces {
+    directory: PathBuf,
+    read: BTreeMap<String, (Opportunities, String)>,
+}
+
+impl RateTraces {
+    /// `directory` is where the files are looked for: that of the scenario.
+    pub fn new(directory: &Path) -> Self {
+        RateTraces { directory: directory.into(), read: BTreeMap::new() }
+    }
+
+    /// The same link with its rate trace, if it has one, read.
+    ///
+    /// # Errors
+    /// [`TraceError`] if there is no such file, a line is wrong, or the file is another one than the configuration says.
+    pub fn read(&mut self, config: &LinkConfig) -> Result<LinkConfig, TraceError> {
+        let mut config = config.clone();
+        let Some(trace) = config.rate_trace.take() else { return Ok(config) };
+        let path = self.directory.join(trace.file());
+        let (opportunities, sum) = match self.read.get(trace.file()) {
+            Some(read) => read,
+            None => {
+                let read = read_rate_trace(&path)?;
+                self.read.entry(trace.file().into()).or_insert(read)
+            }
+        };
+        if config.rate_trace_sha256.as_ref().is_some_and(|wanted| wanted != sum) {
+            return Err(TraceError::Changed { path, sum: sum.clone() });
+        }
+        config.rate_trace = Some(trace.with(opportunities.clone()));
+        Ok(config)
+    }
+}

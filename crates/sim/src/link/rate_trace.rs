@@ -1,0 +1,235 @@
+//! A rate that changes with time, as somebody has measured it.
+//!
+//! The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, section 3): each line is a
+//! whole number of milliseconds since the start, at which one packet of the largest size can be delivered; several lines may have the
+//! same number, and after the last the trace begins again at that moment. An opportunity that finds nothing to deliver is gone. Small
+//! packets share one, and one that is only begun goes on with the next.
+//!
+//! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so
+//! that an opportunity is 1500 bytes: just as there, one is what a packet of 1500 bytes takes, and a trace with one line for each millisecond
+//! has 12 Mbit/s.
+
+use std::fmt;
+use std::sync::Arc;
+
+use transom_tcp::time::{Duration, Instant};
+
+use crate::units::Rate;
+
+/// What one opportunity delivers, in bytes of IP packets.
+pub const OPPORTUNITY: u64 = 1500;
+
+const NANOS: u64 = 1_000_000;
+
+/// A trace of delivery opportunities: the name of its file and, once that has been read, what is in it.
+///
+/// Written as the file's name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RateTrace {
+    file: String,
+    opportunities: Option<Opportunities>,
+}
+
+impl RateTrace {
+    /// The trace in a file that has not been read.
+    pub fn named(file: impl Into<String>) -> Self {
+        RateTrace { file: file.into(), opportunities: None }
+    }
+
+    /// The file's name, as it was written.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The same with what is in the file.
+    pub fn with(self, opportunities: Opportunities) -> Self {
+        RateTrace { opportunities: Some(opportunities), ..self }
+    }
+
+    /// What is in the file; `None` if it has not been read.
+    pub fn opportunities(&self) -> Option<&Opportunities> {
+        self.opportunities.as_ref()
+    }
+}
+
+impl fmt::Debug for RateTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RateTrace({}, {:?})", self.file, self.opportunities)
+    }
+}
+
+impl serde::Serialize for RateTrace {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.file)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for RateTrace {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(RateTrace::named)
+    }
+}
+
+/// When a packet can be delivered: at these times, again and again. Copies share them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Opportunities {
+    /// Milliseconds, in order, at least one and the last above zero: that is the period.
+    millis: Arc<[u32]>,
+}
+
+/// Why a text is not a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateTraceError {
+    /// A line is not what it should be.
+    #[error("line {line} {what}")]
+    Line {
+        /// The line's number, from one.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// There are no opportunities.
+    #[error("there are no lines")]
+    Empty,
+    /// The trace takes no time.
+    #[error("the last line is 0: a trace has to take some time")]
+    Timeless,
+}
+
+impl Opportunities {
+    /// Reads a trace: a whole number of milliseconds on each line, none less than the one before. Empty lines, and those that begin with
+    /// `#`, say nothing.
+    ///
+    /// # Errors
+    /// [`RateTraceError`], with the line that is wrong.
+    pub fn parse(text: &str) -> Result<Self, RateTraceError> {
+        let mut millis: Vec<u32> = Vec::new();
+        for (line, content) in (1..).zip(text.lines()) {
+            let content = content.trim();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            let wrong = |what| RateTraceError::Line { line, what };
+            let at = content
+                .parse()
+                .map_err(|_| wrong("is not a whole number of milliseconds from 0 to 4294967295"))?;
+            if millis.last().is_some_and(|before| *before > at) {
+                return Err(wrong("goes back in time"));
+            }
+            millis.push(at);
+        }
+        match millis.last() {
+            None => Err(RateTraceError::Empty),
+            Some(0) => Err(RateTraceError::Timeless),
+            Some(_) => Ok(Opportunities { millis: millis.into() }),
+        }
+    }
+
+    /// After this time the trace begins again.
+    pub fn period(&self) -> Duration {
+        Duration::from_millis(self.last().into())
+    }
+
+    /// How many there are in a period.
+    pub fn len(&self) -> usize {
+        self.millis.len()
+    }
+
+    /// Never: there is at least one.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The mean rate, rounded down, but at least one bit per second.
+    pub fn mean_rate(&self) -> Rate {
+        let bits = self.millis.len() as u128 * u128::from(OPPORTUNITY) * 8 * 1000;
+        let rate = u64::try_from(bits / u128::from(self.last())).unwrap_or(u64::MAX);
+        // A trace of 49 days with one line is above a bit per second as little as it is below.
+        Rate::from_bits_per_sec(rate.max(1)).unwrap_or_else(|| unreachable!("at least one"))
+    }
+
+    /// How many there have been from the start to `at`, that moment included.
+    pub fn until(&self, at: Instant) -> u64 {
+        let (periods, within) = self.split(at);
+        let here = self.millis.partition_point(|millis| u64::from(*millis) * NANOS <= within);
+        periods.saturating_mul(self.millis.len() as u64).saturating_add(here as u64)
+    }
+
+    /// When the `number`-th is, from zero.
+    pub(super) fn time(&self, number: u64) -> Instant {
+        let len = self.millis.len() as u64;
+        let (period, place) = (number / len, (number % len) as usize);
+        let within = self.millis.get(place).copied().unwrap_or(0);
+        let millis = u128::from(period) * u128::from(self.last()) + u128::from(within);
+        let nanos = millis.saturating_mul(u128::from(NANOS));
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Periods that are over at `at`, and what has passed of the present one.
+    fn split(&self, at: Instant) -> (u64, u64) {
+        let period = u64::from(self.last()) * NANOS;
+        (at.as_nanos() / period, at.as_nanos() % period)
+    }
+
+    fn last(&self) -> u32 {
+        self.millis.last().copied().unwrap_or(1)
+    }
+}
+
+impl fmt::Debug for Opportunities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {:?}", self.len(), self.period())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(text: &str) -> Opportunities {
+        Opportunities::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    }
+
+    #[test]
+    fn it_begins_again_at_its_last_moment() {
+        let trace = trace("0\n3\n3\n5\n");
+        let times: Vec<u64> = (0..9).map(|n| trace.time(n).as_nanos() / NANOS).collect();
+        assert_eq!(times, [0, 3, 3, 5, 5, 8, 8, 10, 10]);
+        assert_eq!((trace.len(), trace.period()), (4, Duration::from_millis(5)));
+        // 4 · 1500 · 8 bits in 5 ms.
+        assert_eq!(trace.mean_rate().bits_per_sec(), 9_600_000);
+        for (nanos, count) in [
+            (0, 1),
+            (2_999_999, 1),
+            (3_000_000, 3),
+            (4_999_999, 3),
+            (5_000_000, 5),
+            (10_000_000, 9),
+        ] {
+            assert_eq!(trace.until(Instant::from_nanos(nanos)), count, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_is_refused() {
+        let error = |text: &str| Opportunities::parse(text).unwrap_err().to_string();
+        assert_eq!(error(""), "there are no lines");
+        assert_eq!(error("# nothing\n\n"), "there are no lines");
+        assert_eq!(error("0\n0\n"), "the last line is 0: a trace has to take some time");
+        assert_eq!(error("5\n\n4\n"), "line 3 goes back in time");
+        let whole = "is not a whole number of milliseconds from 0 to 4294967295";
+        for text in ["1.5", "-1", "x", "1 2", "4294967296", "99999999999999999999999", "\u{feff}1"]
+        {
+            assert_eq!(error(&format!("1\n{text}\n")), format!("line 2 {whole}"), "{text}");
+        }
+        assert_eq!(Opportunities::parse("# a comment\r\n7\r\n"), Opportunities::parse("7"));
+    }
+
+    #[test]
+    fn the_end_of_time() {
+        let trace = trace("4294967295");
+        assert_eq!(trace.time(u64::MAX), Instant::FAR_FUTURE);
+        assert_eq!(trace.mean_rate().bits_per_sec(), 1);
+        assert_eq!(trace.until(Instant::FAR_FUTURE), u64::MAX / (4_294_967_295 * NANOS));
+    }
+}

@@ -1,0 +1,117 @@
+//! Delays worked out by hand: a packet of 1250 bytes takes a millisecond.
+
+use super::*;
+use crate::link::LinkModel;
+use crate::random::Streams;
+use transom_tcp::time::Instant;
+
+fn link(queue: &str) -> LinkModel<u32> {
+    let config = format!("rate=10Mbit/s, delay=7ms, queue={queue}").parse().unwrap();
+    let mut link = LinkModel::new(&config, Streams::new(1), 0);
+    link.measure_delays();
+    link
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Every discipline that leaves four packets alone.
+const DISCIPLINES: [&str; 5] = [
+    "10 packets",
+    "drop-head(10 packets)",
+    "red(20 packets, min=5, max=15)",
+    "codel(target=50ms, interval=100ms)",
+    "pie(target=50ms)",
+];
+
+#[test]
+fn four_at_once() {
+    for queue in DISCIPLINES {
+        let mut link = link(queue);
+        let before = LinkSample::take(&mut link, at(0));
+        (0..4).for_each(|number| {
+            link.send(at(0), number, 1250);
+        });
+        // The first leaves at once, the second after 1 ms.
+        let early = LinkSample::take(&mut link, at(1500));
+        assert_eq!(early.counters.dequeued, 2, "{queue}");
+        assert_eq!(early.counters.queue_delay, ms(1), "{queue}");
+        assert_eq!(early.delays.max(), Some(ms(1)), "{queue}");
+        let late = LinkSample::take(&mut link, at(3000));
+        assert_eq!((late.counters.dequeued, late.waiting.packets), (4, 0), "{queue}");
+        assert_eq!(late.delays.count(), 2, "{queue}");
+        let all = QueueDelay::between(&[before, early.clone(), late.clone()]).unwrap();
+        assert_eq!((all.packets(), all.mean(), all.max()), (4, 1.5e6, ms(3)), "{queue}");
+        assert_eq!(all.min(), Duration::ZERO);
+        let near = |measured: Duration, exact: u64| {
+            let ratio = measured.as_nanos() as f64 / exact as f64;
+            assert!((1.0..1.01).contains(&ratio), "{queue}: {measured:?}");
+        };
+        assert_eq!(all.percentile(25.0), Duration::ZERO);
+        near(all.percentile(50.0), 1_000_000);
+        near(all.percentile(75.0), 2_000_000);
+        assert_eq!(all.percentile(100.0), ms(3));
+        // √((1.5² + 0.5² + 0.5² + 1.5²) / 4) ms
+        assert!((all.deviation() / 1.25f64.sqrt() / 1e6 - 1.0).abs() < 0.01, "{queue}");
+        // 2 ms and 3 ms.
+        let second = QueueDelay::between(&[early, late]).unwrap();
+        assert_eq!((second.packets(), second.mean()), (2, 2.5e6), "{queue}");
+        let least = second.min().as_nanos();
+        assert!((1_980_000..=2_000_000).contains(&least), "{queue}: {least}");
+    }
+}
+
+#[test]
+fn who_finds_the_link_idle_counts() {
+    for queue in DISCIPLINES {
+        let mut link = link(queue);
+        let before = LinkSample::take(&mut link, at(0));
+        (0..10).for_each(|number| {
+            link.send(at(1000 * u64::from(number)), number, 1250);
+        });
+        let after = LinkSample::take(&mut link, at(50_000));
+        assert!(after.delays.is_empty(), "{queue}");
+        let delay = QueueDelay::between(&[before.clone(), after]).unwrap();
+        assert_eq!((delay.packets(), delay.mean()), (10, 0.0), "{queue}");
+        assert_eq!((delay.max(), delay.percentile(99.0)), (Duration::ZERO, Duration::ZERO));
+        assert!(QueueDelay::between(&[before.clone(), before]).is_none());
+    }
+}
+
+#[test]
+fn what_is_dropped_does_not_count() {
+    // One is on the wire and two wait; the fourth is refused, or drives out the second.
+    for (queue, total) in [("2 packets", ms(3)), ("drop-head(2 packets)", ms(3))] {
+        let mut link = link(queue);
+        (0..4).for_each(|number| {
+            link.send(at(0), number, 1250);
+        });
+        let after = LinkSample::take(&mut link, at(10_000));
+        assert_eq!((after.counters.dequeued, after.counters.queue_delay), (3, total), "{queue}");
+    }
+    // Lost on the wire: it has waited all the same.
+    let mut link = link("2 packets, loss=packets(1)");
+    (0..3).for_each(|number| {
+        link.send(at(0), number, 1250);
+    });
+    let after = LinkSample::take(&mut link, at(10_000));
+    assert_eq!((after.counters.dequeued, after.counters.queue_delay), (3, ms(3)));
+}
+
+#[test]
+fn unmeasured_links_count_and_remember_nothing() {
+    for queue in DISCIPLINES {
+        let config = format!("rate=10Mbit/s, queue={queue}").parse().unwrap();
+        let mut link: LinkModel<u32> = LinkModel::new(&config, Streams::new(1), 0);
+        link.send(at(0), 0, 1250);
+        link.send(at(0), 1, 1250);
+        let after = LinkSample::take(&mut link, at(5_000));
+        assert_eq!((after.counters.dequeued, after.counters.queue_delay), (2, ms(1)), "{queue}");
+        assert!(after.delays.is_empty());
+    }
+}

@@ -1,0 +1,132 @@
+//! Where the network ends and something else begins.
+//!
+//! Theory of operation. To the network a gateway is a host that never does anything by itself. What arrives there is put down
+//! in its outbox, with the time of its arrival and as the bytes that it is on a wire; what is handed to it enters the network
+//! at the time that the caller says. The network still has no clock and no input or output: an emulator, which has both,
+//! empties the outbox when that time has come, and a test may do it whenever it likes.
+
+use super::packets::Packet;
+use super::senders::Addresses;
+use super::topology::Routes;
+use super::{Network, NetworkError, Node, NodeId};
+use crate::link::Traffic;
+use crate::traffic::FlowId;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use transom_tcp::time::Instant;
+use transom_wire::IpPacket;
+
+/// A packet that has left the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When.
+    pub at: Instant,
+    /// The IP packet with all its headers and checksums.
+    pub bytes: Vec<u8>,
+}
+
+/// A gateway.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    routes: Routes,
+    outbox: VecDeque<Departure>,
+    addresses: Addresses,
+    /// What has come in, by flow.
+    entered: BTreeMap<FlowId, Traffic>,
+}
+
+impl Gateway {
+    pub(super) fn new(routes: Routes) -> Self {
+        let (addresses, entered) = (Addresses::default(), BTreeMap::new());
+        Gateway { routes, outbox: VecDeque::new(), addresses, entered }
+    }
+
+    pub(super) fn depart(&mut self, at: Instant, bytes: Vec<u8>) {
+        self.outbox.push_back(Departure { at, bytes });
+    }
+}
+
+impl Network {
+    /// The prefix length of the network that all hosts' addresses are of.
+    pub const PREFIX: u8 = super::topology::PREFIX;
+
+    /// An IP packet comes in through a gateway at `now`, before which everything due is handled.
+    ///
+    /// Only what is for a host or another gateway of the network goes anywhere; the rest (a multicast, IPv6, no packet at all)
+    /// counts as undeliverable.
+    ///
+    /// # Errors
+    /// [`NetworkError::NotAGateway`], and those of [`Network::run_until`].
+    pub fn inject(
+        &mut self,
+        now: Instant,
+        gateway: NodeId,
+        bytes: Vec<u8>,
+    ) -> Result<(), NetworkError> {
+        self.run_until(now)?;
+        let Network { now, nodes, hosts, fabric, .. } = self;
+        let Some(Node::Gateway(gateway)) = nodes.get_mut(gateway.0 as usize) else {
+            return Err(NetworkError::NotAGateway(gateway));
+        };
+        if destination(&bytes).is_none_or(|host| host >= hosts.len()) {
+            fabric.undeliverable += 1;
+            return Ok(());
+        }
+        if let Some(flow) = gateway.addresses.flow_of(&bytes) {
+            gateway.entered.entry(flow).or_default().count(bytes.len());
+        }
+        fabric.send_from(*now, &gateway.routes, Packet::from_outside(bytes))
+    }
+
+    /// The next packet that has left through a gateway, in the order of time; `None` if there is none so far.
+    pub fn take_departure(&mut self, gateway: NodeId) -> Option<Departure> {
+        match self.nodes.get_mut(gateway.0 as usize)? {
+            Node::Gateway(gateway) => gateway.outbox.pop_front(),
+            Node::Host(..) | Node::Router(_) => None,
+        }
+    }
+
+    /// Has packets counted that come in at a gateway for `remote`: they are the flow's.
+    pub fn count_to(&mut self, gateway: NodeId, remote: SocketAddr, flow: FlowId) {
+        if let Some(Node::Gateway(gateway)) = self.nodes.get_mut(gateway.0 as usize) {
+            gateway.addresses.add_receiver(remote, flow);
+        }
+    }
+
+    /// Has packets counted that come in at a gateway from `port`: they are the flow's.
+    pub fn count_from(&mut self, gateway: NodeId, port: u16, flow: FlowId) {
+        if let Some(Node::Gateway(gateway)) = self.nodes.get_mut(gateway.0 as usize) {
+            gateway.addresses.add_port(port, flow);
+        }
+    }
+
+    /// Packets of a flow that have come in at a gateway, of those that are counted.
+    pub fn entered(&self, gateway: NodeId, flow: FlowId) -> Traffic {
+        match self.nodes.get(gateway.0 as usize) {
+            Some(Node::Gateway(gateway)) => gateway.entered.get(&flow).copied().unwrap_or_default(),
+            _ => Traffic::default(),
+        }
+    }
+
+    /// When something happens next by itself; `None` if nothing does until a packet comes in.
+    pub fn next_event(&mut self) -> Option<Instant> {
+        self.fabric.agenda.peek()
+    }
+
+    /// A host's or gateway's address; `None` for a router.
+    pub fn address(&self, node: NodeId) -> Option<Ipv4Addr> {
+        // Hosts are numbered in the order of their nodes.
+        self.hosts.binary_search(&node).ok().map(super::topology::address_of)
+    }
+}
+
+/// The number of the host that a whole packet is for.
+fn destination(bytes: &[u8]) -> Option<usize> {
+    match IpPacket::parse(bytes).ok()?.dst() {
+        IpAddr::V4(address) => super::topology::host_at(address),
+        IpAddr::V6(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

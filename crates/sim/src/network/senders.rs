@@ -1,0 +1,181 @@
+//! What a host sends for which flow.
+//!
+//! Packets are told apart by their ports: a flow's packets are those to its receiver's port, or from a port that only this flow uses.
+//! What TCP itself counts is asked of the flow's connections. One that its application has closed goes on sending what is in its
+//! buffer and is gone without a word when that is acknowledged; it is asked after each packet that it sends, because it cannot go
+//! before the next.
+
+use super::host::Map;
+use super::packets::Packet;
+use crate::traffic::{Counted, FlowId, Ledger};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use transom_stack::stack::{ConnectionId, Stack};
+
+/// What the host sends, by flow.
+#[derive(Debug, Default)]
+pub(crate) struct Senders {
+    addresses: Addresses,
+    connections: Map<ConnectionId, Connection>,
+    /// Connections that their applications have closed.
+    closed: Map<Ends, ConnectionId>,
+    /// So many connections are looked through for those that are gone.
+    tidy_at: usize,
+}
+
+/// Which packets are which flow's.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    /// Flows by where their packets go, and by the port that they come from.
+    to: Map<SocketAddrV4, FlowId>,
+    from: Map<u16, FlowId>,
+    /// The last packet's ends and flow: most packets are like the one before.
+    last: Option<(Ends, Option<FlowId>)>,
+}
+
+impl Addresses {
+    pub(super) fn add_receiver(&mut self, remote: SocketAddr, flow: FlowId) {
+        if let SocketAddr::V4(remote) = remote {
+            self.to.insert(remote, flow);
+            self.last = None;
+        }
+    }
+
+    pub(super) fn add_port(&mut self, port: u16, flow: FlowId) {
+        self.from.insert(port, flow);
+        self.last = None;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.to.is_empty() && self.from.is_empty()
+    }
+
+    /// The flow of a packet with these headers.
+    pub(super) fn flow_of(&mut self, headers: &[u8]) -> Option<FlowId> {
+        self.flow(ends(headers)?)
+    }
+
+    fn flow(&mut self, ends: Ends) -> Option<FlowId> {
+        match self.last {
+            Some((last, flow)) if last == ends => flow,
+            _ => {
+                let flow = self.to.get(&ends.remote).or_else(|| self.from.get(&ends.port)).copied();
+                self.last = Some((ends, flow));
+                flow
+            }
+        }
+    }
+}
+
+/// The ports and the receiver's address of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    port: u16,
+    remote: SocketAddrV4,
+}
+
+#[derive(Debug)]
+struct Connection {
+    flow: FlowId,
+    ends: Option<Ends>,
+    /// What is in the ledger already.
+    counted: Counted,
+}
+
+/// As few connections are not worth looking through.
+const TIDY_AT_LEAST: usize = 64;
+
+impl Senders {
+    /// What is sent to `remote` is the flow's.
+    pub(crate) fn sends_to(&mut self, remote: SocketAddr, flow: FlowId) {
+        self.addresses.add_receiver(remote, flow);
+    }
+
+    /// What is sent from `port` is the flow's.
+    pub(crate) fn sends_from(&mut self, port: u16, flow: FlowId) {
+        self.addresses.add_port(port, flow);
+    }
+
+    /// The connection sends for the flow.
+    pub(crate) fn follow(
+        &mut self,
+        stack: &Stack,
+        ledger: &mut Ledger,
+        id: ConnectionId,
+        flow: FlowId,
+    ) {
+        if self.connections.len() >= self.tidy_at.max(TIDY_AT_LEAST) {
+            self.count(stack, ledger);
+            self.tidy_at = 2 * self.connections.len();
+        }
+        let ends = match (stack.local_address(id), stack.remote_address(id)) {
+            (Some(local), Some(SocketAddr::V4(remote))) => {
+                Some(Ends { port: local.port(), remote })
+            }
+            _ => None,
+        };
+        let counted = Counted::default();
+        self.connections.entry(id).or_insert(Connection { flow, ends, counted });
+    }
+
+    /// The application is about to close the connection.
+    pub(crate) fn closes(&mut self, stack: &Stack, ledger: &mut Ledger, id: ConnectionId) {
+        let Some(one) = self.connections.get_mut(&id) else { return };
+        // It may be over already, and then it goes at once.
+        one.count(id, stack, ledger);
+        if let Some(ends) = one.ends {
+            self.closed.insert(ends, id);
+        }
+    }
+
+    /// Whether anything here belongs to a flow.
+    pub(super) fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// A packet leaves the host.
+    pub(super) fn sent(&mut self, packet: &Packet, stack: &Stack, ledger: &mut Ledger) {
+        let Some(ends) = ends(packet.headers()) else { return };
+        let Some(flow) = self.addresses.flow(ends) else { return };
+        ledger.flow(flow).sent.packet(packet.len());
+        if self.closed.is_empty() {
+            return;
+        }
+        if let Some(id) = self.closed.get(&ends)
+            && let Some(one) = self.connections.get_mut(id)
+        {
+            one.count(*id, stack, ledger);
+        }
+    }
+
+    /// Brings the ledger up to now.
+    pub(super) fn count(&mut self, stack: &Stack, ledger: &mut Ledger) {
+        let closed = &mut self.closed;
+        self.connections.retain(|id, one| {
+            let is_there = one.count(*id, stack, ledger);
+            if !is_there && one.ends.is_some_and(|ends| closed.get(&ends) == Some(id)) {
+                one.ends.map(|ends| closed.remove(&ends));
+            }
+            is_there
+        });
+    }
+}
+
+impl Connection {
+    /// Adds what is new to the flow. False if the connection is gone.
+    fn count(&mut self, id: ConnectionId, stack: &Stack, ledger: &mut Ledger) -> bool {
+        let Some(connection) = stack.connection(id) else { return false };
+        let now = Counted::from(connection.counters());
+        ledger.flow(self.flow).sent.counted.add(now.since(self.counted));
+        self.counted = now;
+        true
+    }
+}
+
+/// The ends of an IPv4 packet without options, as all of ours are.
+fn ends(headers: &[u8]) -> Option<Ends> {
+    let [0x45, rest @ ..] = headers else { return None };
+    let address: [u8; 4] = *rest.get(15..)?.first_chunk()?;
+    let [a, b, c, d] = *rest.get(19..)?.first_chunk()?;
+    let remote = SocketAddrV4::new(Ipv4Addr::from(address), u16::from_be_bytes([c, d]));
+    Some(Ends { port: u16::from_be_bytes([a, b]), remote })
+}

@@ -1,0 +1,160 @@
+//! Writing and reading where what is delivered is no stream: pieces with their places, and data units. And holes in any of them.
+//!
+//! A unit says in its first bytes which part of the direction's stream the rest of it is, so that units can be checked in any order.
+
+use super::exchange::{End, byte};
+use transom_sim::random::Rng;
+use transom_stack::stack::{ConnectionId, SocketError, Stack};
+use transom_tcp::connection::{Adu, Piece, ReadError, WriteError};
+use transom_tcp::ordering::Delivery;
+use transom_tcp::pos::Pos;
+use transom_tcp::ranges::RangeSet;
+use transom_tcp::time::{Duration, Instant};
+
+/// What a unit says about itself.
+const HEADER: u64 = 8;
+/// The largest unit by default.
+const MOST: u64 = 16 * 1024 - HEADER;
+
+/// The bytes of a stream that a reader has had, wherever they stood.
+#[derive(Default)]
+pub(super) struct Had {
+    ranges: RangeSet,
+    bytes: u64,
+    /// Bytes of the stream on the wire that the reader was told will never come.
+    pub(super) skipped: u64,
+    last: Option<u64>,
+}
+
+impl Had {
+    /// So many bytes at `offset` have come.
+    fn take(&mut self, offset: u64, bytes: &[u8], direction: u64) {
+        for (at, &got) in (offset..).zip(bytes) {
+            assert_eq!(got, byte(direction, at), "a wrong byte at {at}");
+        }
+        let range = Pos::FIRST_DATA + offset..Pos::FIRST_DATA + offset + bytes.len() as u64;
+        assert_eq!(self.ranges.overlapping(&range), None, "bytes at {offset} came twice");
+        self.bytes += bytes.len() as u64;
+        self.ranges.insert(range);
+    }
+
+    /// So many bytes at `offset` will never come, nor have they.
+    fn skip(&mut self, offset: u64, len: u64) {
+        let range = Pos::FIRST_DATA + offset..Pos::FIRST_DATA + offset + len;
+        assert_eq!(self.ranges.overlapping(&range), None, "the hole at {offset} was filled");
+        self.ranges.insert(range);
+        self.skipped += len;
+    }
+}
+
+impl End {
+    /// Writes the next unit of the stream. False if there is no room.
+    pub(super) fn write_unit(
+        &mut self,
+        host: &mut Stack,
+        id: ConnectionId,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> bool {
+        let len = (self.to_write - self.written).min(rng.between(1, self.most.min(MOST)));
+        let mut unit = self.written.to_be_bytes().to_vec();
+        unit.extend((self.written..self.written + len).map(|at| byte(self.side as u64, at)));
+        match host.send_adu(id, now, &unit) {
+            Ok(()) => {
+                self.written += len;
+                true
+            }
+            Err(SocketError::Write(WriteError::WouldBlock)) => false,
+            Err(error) => panic!("{:?} cannot send a unit: {error}", self.side),
+        }
+    }
+
+    /// Reads until there is nothing more, or it has had enough for now.
+    pub(super) fn read_pieces(
+        &mut self,
+        host: &mut Stack,
+        id: ConnectionId,
+        now: Instant,
+        peer_writes: u64,
+        rng: &mut Rng,
+        mut buffer: Vec<u8>,
+    ) {
+        let size = buffer.len();
+        while self.read_once(host, id, now, peer_writes, &mut buffer) {
+            // A unit has taken its place.
+            buffer.resize(size, 0);
+            if rng.below(10) == 0 {
+                self.paused_until = now + Duration::from_millis(1);
+                return;
+            }
+        }
+    }
+
+    /// Reads once. False if there is nothing more now.
+    fn read_once(
+        &mut self,
+        host: &mut Stack,
+        id: ConnectionId,
+        now: Instant,
+        peer_writes: u64,
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let direction = self.side.other() as u64;
+        let delivery = host.connection(id).unwrap().delivery();
+        let outcome = match delivery {
+            Delivery::Units => host.recv_adu(id, now, buffer).map(|adu| match adu {
+                Adu::Unit { offset } => {
+                    let (start, bytes) = buffer.split_first_chunk::<8>().unwrap();
+                    self.had.take(u64::from_be_bytes(*start), bytes, direction);
+                    assert!(bytes.len() as u64 <= MOST);
+                    if self.in_order {
+                        assert!(self.had.last.is_none_or(|last| last < offset));
+                    }
+                    self.had.last = Some(offset);
+                    None
+                }
+                Adu::Hole { len, .. } => {
+                    assert!(self.may_skip, "nothing is given up");
+                    self.had.skipped += len;
+                    None
+                }
+                Adu::End { total } => Some(total),
+            }),
+            _ => host.read_unordered(id, now, buffer).map(|piece| match piece {
+                Piece::Data { offset, len, total } => {
+                    assert!(total.is_none_or(|total| total == peer_writes));
+                    self.had.take(offset, &buffer[..len], direction);
+                    None
+                }
+                Piece::Hole { offset, len } => {
+                    assert!(self.may_skip, "nothing is given up");
+                    self.had.skip(offset, len);
+                    None
+                }
+                Piece::End { total } => Some(total),
+            }),
+        };
+        self.read = self.had.bytes;
+        match outcome {
+            Ok(None) => true,
+            Ok(Some(total)) => {
+                self.eof = true;
+                let faults = host.connection(id).unwrap().unit_faults();
+                assert_eq!(faults.total(), faults.incomplete, "{faults:?}");
+                if delivery == Delivery::Pieces {
+                    let all = self.read + self.had.skipped;
+                    assert_eq!(all, peer_writes, "{:?} lost a part of the stream", self.side);
+                    assert_eq!((total, faults.total()), (peer_writes, 0));
+                } else if self.had.skipped == 0 {
+                    assert_eq!(self.read, peer_writes, "{:?} lost a unit", self.side);
+                    assert_eq!(faults.total(), 0, "{faults:?}");
+                } else {
+                    assert!(self.read <= peer_writes);
+                }
+                false
+            }
+            Err(SocketError::Read(ReadError::WouldBlock)) => false,
+            Err(error) => panic!("{:?} cannot read: {error}", self.side),
+        }
+    }
+}

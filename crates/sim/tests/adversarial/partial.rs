@@ -1,0 +1,111 @@
+//! Streams of which data may be given up: every byte is delivered once at its place or stands in one hole of which the reader is told,
+//! the stream ends, nothing hangs, and nobody is told of a hole that its peer has not given up or that it has not lost patience with.
+
+use super::exchange::{End, run};
+use super::number;
+use super::seeds::profile;
+use transom_sim::pair::Pair;
+use transom_sim::random::Rng;
+use transom_tcp::connection::PartialInfo;
+use transom_tcp::holes::{HoleChoice, Patience};
+use transom_tcp::persistence::Persistence;
+use transom_tcp::profile::Profile;
+use transom_tcp::time::Duration;
+
+/// What a run came to, of both ends together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Bytes of which readers were told that they would never come.
+    pub(super) skipped: u64,
+    /// Bytes that readers got.
+    pub(super) delivered: u64,
+    /// Ends that would have given data up, but for a peer that had not agreed.
+    refused: u64,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Outcome) {
+        let Outcome { skipped, delivered, refused } = other;
+        self.skipped += skipped;
+        self.delivered += delivered;
+        self.refused += refused;
+    }
+}
+
+/// Looks at two ends that have read everything.
+pub(super) fn judge(pair: &mut Pair, ends: &[End; 2]) -> Outcome {
+    let now = pair.now();
+    let mut look = |end: &End| {
+        let connection = pair.host(end.side).connection(end.id().unwrap()).unwrap();
+        let (profile, info) = (connection.profile(), connection.info(now));
+        let partial = info.partial.unwrap_or_default();
+        assert!(partial.agreed || partial.given_up_bytes == 0);
+        if partial.persistence == Some(Persistence::NONE) && info.counters.timeouts < 3 {
+            // But for the FIN, and what is taken up again after three announcements that nobody answered.
+            assert!(info.counters.retransmitted_bytes <= info.counters.retransmitted_segments);
+        }
+        let refused = profile.persistence.is_some() && !partial.agreed;
+        (partial, matches!(profile.holes, HoleChoice::Skip(_)), refused)
+    };
+    let looks = [look(&ends[0]), look(&ends[1])];
+    let mut outcome = Outcome::default();
+    for (index, end) in ends.iter().enumerate() {
+        let ((ours, impatient, refused), (theirs, ..)) = (looks[index], looks[1 - index]);
+        let PartialInfo { skipped_bytes, .. } = ours;
+        assert_eq!(end.had.skipped, skipped_bytes, "the reader was told of all");
+        assert!(impatient || skipped_bytes <= theirs.given_up_bytes, "{ours:?} {theirs:?}");
+        outcome.add(Outcome {
+            skipped: skipped_bytes,
+            delivered: end.read,
+            refused: u64::from(refused),
+        });
+    }
+    outcome
+}
+
+fn partial(seed: u64, rng: &mut Rng) -> Profile {
+    let profile = profile(seed, rng);
+    let lifetime = Some(Duration::from_millis(rng.between(1, 2_000)));
+    let retransmissions = Some(rng.below(3) as u16);
+    let persistence = match rng.below(5) {
+        0 => None,
+        1 | 2 => Some(Persistence::NONE),
+        3 => Some(Persistence { retransmissions, lifetime: None }),
+        _ => Some(Persistence { retransmissions: None, lifetime }),
+    };
+    let after = Duration::from_millis(rng.between(1, 1_000));
+    let holes = match rng.below(4) {
+        0 => HoleChoice::Skip(Patience { after }),
+        1 => HoleChoice::Accept,
+        _ => HoleChoice::Wait,
+    };
+    Profile { persistence, holes, ..profile }
+}
+
+#[test]
+fn every_byte_arrives_once_or_is_in_a_hole() {
+    if let Some(seed) = number("TRANSOM_SEED") {
+        println!("{:?}", run(seed, |rng| partial(seed, rng), true));
+        return;
+    }
+    let seeds = number("TRANSOM_SEEDS").unwrap_or(1_500);
+    let mut all = Outcome::default();
+    let mut failed = Vec::new();
+    for seed in 0..seeds {
+        match std::panic::catch_unwind(|| run(seed, |rng| partial(seed, rng), false)) {
+            Ok(outcome) => all.add(outcome),
+            Err(_) => {
+                eprintln!(
+                    "seed {seed} failed; replay: TRANSOM_SEED={seed} cargo test -p transom-sim --test adversarial"
+                );
+                failed.push(seed);
+            }
+        }
+    }
+    let some = &failed[..failed.len().min(20)];
+    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+    println!("{all:?}");
+    // There were holes, and they were the exception.
+    assert!(all.skipped > 1_000 * seeds && all.skipped < all.delivered / 4, "{all:?}");
+    assert!(all.refused > seeds / 10, "{all:?}");
+}

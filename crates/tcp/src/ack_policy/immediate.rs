@@ -1,0 +1,29 @@
+//! Acknowledgements at once, as the user-level TCP of INRIA sent them: the receiver drains its input, then acknowledges once.
+//!
+//! Nothing is waited for; but as acknowledgements leave only after the owner has handed over everything that had arrived, what came
+//! together is answered together.
+
+use super::{AckDecision, AckPolicy, Arrival};
+use crate::time::Duration;
+
+/// The policy that never waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Immediate;
+
+impl AckPolicy for Immediate {
+    fn name(&self) -> &'static str {
+        "immediate"
+    }
+
+    fn on_arrival(&mut self, _arrival: &Arrival) -> AckDecision {
+        AckDecision::Now
+    }
+
+    fn on_ack_sent(&mut self) {}
+
+    fn max_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn quick(&mut self, _arrivals: u32) {}
+}

@@ -1,0 +1,61 @@
+//! Application data units (ADUs) in a byte stream: application level framing (Clark and Tennenhouse, "Architectural Considerations for a
+//! New Generation of Protocols", SIGCOMM 1990, section 5) over a TCP that knows nothing of it.
+//!
+//! TCP keeps no boundaries: offloads, middleboxes and retransmissions cut the stream anew. So the boundaries are in the stream itself, in
+//! the way of Minion's uCOBS (Nowlan et al., "Fitting Square Pegs Through Round Pipes", NSDI 2012, section 5): a unit is encoded with
+//! Consistent Overhead Byte Stuffing (Cheshire and Baker, SIGCOMM 1997), which leaves no zero byte in it and costs one byte in 254, and a
+//! zero stands before and behind it. Whatever part of the stream a receiver holds, what stands between two zeros is one whole unit; it
+//! needs nothing that came before. Any program can read and write the encoding over any TCP.
+//!
+//! [`encoding`] is the codec, [`Assembler`] makes units of parts of the stream as they arrive.
+
+mod assembler;
+pub mod encoding;
+mod ready;
+
+pub use assembler::Assembler;
+
+use crate::profile::ProfileError;
+
+/// How units are taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AduConfig {
+    /// The largest unit, in bytes before encoding. Larger ones are neither sent nor delivered.
+    pub max: usize,
+    /// Whether they are delivered in the order in which they were sent, or each as soon as all of it is there.
+    pub ordered: bool,
+}
+
+impl Default for AduConfig {
+    /// Units of up to 16 KiB, in order.
+    fn default() -> Self {
+        AduConfig { max: 16 * 1024, ordered: true }
+    }
+}
+
+impl AduConfig {
+    /// The smallest receive buffer with which units of the largest size do not stop: while one waits to be complete there has to be
+    /// as much room again for what completes it.
+    pub fn least_receive_buffer(&self) -> usize {
+        self.least_send_buffer().saturating_mul(2)
+    }
+
+    /// The smallest send buffer that takes a unit of the largest size.
+    pub fn least_send_buffer(&self) -> usize {
+        encoding::max_encoded_len(self.max)
+    }
+
+    /// Whether buffers of these sizes will do.
+    pub(crate) fn check(&self, send: usize, receive: usize) -> Result<(), ProfileError> {
+        let max = self.max;
+        for (buffer, has, least) in [
+            ("send", send, self.least_send_buffer()),
+            ("receive", receive, self.least_receive_buffer()),
+        ] {
+            if has < least {
+                return Err(ProfileError::UnitTooLarge { max, buffer, has, least });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,315 @@
+//! Units out of parts of the stream, in whatever order the parts arrive.
+//!
+//! What lies between two zeros is a unit. A part that arrives is cut at its zeros; what has a zero on both sides there is decoded at once,
+//! out of the segment. What is cut off by the part's own ends is a *run*: bytes that follow each other, none of them zero, of which it is
+//! known or not yet whether a zero stands before and behind. Runs are the only state: the next part prolongs them, joins them, or gives
+//! them the missing zero. Each byte is looked at once and copied at most three times, however the stream was cut.
+//!
+//! The beginning of the stream counts as a zero, so that an encoder that only writes zeros behind its units is understood too.
+//!
+//! Bytes that are no unit cost their own place alone: the next zero begins anew. A run that has grown longer than the largest unit
+//! allows is forgotten but for its ends, so that no peer can fill the memory with what will never be a unit.
+
+use super::encoding::{DELIMITER, decode, decoded_len, max_encoded_len};
+use super::ready::Ready;
+use crate::ordering::UnitFaults;
+use crate::pos::Pos;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Vectors of runs that are kept for others.
+const MAX_SPARE: usize = 8;
+/// The least a run is charged for, in bytes.
+const RUN_CHARGE: usize = 512;
+
+/// Why a run will be no unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoiled {
+    Oversized,
+    Incomplete,
+}
+
+/// Bytes in a row without a zero, of which an end at least is not in sight.
+#[derive(Debug)]
+struct Run {
+    start: Pos,
+    end: Pos,
+    /// A zero stands before it.
+    opened: bool,
+    /// A zero stands behind it.
+    closed: bool,
+    spoiled: Option<Spoiled>,
+    /// Its bytes, unless it is spoiled.
+    bytes: Vec<u8>,
+}
+
+/// Makes units of parts of the stream.
+#[derive(Debug)]
+pub struct Assembler {
+    max: usize,
+    /// The first byte of the stream.
+    origin: Pos,
+    /// By position. They never touch.
+    runs: VecDeque<Run>,
+    /// Bytes in runs.
+    held: usize,
+    ready: Ready,
+    faults: UnitFaults,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Assembler {
+    /// For a stream whose first byte stands at `origin` and units of at most `max` bytes.
+    pub fn new(origin: Pos, max: usize) -> Self {
+        Assembler {
+            max,
+            origin,
+            runs: VecDeque::new(),
+            held: 0,
+            ready: Ready::new(),
+            faults: UnitFaults::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes in `bytes`, which stand at `at` of the stream. No byte of the stream may be given twice.
+    pub fn accept(&mut self, at: Pos, bytes: &[u8]) {
+        let end = at + bytes.len() as u64;
+        let mut from = 0;
+        for zero in memchr::memchr_iter(DELIMITER, bytes) {
+            let part = &bytes[from..zero];
+            let range = at + from as u64..at + zero as u64;
+            if from == 0 {
+                self.first(range, part, true);
+            } else {
+                self.unit(range, part);
+            }
+            from = zero + 1;
+        }
+        let rest = &bytes[from..];
+        if from == 0 {
+            if !rest.is_empty() {
+                self.first(at..end, rest, false);
+            }
+        } else {
+            let opened = self.run(at + from as u64, rest, true, false);
+            self.place(opened);
+        }
+    }
+
+    /// The part of a segment before its first zero, or all of it.
+    fn first(&mut self, range: Range<Pos>, part: &[u8], closed: bool) {
+        let index = self.runs.partition_point(|run| run.start <= range.start);
+        let before = index.checked_sub(1).filter(|&before| {
+            self.runs.get(before).is_some_and(|run| run.end == range.start && !run.closed)
+        });
+        let run = match before.and_then(|before| self.runs.remove(before)) {
+            Some(mut run) => {
+                self.held -= run.bytes.len();
+                self.prolong(&mut run, part);
+                run.end = range.end;
+                run.closed = closed;
+                run
+            }
+            None => self.run(range.start, part, range.start == self.origin, closed),
+        };
+        self.place(run);
+    }
+
+    /// A run of its own.
+    fn run(&mut self, start: Pos, bytes: &[u8], opened: bool, closed: bool) -> Run {
+        let mut run = Run { start, end: start, opened, closed, spoiled: None, bytes: Vec::new() };
+        self.prolong(&mut run, bytes);
+        run
+    }
+
+    fn prolong(&mut self, run: &mut Run, bytes: &[u8]) {
+        run.end += bytes.len() as u64;
+        let longest = max_encoded_len(self.max) as u64 - 2;
+        if run.spoiled.is_none() && run.end.since(run.start) > longest {
+            run.spoiled = Some(Spoiled::Oversized);
+        }
+        if run.spoiled.is_some() {
+            self.recycle(core::mem::take(&mut run.bytes));
+            return;
+        }
+        if run.bytes.capacity() == 0 && !bytes.is_empty() {
+            run.bytes = self.spare.pop().unwrap_or_default();
+        }
+        run.bytes.extend_from_slice(bytes);
+    }
+
+    /// Puts a run where it belongs: joins it with the one that follows it, makes a unit of it if it is whole, or keeps it.
+    fn place(&mut self, mut run: Run) {
+        let mut index = self.runs.partition_point(|other| other.start < run.start);
+        if !run.closed
+            && self.runs.get(index).is_some_and(|next| next.start == run.end && !next.opened)
+            && let Some(next) = self.runs.remove(index)
+        {
+            self.held -= next.bytes.len();
+            run.spoiled = run.spoiled.or(next.spoiled);
+            self.prolong(&mut run, &next.bytes);
+            (run.end, run.closed) = (next.end, next.closed);
+            self.recycle(next.bytes);
+        }
+        if run.opened && run.closed {
+            let range = run.start..run.end;
+            match run.spoiled {
+                None => self.unit(range, &run.bytes),
+                // What was given up ended where a unit did.
+                Some(_) if range.is_empty() => {}
+                Some(why) => self.note(why),
+            }
+            self.recycle(run.bytes);
+            return;
+        }
+        self.held += run.bytes.len();
+        index = index.min(self.runs.len());
+        self.runs.insert(index, run);
+    }
+
+    /// A whole unit, or what should be one.
+    fn unit(&mut self, range: Range<Pos>, encoded: &[u8]) {
+        if encoded.is_empty() {
+            // Two zeros in a row.
+            return;
+        }
+        match decoded_len(encoded) {
+            Err(_) => self.faults.malformed += 1,
+            Ok(len) if len > self.max => self.faults.oversized += 1,
+            Ok(len) => {
+                self.ready.begin(&range, len);
+                let ready = &mut self.ready;
+                // It has been found well-formed.
+                let _ = decode(encoded, |bytes| ready.extend(bytes));
+            }
+        }
+    }
+
+    fn note(&mut self, why: Spoiled) {
+        match why {
+            Spoiled::Oversized => self.faults.oversized += 1,
+            Spoiled::Incomplete => self.faults.incomplete += 1,
+        }
+    }
+
+    /// `hole` of the stream will never come, and neither will the units of which it is a part.
+    pub fn give_up(&mut self, hole: Range<Pos>) {
+        let index = self.runs.partition_point(|run| run.start <= hole.start);
+        if let Some(before) = index.checked_sub(1)
+            && self.runs.get(before).is_some_and(|run| run.end == hole.start && !run.closed)
+            && let Some(run) = self.runs.remove(before)
+        {
+            self.held -= run.bytes.len();
+            if run.end > run.start {
+                self.note(run.spoiled.unwrap_or(Spoiled::Incomplete));
+            }
+            self.recycle(run.bytes);
+        }
+        // What follows up to the next zero is the end of something.
+        self.place(Run {
+            start: hole.end,
+            end: hole.end,
+            opened: true,
+            closed: false,
+            spoiled: Some(Spoiled::Incomplete),
+            bytes: Vec::new(),
+        });
+    }
+
+    /// The stream ends: what has no zero behind it now was cut off.
+    pub fn finish(&mut self) {
+        while let Some(run) = self.runs.pop_front() {
+            match run.spoiled {
+                _ if run.end == run.start => {}
+                None => self.faults.truncated += 1,
+                Some(why) => self.note(why),
+            }
+            self.recycle(run.bytes);
+        }
+        self.held = 0;
+    }
+
+    /// Takes the next unit, into `unit` instead of what is there, and says where its encoding stood in the stream.
+    pub fn take(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
+        self.ready.take(unit)
+    }
+
+    /// Drops units that are complete, until they come to `bytes` of the stream; says to how many they come.
+    pub fn discard(&mut self, bytes: usize) -> usize {
+        let mut dropped = 0;
+        while dropped < bytes
+            && let Some(wire) = self.ready.drop_next()
+        {
+            dropped += wire;
+        }
+        dropped
+    }
+
+    /// Where the next unit stands.
+    pub fn next_start(&self) -> Option<Pos> {
+        self.ready.next_start()
+    }
+
+    /// How many units are complete.
+    pub fn units(&self) -> usize {
+        self.ready.count()
+    }
+
+    /// Bytes of the stream that the complete units took.
+    pub fn readable(&self) -> usize {
+        self.ready.wire()
+    }
+
+    /// Bytes of the stream that are held, in complete units or not.
+    pub fn held(&self) -> usize {
+        self.ready.wire() + self.held
+    }
+
+    /// The first byte held.
+    pub fn front(&self) -> Option<Pos> {
+        let run = self.runs.iter().find(|run| !run.bytes.is_empty()).map(|run| run.start);
+        self.ready.next_start().into_iter().chain(run).min()
+    }
+
+    /// What it takes of the receive buffer, in bytes: at least what it holds, and more for crumbs.
+    pub fn charge(&self) -> usize {
+        let ready = self.ready.bytes().max(self.ready.wire());
+        ready + self.held.max(self.runs.len() * RUN_CHARGE)
+    }
+
+    /// What was no unit.
+    pub fn faults(&self) -> UnitFaults {
+        self.faults
+    }
+
+    fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if bytes.capacity() > 0 && self.spare.len() < MAX_SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// Gives unused memory back.
+    pub fn release(&mut self) {
+        self.spare = Vec::new();
+        self.ready.release();
+        if self.runs.is_empty() {
+            self.runs = VecDeque::new();
+        }
+    }
+
+    /// Bytes of memory owned.
+    pub fn memory(&self) -> usize {
+        self.ready.memory()
+            + self.runs.capacity() * size_of::<Run>()
+            + self.runs.iter().map(|run| run.bytes.capacity()).sum::<usize>()
+            + self.spare.iter().map(Vec::capacity).sum::<usize>()
+            + self.spare.capacity() * size_of::<Vec<u8>>()
+    }
+}
+
+#[cfg(test)]
+#[path = "assembler/tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! Words that go together, and why.
+//!
+//! A preset says nothing that its purpose does not need: what it leaves open keeps the default, and a text's own words win over it.
+
+/// Words that go together.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// The words it stands for.
+    pub text: &'static str,
+    /// What it is for.
+    pub summary: &'static str,
+}
+
+/// The presets.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "modern",
+        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn",
+        summary: "what the large stacks do today: fast on any path, slow to believe in losses",
+    },
+    Preset {
+        name: "interactive",
+        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + nodelay + delayed-ack(delay=10ms)",
+        summary: "modern, and nothing small waits: for requests, shells and games",
+    },
+    Preset {
+        name: "background",
+        text: "ledbat++ + rack-tlp + prr + undo + ecn + pacing",
+        summary: "takes what nobody else wants: yields as soon as a queue of 60 ms builds up",
+    },
+    Preset {
+        name: "datacentre",
+        text: "dctcp + ecn-per-packet + rack-tlp + prr + undo + rfc6298(min=10ms) + delayed-ack(delay=1ms)",
+        summary: "short queues where switches mark early (RFC 8257), and timeouts that fit round trips of microseconds; for both ends",
+    },
+    Preset {
+        name: "model-based",
+        text: "bbr + pacing + rack-tlp + undo + no-ecn",
+        summary: "paces at what the path was measured to carry, and does not take losses for congestion; blind to marks, so not ECN-capable",
+    },
+    Preset {
+        name: "long-fat",
+        text: "ltcp + limited-slow-start + rack-tlp + prr + undo + ecn + pacing",
+        summary: "fills and recovers a path of gigabits and 100 ms in seconds instead of minutes, without bursts of its whole window",
+    },
+    Preset {
+        name: "wireless",
+        text: "westwood + rack-tlp + prr + undo + ecn",
+        summary: "after a loss goes on at the measured rate: for links that lose by themselves and reorder",
+    },
+    Preset {
+        name: "minimal",
+        text: "reno + newreno + no-sack + no-timestamps + no-window-scale + no-ecn",
+        summary: "what RFC 9293 asks of every host and no option besides the segment size: for what mishandles options",
+    },
+    Preset {
+        name: "base",
+        text: "reno + newreno + no-sack",
+        summary: "BASE of \"TCP without congestion control\"",
+    },
+    Preset { name: "sackbase", text: "reno + sack", summary: "the same with SACK" },
+    Preset {
+        name: "exp",
+        text: "no-congestion-control + newreno + no-sack",
+        summary: "the same without congestion control",
+    },
+    Preset {
+        name: "sackexp",
+        text: "no-congestion-control + sack",
+        summary: "without congestion control, with SACK",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::compose;
+    use crate::profile::{EcnChoice, RecoveryChoice};
+
+    #[test]
+    fn a_preset_is_its_words_and_says_why() {
+        for preset in PRESETS {
+            assert_eq!(compose(preset.name), compose(preset.text), "{}", preset.name);
+            assert!(compose(preset.name).is_ok(), "{}", preset.name);
+            assert!(preset.summary.len() > 10, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn what_must_go_together_does() {
+        for preset in PRESETS {
+            let profile = compose(preset.name).unwrap();
+            // Who does not answer marks must not ask for them (RFC 3168 section 5), and who counts on pacing has it.
+            if profile.congestion.name() == "bbr" {
+                assert_eq!(profile.ecn, EcnChoice::Off, "{}", preset.name);
+            }
+            if profile.congestion.controller().needs_pacing() {
+                assert_ne!(profile.pacing, crate::profile::PacingChoice::None, "{}", preset.name);
+            }
+            // RFC 8257 section 3: DCTCP's sender needs DCTCP's receiver.
+            if profile.congestion.name() == "dctcp" {
+                assert!(matches!(profile.ecn, EcnChoice::PerPacket(_)), "{}", preset.name);
+            }
+        }
+        assert_eq!(compose("modern").unwrap().recovery, RecoveryChoice::RackTlp);
+    }
+}

@@ -1,0 +1,177 @@
+//! Texts that change what a live connection is made of.
+
+use super::{ComposeError, Composer, Unit, preset, split};
+use crate::profile::{Profile, ProfileError};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Why a text cannot change a connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecomposeError {
+    /// It does not name a profile.
+    #[error(transparent)]
+    Compose(#[from] ComposeError),
+    /// It would exchange a unit that stays.
+    #[error("`{word}` would exchange {unit} of a live connection: {reason}")]
+    Fixed {
+        /// The word.
+        word: String,
+        /// The unit that it chooses.
+        unit: Unit,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+impl From<ProfileError> for RecomposeError {
+    fn from(error: ProfileError) -> Self {
+        RecomposeError::Compose(error.into())
+    }
+}
+
+impl Unit {
+    /// Whether the unit can be exchanged on a live connection.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn exchangeable(self) -> Result<(), &'static str> {
+        match self {
+            Unit::Congestion
+            | Unit::SlowStart
+            | Unit::EarlyRetransmit
+            | Unit::LimitedTransmit
+            | Unit::Reduction
+            | Unit::Undo
+            | Unit::Pacing
+            | Unit::Acknowledgements
+            | Unit::Nagle => Ok(()),
+            Unit::Persistence
+            | Unit::Holes
+            | Unit::Ecn
+            | Unit::SackOption
+            | Unit::TimestampsOption
+            | Unit::WindowScaleOption => Err("it was agreed upon with the peer in the handshake"),
+            Unit::Recovery => Err("it holds what is known of the data in flight"),
+            Unit::Validation => Err("it holds what was used of the window"),
+            Unit::Ordering => Err("it holds what has arrived"),
+            Unit::FlowControl => Err("a window has been offered by it"),
+            Unit::Timer => Err("it holds what was measured of the path"),
+        }
+    }
+}
+
+impl Composer {
+    /// The profile that `text` makes of `current`, which is in use: only units that can be exchanged may differ. To name what is there
+    /// already is no exchange.
+    ///
+    /// # Errors
+    /// [`RecomposeError`].
+    pub fn recompose(&self, current: &Profile, text: &str) -> Result<Profile, RecomposeError> {
+        let wanted = self.compose(current.clone(), text)?;
+        if keeps_what_is_fixed(current, &wanted) {
+            return Ok(wanted);
+        }
+        Err(self.blame(current, text))
+    }
+
+    /// The first word of a text that exchanges what cannot be exchanged.
+    fn blame(&self, current: &Profile, text: &str) -> RecomposeError {
+        let words = split(text).into_iter().flat_map(|word| match preset(word) {
+            Some(preset) => split(preset.text),
+            None => Vec::from([word]),
+        });
+        for word in words {
+            let (mut profile, mut made) = (current.clone(), Vec::new());
+            if let Err(error) = self.choose(&mut profile, word, false, &mut made) {
+                return error.into();
+            }
+            if let Some(made) = made.pop()
+                && let Err(reason) = made.unit.exchangeable()
+                && !keeps_what_is_fixed(current, &profile)
+            {
+                return RecomposeError::Fixed { word: made.word, unit: made.unit, reason };
+            }
+        }
+        // Without SACK's option only one recovery is left, which no word has named.
+        let unit = Unit::Recovery;
+        let reason = unit.exchangeable().err().unwrap_or_default();
+        RecomposeError::Fixed { word: text.into(), unit, reason }
+    }
+}
+
+/// Whether two profiles differ in nothing but units that can be exchanged.
+fn keeps_what_is_fixed(current: &Profile, wanted: &Profile) -> bool {
+    let exchanged = Profile {
+        congestion: wanted.congestion.clone(),
+        slow_start: wanted.slow_start,
+        early_retransmit: wanted.early_retransmit,
+        limited_transmit: wanted.limited_transmit,
+        reduction: wanted.reduction,
+        undo: wanted.undo,
+        pacing: wanted.pacing,
+        ack: wanted.ack,
+        nodelay: wanted.nodelay,
+        ..current.clone()
+    };
+    exchanged == *wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::compose;
+    use crate::congestion::CongestionChoice;
+    use crate::profile::PacingChoice;
+    use std::string::ToString;
+
+    fn recompose(from: &str, text: &str) -> Result<Profile, String> {
+        let current = compose(from).unwrap();
+        Composer::default().recompose(&current, text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let profile = recompose("newreno + no-sack + prr", "no-congestion-control + pacing");
+        let profile = profile.unwrap();
+        assert_eq!(profile.congestion, CongestionChoice::none());
+        assert_eq!(profile.pacing, PacingChoice::Rate);
+        let same = Profile {
+            congestion: CongestionChoice::reno(),
+            pacing: PacingChoice::None,
+            ..profile.clone()
+        };
+        assert_eq!(Ok(same), compose("newreno + no-sack + prr"));
+        assert_eq!(
+            recompose("rack-tlp + cubic", "").unwrap(),
+            compose("rack-tlp + cubic").unwrap()
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_exchanged_is_refused_with_the_reason() {
+        assert_eq!(
+            recompose("sack", "vegas + rack-tlp").unwrap_err(),
+            "`rack-tlp` would exchange loss recovery of a live connection: it holds what is known of the data in flight"
+        );
+        assert_eq!(
+            recompose("sack", "no-timestamps").unwrap_err(),
+            "`no-timestamps` would exchange the timestamps option of a live connection: it was agreed upon with the peer in the \
+             handshake"
+        );
+        assert_eq!(
+            recompose("sack", "eifel-timer").unwrap_err(),
+            "`eifel-timer` would exchange the retransmission timer of a live connection: it holds what was measured of the path"
+        );
+        // A preset is its words.
+        assert!(recompose("rack-tlp", "sackbase").unwrap_err().starts_with("`sack` would"));
+        assert!(recompose("sack", "no-sack").unwrap_err().starts_with("`no-sack` would"));
+        assert_eq!(recompose("sack", "xyz").unwrap_err(), "there is no unit called `xyz`");
+    }
+
+    #[test]
+    fn what_is_there_already_may_be_named() {
+        let profile = recompose("sack", "sackexp").unwrap();
+        assert_eq!(profile, compose("sackexp").unwrap());
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+use crate::adu::AduConfig;
+use crate::congestion::CongestionChoice;
+use crate::flow::receive_window::ReceiveWindowConfig;
+use crate::profile::{
+    AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, RecoveryChoice, SlowStartChoice,
+};
+use crate::slow_start::limited::Limited;
+use crate::time::Duration;
+use std::format;
+use std::string::ToString;
+
+fn error(text: &str) -> String {
+    compose(text).unwrap_err().to_string()
+}
+
+#[test]
+fn words_choose_units() {
+    assert_eq!(compose(""), Ok(Profile::default()));
+    let profile = compose("limited-slow-start(max=50) + newreno+  ecn++ + delayed-ack(delay=5ms)");
+    // Without spaces around it a plus is part of a word, and `newreno+` is none.
+    assert!(matches!(profile, Err(ComposeError::Argument(_) | ComposeError::Unknown { .. })));
+    let profile =
+        compose("limited-slow-start(max=50) + newreno + ecn++ + delayed-ack(delay=5ms)").unwrap();
+    assert_eq!(profile.slow_start, SlowStartChoice::Limited(Limited { max_ssthresh: 50 }));
+    assert_eq!(profile.recovery, RecoveryChoice::NewReno);
+    assert!(profile.ecn.config().unwrap().control_packets);
+    assert_eq!(profile.ack, AckChoice::Delayed(Duration::from_millis(5)));
+    assert_eq!(compose("no-congestion-control").unwrap().congestion, CongestionChoice::none());
+    assert_eq!(compose("no-ecn").unwrap().ecn, EcnChoice::Off);
+    assert_eq!(
+        compose("abc").unwrap().slow_start,
+        compose("slow-start(limit=2)").unwrap().slow_start
+    );
+    assert!(compose("early-retransmit").unwrap().early_retransmit);
+    assert!(!compose("no-limited-transmit").unwrap().limited_transmit);
+    let undo = compose("eifel + dsack").unwrap().undo;
+    assert!(undo.eifel && undo.dsack && !undo.f_rto);
+}
+
+#[test]
+fn every_word_and_preset_can_be_used() {
+    for word in WORDS {
+        assert!(compose(word.name).is_ok(), "{}: {:?}", word.name, compose(word.name));
+    }
+    for preset in PRESETS {
+        assert!(compose(preset.name).is_ok(), "{}", preset.name);
+    }
+    for entry in ALGORITHMS.iter().filter(|entry| entry.name != "none") {
+        let profile = compose(entry.name).unwrap();
+        assert_eq!(profile.congestion.to_string(), entry.name);
+    }
+}
+
+#[test]
+fn names_are_used_once() {
+    let words = WORDS.iter().map(|word| word.name);
+    let presets = PRESETS.iter().map(|preset| preset.name);
+    let mut all: Vec<&str> =
+        words.chain(presets).chain(ALGORITHMS.iter().map(|entry| entry.name)).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn the_text_wins_over_its_presets() {
+    let profile = compose("sack + base").unwrap_err();
+    // SACK recovery without the option that base leaves out.
+    assert!(matches!(profile, ComposeError::Profile(_)));
+    let profile = compose("no-congestion-control + sackbase").unwrap();
+    assert_eq!(profile.congestion, CongestionChoice::none());
+    assert_eq!(profile.recovery, RecoveryChoice::Sack);
+    assert_eq!(compose("sackexp"), Ok(profile));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    assert_eq!(error("sack + newreno"), "`sack` and `newreno` are both loss recovery");
+    assert_eq!(error("rackk"), "there is no unit called `rackk`; did you mean rack-tlp?");
+    assert_eq!(error("xyz"), "there is no unit called `xyz`");
+    assert_eq!(error("abc(limit=0)"), "abc: limit is a number of segments, from one to 4294967295");
+    assert!(error("early-retransmit + rack-tlp").starts_with("early retransmit counts duplicates"));
+    assert_eq!(error("prr(x=1)"), "prr has no parameter `x`; it has none");
+    assert_eq!(
+        error("delayed-ack(delay=1s)"),
+        "an acknowledgement may be delayed by less than 500 ms, not 1s"
+    );
+    assert!(error("none").starts_with("there is no unit called `none`; did you mean"));
+}
+
+/// A controller that counts on pacing gets it, whatever the order; told to do without, the profile is refused.
+#[test]
+fn pacing_comes_with_who_needs_it() {
+    for entry in ALGORITHMS.iter().filter(|entry| entry.name != "none") {
+        let needs = entry.name.starts_with("bbr");
+        let profile = compose(entry.name).unwrap();
+        assert_eq!(profile.congestion.needs_pacing(), needs, "{}", entry.name);
+        let expected = if needs { PacingChoice::Rate } else { PacingChoice::None };
+        assert_eq!(profile.pacing, expected, "{}", entry.name);
+        for text in [format!("no-pacing + {}", entry.name), format!("{} + no-pacing", entry.name)] {
+            assert_eq!(compose(&text).is_err(), needs, "{text}");
+        }
+        assert_eq!(
+            compose(&format!("pacing + {}", entry.name)).unwrap().pacing,
+            PacingChoice::Rate
+        );
+    }
+    assert_eq!(
+        error("bbr + no-pacing"),
+        "bbr sends at the rate it measures and needs pacing; without it, choose another congestion control"
+    );
+    let unpaced = Profile { pacing: PacingChoice::None, ..compose("bbr").unwrap() };
+    assert_eq!(unpaced.validate(), Err(ProfileError::NeedsPacing("bbr")));
+}
+
+#[test]
+fn a_program_can_add_an_algorithm() {
+    const MINE: Entry = Entry {
+        name: "mine",
+        source: "here",
+        summary: "the same as Reno",
+        read: |_| Ok(CongestionChoice::reno()),
+    };
+    let composer = Composer::default().with(MINE);
+    let profile = composer.compose(Profile::default(), "mine + sack").unwrap();
+    assert_eq!(profile.congestion, CongestionChoice::reno());
+    assert!(compose("mine").is_err());
+}
+
+#[test]
+fn what_the_receiver_does_is_chosen_too() {
+    let flow = |text: &str| compose(text).unwrap().flow;
+    assert_eq!(flow("fixed-window(size=20kB)"), FlowChoice::Fixed(20_000));
+    assert_eq!(flow("no-flow-control(memory=1MiB)"), FlowChoice::None { memory: 1 << 20 });
+    let window = ReceiveWindowConfig { initial: 10_000, max: 20_000 };
+    let text = "receive-window(initial=10000, max=20kB)";
+    assert_eq!(flow(text), FlowChoice::ReceiveWindow(window));
+    // Whichever comes first: the windows fit, and memory is no window.
+    for (text, expected) in [
+        ("no-window-scale + fixed-window", FlowChoice::Fixed(65_535)),
+        ("fixed-window + no-window-scale", FlowChoice::Fixed(65_535)),
+        ("no-window-scale + no-flow-control", FlowChoice::None { memory: 6 << 20 }),
+        ("no-flow-control + no-window-scale", FlowChoice::None { memory: 6 << 20 }),
+    ] {
+        assert_eq!(flow(text), expected, "{text}");
+    }
+    let ordering = |text: &str| compose(text).unwrap().ordering;
+    let units = |max, ordered| OrderingChoice::Units(AduConfig { max, ordered });
+    assert_eq!(ordering("unordered"), OrderingChoice::Unordered);
+    assert_eq!(ordering("adu"), units(16_384, true));
+    assert_eq!(ordering("adu-unordered(max=2kB)"), units(2_000, false));
+    assert_eq!(error("adu + unordered"), "`adu` and `unordered` are both the order of delivery");
+    assert_eq!(
+        error("adu(max=1MB)"),
+        "application data units of up to 1000000 bytes need a send buffer of 1003940 bytes at least, \
+         not 262144"
+    );
+    assert_eq!(
+        error("adu(max=lots)"),
+        "adu's `max`: `lots` is not a size: write it like 64KiB or 1500"
+    );
+}

@@ -1,0 +1,409 @@
+//! The words there are, and what they choose.
+
+use super::{ArgumentError, Arguments};
+use crate::adu::AduConfig;
+use crate::congestion::CongestionChoice;
+use crate::ecn::EcnConfig;
+use crate::flow::receive_window::ReceiveWindowConfig;
+use crate::holes::{HoleChoice, Patience};
+use crate::persistence::Persistence;
+use crate::profile::{
+    AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
+    ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
+};
+use crate::rto::eifel::EifelConfig;
+use crate::rto::fixed::FixedConfig;
+use crate::rto::rfc6298::Rfc6298Config;
+use crate::slow_start::limited::Limited;
+use crate::slow_start::standard::Standard;
+use crate::undo::UndoConfig;
+use core::fmt;
+
+/// What a word chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// How much may be in flight.
+    Congestion,
+    /// How that grows at the beginning.
+    SlowStart,
+    /// What is sent again.
+    Recovery,
+    /// How often and how long lost data is sent again.
+    Persistence,
+    /// What is done about data that does not come.
+    Holes,
+    /// How few duplicates mean a loss when few segments are outstanding.
+    EarlyRetransmit,
+    /// Whether the first duplicates bring new data out.
+    LimitedTransmit,
+    /// How the window comes down in fast recovery.
+    Reduction,
+    /// What a window that was not used is still worth.
+    Validation,
+    /// Who watches for reductions that were for nothing. Several may.
+    Undo,
+    /// How long silence is tolerated.
+    Timer,
+    /// Explicit congestion notification.
+    Ecn,
+    /// When transmissions leave.
+    Pacing,
+    /// When the receiver acknowledges.
+    Acknowledgements,
+    /// In what order data is delivered, and as what.
+    Ordering,
+    /// What the receiver offers.
+    FlowControl,
+    /// Whether SACK is offered.
+    SackOption,
+    /// Whether timestamps are offered.
+    TimestampsOption,
+    /// Whether window scaling is offered.
+    WindowScaleOption,
+    /// Nagle's algorithm.
+    Nagle,
+}
+
+impl Unit {
+    /// Whether several words for it add up instead of contradicting each other.
+    pub fn is_additive(self) -> bool {
+        self == Unit::Undo
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Congestion => "congestion control",
+            Unit::SlowStart => "slow start",
+            Unit::Recovery => "loss recovery",
+            Unit::Persistence => "how long lost data is sent again",
+            Unit::Holes => "what is done about data that does not come",
+            Unit::EarlyRetransmit => "early retransmit",
+            Unit::LimitedTransmit => "limited transmit",
+            Unit::Reduction => "the reduction of the window",
+            Unit::Validation => "the validation of the window",
+            Unit::Undo => "undo",
+            Unit::Timer => "the retransmission timer",
+            Unit::Ecn => "ECN",
+            Unit::Pacing => "pacing",
+            Unit::Acknowledgements => "the acknowledgement policy",
+            Unit::Ordering => "the order of delivery",
+            Unit::FlowControl => "flow control",
+            Unit::SackOption => "the SACK option",
+            Unit::TimestampsOption => "the timestamps option",
+            Unit::WindowScaleOption => "the window scale option",
+            Unit::Nagle => "Nagle's algorithm",
+        })
+    }
+}
+
+/// A word and what it chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The word.
+    pub name: &'static str,
+    /// For which unit it is.
+    pub unit: Unit,
+    /// What it means, in a few words.
+    pub summary: &'static str,
+    pub(super) choose: fn(&mut Profile, &mut Arguments<'_>) -> Result<(), ArgumentError>,
+}
+
+const fn word(
+    name: &'static str,
+    unit: Unit,
+    summary: &'static str,
+    choose: fn(&mut Profile, &mut Arguments<'_>) -> Result<(), ArgumentError>,
+) -> Word {
+    Word { name, unit, summary, choose }
+}
+
+/// A word without parameters.
+macro_rules! plain {
+    ($name:literal, $unit:ident, $summary:literal, $($field:ident).+ = $value:expr) => {
+        word($name, Unit::$unit, $summary, |profile, _| {
+            profile.$($field).+ = $value;
+            Ok(())
+        })
+    };
+}
+
+const OFFERED: EcnConfig = EcnConfig { offer: true, control_packets: false };
+
+/// The receive buffer of `size`, or of the size that was asked for.
+fn memory(
+    given: &mut Arguments<'_>,
+    key: &'static str,
+    size: usize,
+) -> Result<usize, ArgumentError> {
+    let Some(bytes) = given.bytes(key)? else { return Ok(size) };
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// Units in order or not; max=… is the largest.
+fn units(
+    profile: &mut Profile,
+    given: &mut Arguments<'_>,
+    ordered: bool,
+) -> Result<(), ArgumentError> {
+    let max = memory(given, "max", AduConfig::default().max)?;
+    profile.ordering = OrderingChoice::Units(AduConfig { max, ordered });
+    Ok(())
+}
+
+/// The widest window without the option (RFC 9293 section 3.1).
+const UNSCALED_WINDOW: usize = 65_535;
+
+/// All words but those of congestion control.
+pub const WORDS: &[Word] = &[
+    plain!(
+        "no-congestion-control",
+        Congestion,
+        "the receiver's window alone bounds what is in flight",
+        congestion = CongestionChoice::none()
+    ),
+    word(
+        "slow-start",
+        Unit::SlowStart,
+        "RFC 5681; limit=L as RFC 3465 has it",
+        |profile, given| {
+            let limit = given.number("limit")?;
+            let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+            profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
+            Ok(())
+        },
+    ),
+    word(
+        "abc",
+        Unit::SlowStart,
+        "RFC 5681 with RFC 3465's limit on what one acknowledgement counts for; limit=2",
+        |profile, given| {
+            let limit = given.number("limit")?.unwrap_or(2);
+            let Some(limit) = u32::try_from(limit).ok().filter(|&limit| limit > 0) else {
+                return Err(
+                    given.impossible("limit is a number of segments, from one to 4294967295")
+                );
+            };
+            profile.slow_start = SlowStartChoice::Standard(Standard::new(Some(limit)));
+            Ok(())
+        },
+    ),
+    word("limited-slow-start", Unit::SlowStart, "RFC 3742; max=100 segments", |profile, given| {
+        let max = given.number("max")?.unwrap_or(u64::from(Limited::default().max_ssthresh));
+        let Some(max_ssthresh) = u32::try_from(max).ok().filter(|&max| max > 0) else {
+            return Err(given.impossible("max is a number of segments, from one to 4294967295"));
+        };
+        profile.slow_start = SlowStartChoice::Limited(Limited { max_ssthresh });
+        Ok(())
+    }),
+    plain!("hystart++", SlowStart, "RFC 9406", slow_start = SlowStartChoice::HyStartPp),
+    plain!(
+        "go-back-n",
+        Recovery,
+        "everything from a loss on again",
+        recovery = RecoveryChoice::GoBackN
+    ),
+    plain!("newreno", Recovery, "RFC 6582", recovery = RecoveryChoice::NewReno),
+    plain!("sack", Recovery, "RFC 6675", recovery = RecoveryChoice::Sack),
+    plain!("rack-tlp", Recovery, "RFC 8985", recovery = RecoveryChoice::RackTlp),
+    plain!("full-retransmission", Persistence, "until it has arrived", persistence = None),
+    plain!(
+        "no-retransmission",
+        Persistence,
+        "lost data is given up, if the peer agrees",
+        persistence = Some(Persistence::NONE)
+    ),
+    word(
+        "retransmit",
+        Unit::Persistence,
+        "given up after times=1 retransmissions, or lifetime=T, if the peer agrees",
+        |profile, given| {
+            let lifetime = given.duration("lifetime")?;
+            let times = given.number("times")?.or(lifetime.is_none().then_some(1));
+            let times = times.map(u16::try_from).transpose();
+            let Ok(retransmissions) = times else {
+                return Err(given.impossible("times is a number from 0 to 65535"));
+            };
+            profile.persistence = Some(Persistence { retransmissions, lifetime });
+            Ok(())
+        },
+    ),
+    plain!("wait-for-holes", Holes, "as long as it takes", holes = HoleChoice::Wait),
+    plain!(
+        "accept-holes",
+        Holes,
+        "a sender that has agreed says what will not come",
+        holes = HoleChoice::Accept
+    ),
+    word(
+        "skip-holes",
+        Unit::Holes,
+        "what is missing for after=500ms is acknowledged; any sender",
+        |profile, given| {
+            let after = given.duration("after")?.unwrap_or(Patience::default().after);
+            profile.holes = HoleChoice::Skip(Patience { after });
+            Ok(())
+        },
+    ),
+    plain!(
+        "no-early-retransmit",
+        EarlyRetransmit,
+        "three duplicates, however few segments there are",
+        early_retransmit = false
+    ),
+    plain!(
+        "early-retransmit",
+        EarlyRetransmit,
+        "RFC 5827: fewer when few segments are outstanding",
+        early_retransmit = true
+    ),
+    plain!(
+        "limited-transmit",
+        LimitedTransmit,
+        "RFC 3042: the first duplicates bring new data out",
+        limited_transmit = true
+    ),
+    plain!(
+        "no-limited-transmit",
+        LimitedTransmit,
+        "new data waits for recovery",
+        limited_transmit = false
+    ),
+    plain!("no-prr", Reduction, "RFC 5681: at once", reduction = ReductionChoice::AtOnce),
+    plain!("prr", Reduction, "RFC 9937: proportional", reduction = ReductionChoice::Prr),
+    plain!(
+        "restart-window",
+        Validation,
+        "RFC 5681: after a silence the initial window",
+        validation = ValidationChoice::RestartWindow
+    ),
+    plain!("cwv", Validation, "RFC 7661", validation = ValidationChoice::Cwv),
+    plain!(
+        "no-validation",
+        Validation,
+        "an unused window is kept",
+        validation = ValidationChoice::Keep
+    ),
+    plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
+    plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
+    plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),
+    plain!("undo", Undo, "eifel, dsack and f-rto", undo = UndoConfig::ALL),
+    word(
+        "rfc6298",
+        Unit::Timer,
+        "RFC 6298; initial=1s, min=200ms, variation=200ms, max=60s",
+        |profile, given| {
+            profile.timer = TimerChoice::Rfc6298(Rfc6298Config::read(given)?);
+            Ok(())
+        },
+    ),
+    word(
+        "eifel-timer",
+        Unit::Timer,
+        "Ludwig, Sklower: CCR 2000; initial=1s, tick=10ms, max=60s, gains=scaled or fixed",
+        |profile, given| {
+            profile.timer = TimerChoice::Eifel(EifelConfig::read(given)?);
+            Ok(())
+        },
+    ),
+    word(
+        "fixed-timer",
+        Unit::Timer,
+        "the same for every path; rto=1s, max=60s, back-off=on",
+        |profile, given| {
+            profile.timer = TimerChoice::Fixed(FixedConfig::read(given)?);
+            Ok(())
+        },
+    ),
+    plain!("no-ecn", Ecn, "neither offered nor agreed to", ecn = EcnChoice::Off),
+    plain!("ecn", Ecn, "RFC 3168, offered", ecn = EcnChoice::Classic(OFFERED)),
+    plain!(
+        "ecn++",
+        Ecn,
+        "RFC 3168, for SYN-ACKs, retransmissions, probes and FINs too",
+        ecn = EcnChoice::Classic(EcnConfig { control_packets: true, ..OFFERED })
+    ),
+    plain!(
+        "ecn-per-packet",
+        Ecn,
+        "RFC 8257, for DCTCP at both ends",
+        ecn = EcnChoice::PerPacket(OFFERED)
+    ),
+    plain!("no-pacing", Pacing, "as soon as the windows allow", pacing = PacingChoice::None),
+    plain!("pacing", Pacing, "spread over the round trip", pacing = PacingChoice::Rate),
+    word("delayed-ack", Unit::Acknowledgements, "RFC 5681; delay=40ms", |profile, given| {
+        if let Some(delay) = given.duration("delay")? {
+            profile.ack = AckChoice::Delayed(delay);
+        }
+        Ok(())
+    }),
+    plain!(
+        "immediate-ack",
+        Acknowledgements,
+        "as soon as the input is drained",
+        ack = AckChoice::Immediate
+    ),
+    plain!("in-order", Ordering, "the stream of RFC 9293", ordering = OrderingChoice::InOrder),
+    plain!(
+        "unordered",
+        Ordering,
+        "each piece as it arrives, with its place",
+        ordering = OrderingChoice::Unordered
+    ),
+    word("adu", Unit::Ordering, "data units, encoded (COBS); max=16KiB", |profile, given| {
+        units(profile, given, true)
+    }),
+    word(
+        "adu-unordered",
+        Unit::Ordering,
+        "the same, each as soon as it is complete; max=16KiB",
+        |profile, given| units(profile, given, false),
+    ),
+    word(
+        "receive-window",
+        Unit::FlowControl,
+        "RFC 9293, tuned to the reader; initial=128KiB, max=6MiB",
+        |profile, given| {
+            let ReceiveWindowConfig { initial, max } = profile.flow.buffer();
+            let initial = memory(given, "initial", initial)?;
+            let max = memory(given, "max", max.max(initial))?;
+            profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+            Ok(())
+        },
+    ),
+    word("fixed-window", Unit::FlowControl, "of one size; size=128KiB", |profile, given| {
+        let size = memory(given, "size", profile.flow.buffer().initial)?;
+        profile.flow = FlowChoice::Fixed(size);
+        Ok(())
+    }),
+    word(
+        "no-flow-control",
+        Unit::FlowControl,
+        "the widest window; what does not fit is dropped; memory=6MiB",
+        |profile, given| {
+            let memory = memory(given, "memory", ReceiveWindowConfig::default().max)?;
+            profile.flow = FlowChoice::None { memory };
+            Ok(())
+        },
+    ),
+    plain!("no-sack", SackOption, "SACK is not offered", options.sack = false),
+    plain!("no-timestamps", TimestampsOption, "not offered", options.timestamps = false),
+    word(
+        "no-window-scale",
+        Unit::WindowScaleOption,
+        "not offered; windows of 65535 bytes",
+        |profile, _| {
+            profile.options.window_scale = false;
+            let ReceiveWindowConfig { initial, max } = profile.flow.buffer();
+            let most = |bytes: usize| bytes.min(UNSCALED_WINDOW);
+            let config = ReceiveWindowConfig { initial: most(initial), max: most(max) };
+            // Memory that no window is about is as large as it is.
+            if !matches!(profile.flow, FlowChoice::None { .. }) {
+                profile.flow = profile.flow.with_buffer(config);
+            }
+            Ok(())
+        },
+    ),
+    plain!("nodelay", Nagle, "small segments leave at once", nodelay = true),
+];

@@ -1,0 +1,782 @@
+//! BBR, version 3 (draft-ietf-ccwg-bbr-06; Cardwell, Swett, Beshay: "BBR Congestion Control").
+//!
+//! Like its first version it models the path by the rate it delivers and its round-trip propagation time, and paces at the one. It also heeds
+//! losses: with more than 2 % lost of what was in flight, that was too much. The model (section 5.5) is in a file of its own; here is what is done
+//! with it:
+//! - STARTUP paces at 2.77 times the rate until that has not grown by a quarter for three round trips, or until a round trip of fast recovery
+//!   shows losses above the threshold; DRAIN empties the queue that left, at half of the rate.
+//! - PROBE_BW cycles: DOWN at 0.9 until the queue is gone and there is room for others, CRUISE at the rate, and after two to three seconds, or as
+//!   many round trips as Reno would need, REFILL for a round trip and UP at 1.25 until the rate does not grow, or losses say what was too
+//!   much to have in flight.
+//! - PROBE_RTT, when the propagation time was not seen for five seconds, has half of the product in flight for 200 ms.
+//!
+//! What differs from the draft, or is left open by it:
+//! - PickProbeWait's random numbers are a hash of the time and of what has been delivered: runs repeat.
+//! - What an undo brings back is saved when a recovery begins, not again with the first loss of each of its round trips (the prose of section
+//!   5.5.11.1 says the one, NoteLoss the other). The window that PROBE_RTT returns to is the last one before it.
+//! - What was sent until the end of PROBE_RTT counts as limited by the application by its delivery count, instead of by a mark in the connection.
+//! - An acknowledgement without a sample of the rate, because that would be of less than a round trip, ends no round trip.
+//! - Restarting from idle is what follows a silence longer than the retransmission timeout.
+//! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.
+//! - Section 3.7 wants CE marks treated as congestion and leaves open how. Here an echo is a loss in its round trip; in STARTUP it ends that, and
+//!   in a probe it ends that as losses above the threshold do, with what is in flight as too much.
+//! - Section 4.1.3.3 (asking the receiver for fewer acknowledgements) needs an option that there is not.
+
+mod model;
+
+use self::model::{BETA, Bounds, LEAST_WINDOW, Model, Sample, Seen, inflight_at_loss, larger};
+use super::arithmetic::{bytes_in, mul_div};
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Takeover, Window,
+    initial_window,
+};
+use crate::ack_context::AckContext;
+use crate::compose::ChoiceText;
+use crate::rate::LostTransmission;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// BBR's third version. It has no parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bbr3;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "bbr3",
+    source: "draft-ietf-ccwg-bbr-06",
+    summary: "BBR that heeds losses and leaves room for others",
+    read: |_| Ok(CongestionChoice::new(Bbr3)),
+};
+
+impl Algorithm for Bbr3 {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller::new(Instant::ZERO))
+    }
+}
+
+impl fmt::Display for Bbr3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ChoiceText::new(f, "bbr3").finish()
+    }
+}
+
+/// BBR.StartupPacingGain. Gains are in thousandths.
+const STARTUP_GAIN: u64 = 2770;
+/// What is left of the rate to pace at: BBR.PacingMarginPercent is 1.
+const MARGIN: u64 = 990;
+/// BBRStartupFullLossCnt.
+const STARTUP_LOSS_RANGES: u32 = 6;
+/// BBR.ProbeRTTDuration.
+const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+/// T_reno_bound, in round trips.
+const RENO_ROUNDS: u64 = 63;
+/// The least of T_bbr, and how much longer it may be, in nanoseconds.
+const PROBE_WAIT: Duration = Duration::from_secs(2);
+const PROBE_WAIT_SPREAD: u64 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    /// Since that round.
+    Drain(u64),
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    /// Until that moment, once the flight has fallen to half of the product; and a round trip at least.
+    ProbeRtt {
+        until: Option<Instant>,
+        round_done: bool,
+    },
+}
+
+impl Mode {
+    /// IsInAProbeBWState.
+    fn is_probe_bw(self) -> bool {
+        matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
+    }
+
+    /// IsProbingBW.
+    fn is_probing(self) -> bool {
+        matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
+    }
+}
+
+/// The full pipe estimator (section 5.3.1.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct FullPipe {
+    rate: u64,
+    rounds: u32,
+    now: bool,
+    reached: bool,
+}
+
+impl FullPipe {
+    /// ResetFullBW, beginning with `rate`.
+    fn reset(&mut self, rate: u64) {
+        *self = FullPipe { rate, rounds: 0, now: false, reached: self.reached };
+    }
+
+    /// CheckFullBWReached.
+    fn check(&mut self, round_starts: bool, sample: &Sample) {
+        if self.now || !round_starts || sample.limited {
+            return;
+        }
+        if u128::from(sample.rate) * 4 >= u128::from(self.rate) * 5 {
+            self.reset(sample.rate);
+            return;
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= 3;
+        self.reached |= self.now;
+    }
+}
+
+/// BBR.ack_phase: what the acknowledgements of the present tell about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckPhase {
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+/// The cycle of PROBE_BW.
+#[derive(Clone, Copy, Debug)]
+struct Cycle {
+    since: Instant,
+    /// BBR.bw_probe_wait.
+    wait: Duration,
+    rounds_since_up: u64,
+    acks: AckPhase,
+    /// is_bw_probe_sample.
+    is_probe_sample: bool,
+    /// bw_probe_up_rounds, bw_probe_up_acked and probe_up_acked_per_inc (`None`: infinity).
+    up_rounds: u32,
+    up_acked: u64,
+    acked_per_segment: Option<u64>,
+    /// prev_probe_too_high and prev_probe_precautionary.
+    too_high: bool,
+    precautionary: bool,
+}
+
+/// Loss recovery, as far as the window is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recovery {
+    None,
+    Fast,
+    /// Until so much has been delivered.
+    Timeout(u64),
+}
+
+/// What was left because of losses: undo_state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Startup,
+    Up,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    mode: Mode,
+    model: Model,
+    full_pipe: FullPipe,
+    cycle: Cycle,
+    /// Bytes per second.
+    pacing_rate: u64,
+    /// prior_cwnd: the window before recovery or PROBE_RTT.
+    prior_cwnd: u64,
+    recovery: Recovery,
+    /// What an undo brings back, and whether the losses that begin a recovery have saved it already.
+    saved: Bounds,
+    is_saved: bool,
+    left: Option<Left>,
+    /// Samples of what was sent before so much had been delivered are limited by us.
+    limited_until: u64,
+    /// Whether the flow comes out of silence.
+    idle_restart: bool,
+    /// C.delivered, and the flight, as of the last acknowledgement.
+    delivered: u64,
+    in_flight: u64,
+    /// Whether SACK was agreed on.
+    sack: bool,
+}
+
+/// A number that looks random and is the same in every run (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+fn scramble(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+impl Controller {
+    fn new(now: Instant) -> Self {
+        Controller {
+            mode: Mode::Startup,
+            model: Model::new(now),
+            full_pipe: FullPipe::default(),
+            cycle: Cycle {
+                since: now,
+                wait: Duration::ZERO,
+                rounds_since_up: 0,
+                acks: AckPhase::Init,
+                is_probe_sample: false,
+                up_rounds: 0,
+                up_acked: 0,
+                acked_per_segment: None,
+                too_high: false,
+                precautionary: false,
+            },
+            pacing_rate: 0,
+            prior_cwnd: 0,
+            recovery: Recovery::None,
+            saved: Bounds::default(),
+            is_saved: false,
+            left: None,
+            limited_until: 0,
+            idle_restart: false,
+            delivered: 0,
+            in_flight: 0,
+            sack: true,
+        }
+    }
+
+    // ----- section 5.6.1's table -----
+
+    fn pacing_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup => STARTUP_GAIN,
+            Mode::Drain(_) => 500,
+            Mode::Down => 900,
+            Mode::Cruise | Mode::Refill | Mode::ProbeRtt { .. } => 1000,
+            Mode::Up => 1250,
+        }
+    }
+
+    fn window_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Up => 2250,
+            Mode::ProbeRtt { .. } => 500,
+            _ => 2000,
+        }
+    }
+
+    // ----- how much in flight (section 5.6.4.2) -----
+
+    /// BDPMultiple.
+    fn product(&self, rate: u64, gain: u64, window: &Window) -> u64 {
+        match self.model.min_rtt() {
+            Some(min_rtt) => mul_div(bytes_in(min_rtt, rate), gain, 1000),
+            None => initial_window(window.mss),
+        }
+    }
+
+    /// SetSendQuantum.
+    fn quantum(&self, window: &Window) -> u64 {
+        (self.pacing_rate / 1000).min(65_536).max(2 * window.segment())
+    }
+
+    /// QuantizationBudget.
+    fn quantized(&self, inflight: u64, window: &Window) -> u64 {
+        let budget = 3 * self.quantum(window);
+        let least = inflight.max(budget).max(LEAST_WINDOW * window.segment());
+        let more = if self.mode == Mode::Up { 2 * window.segment() } else { 0 };
+        least.saturating_add(more)
+    }
+
+    /// TargetInflight.
+    fn target_inflight(&self, window: &Window) -> u64 {
+        self.model.product().min(window.cwnd)
+    }
+
+    /// ProbeRTTCwnd.
+    fn probe_rtt_window(&self, window: &Window) -> u64 {
+        self.product(self.model.rate, 500, window).max(LEAST_WINDOW * window.segment())
+    }
+
+    // ----- STARTUP and DRAIN (sections 5.3.1 and 5.3.2) -----
+
+    /// CheckStartupHighLoss.
+    fn check_startup_losses(&mut self, ack: &AckContext, sample: &Sample) {
+        if self.mode != Mode::Startup || !ack.recovering {
+            return;
+        }
+        let losses = &self.model.losses;
+        let high = if ack.sack_agreed {
+            losses.ends && losses.ranges >= STARTUP_LOSS_RANGES && sample.is_too_high(true)
+        } else {
+            ack.lost > 0
+        };
+        if high {
+            self.end_startup();
+        }
+    }
+
+    /// Losses or marks say that the pipe is full.
+    fn end_startup(&mut self) {
+        self.left = Some(Left::Startup);
+        self.full_pipe.reached = true;
+        let safe = self.model.product().max(self.model.inflight_latest);
+        self.model.bounds.inflight_longterm = Some(safe);
+    }
+
+    /// CheckStartupDone and CheckDrainDone.
+    fn check_drain(&mut self, window: &Window, ack: &AckContext) {
+        if self.mode == Mode::Startup && self.full_pipe.reached {
+            self.mode = Mode::Drain(self.model.rounds.count);
+        }
+        if let Mode::Drain(since) = self.mode {
+            let product = self.product(self.model.rate, 1000, window);
+            let drained = ack.in_flight <= self.quantized(product, window);
+            if drained || self.model.rounds.count > since + 3 {
+                self.start_down(ack.now);
+            }
+        }
+    }
+
+    // ----- PROBE_BW (section 5.3.3) -----
+
+    /// StartProbeBW_DOWN, with PickProbeWait.
+    fn start_down(&mut self, now: Instant) {
+        self.model.reset_signals();
+        let random = scramble(now.as_nanos() ^ self.delivered.rotate_left(32));
+        let spread = Duration::from_nanos((random >> 1) % (PROBE_WAIT_SPREAD + 1));
+        self.cycle.acked_per_segment = None;
+        self.cycle.rounds_since_up = random & 1;
+        self.cycle.wait = PROBE_WAIT + spread;
+        self.cycle.since = now;
+        self.cycle.acks = AckPhase::ProbeStopping;
+        self.model.rounds.restart(self.delivered);
+        self.mode = Mode::Down;
+    }
+
+    /// StartProbeBW_REFILL.
+    fn start_refill(&mut self) {
+        self.model.reset_shortterm();
+        self.cycle.up_rounds = 0;
+        self.cycle.up_acked = 0;
+        self.cycle.precautionary = false;
+        self.cycle.acks = AckPhase::Refilling;
+        self.model.rounds.restart(self.delivered);
+        self.mode = Mode::Refill;
+    }
+
+    /// StartProbeBW_UP.
+    fn start_up(&mut self, window: &Window, sample: &Sample) {
+        self.cycle.acks = AckPhase::ProbeStarting;
+        self.model.rounds.restart(self.delivered);
+        self.full_pipe.reset(sample.rate);
+        self.mode = Mode::Up;
+        self.raise_slope(window);
+    }
+
+    /// UpdateProbeBWCyclePhase.
+    fn advance_cycle(&mut self, window: &Window, ack: &AckContext, sample: &Sample) {
+        if !self.full_pipe.reached || self.adapt_longterm(window, ack, sample) {
+            return;
+        }
+        if self.mode == Mode::Up && self.is_time_to_go_down(window, ack, sample) {
+            self.cycle.too_high = false;
+            self.start_down(ack.now);
+            return;
+        }
+        match self.mode {
+            Mode::Down | Mode::Cruise if self.is_time_to_probe(window, ack.now) => {
+                self.start_refill();
+            }
+            Mode::Down if self.is_time_to_cruise(window, ack) => self.mode = Mode::Cruise,
+            Mode::Refill if self.model.rounds.starts => {
+                self.cycle.is_probe_sample = true;
+                self.start_up(window, sample);
+            }
+            _ => {}
+        }
+    }
+
+    /// IsTimeToProbeBW.
+    fn is_time_to_probe(&self, window: &Window, now: Instant) -> bool {
+        let reno = (self.target_inflight(window) / window.segment()).min(RENO_ROUNDS);
+        now > self.cycle.since + self.cycle.wait || self.cycle.rounds_since_up >= reno
+    }
+
+    /// IsTimeToCruise.
+    fn is_time_to_cruise(&self, window: &Window, ack: &AckContext) -> bool {
+        let room = self.model.inflight_with_headroom(window).unwrap_or(u64::MAX);
+        let product = self.product(self.model.max_rate(), 1000, window);
+        ack.in_flight <= room.min(self.quantized(product, window))
+    }
+
+    /// IsTimeToGoDown.
+    fn is_time_to_go_down(&mut self, window: &Window, ack: &AckContext, sample: &Sample) -> bool {
+        let longterm = self.model.bounds.inflight_longterm.unwrap_or(u64::MAX);
+        if self.cycle.too_high && ack.in_flight >= longterm {
+            self.cycle.precautionary = true;
+            return true;
+        }
+        if ack.cwnd_limited && window.cwnd >= longterm {
+            self.full_pipe.reset(sample.rate);
+            return false;
+        }
+        self.full_pipe.now
+    }
+
+    /// RaiseInflightLongtermSlope.
+    fn raise_slope(&mut self, window: &Window) {
+        let growth = 1 << self.cycle.up_rounds;
+        self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);
+        self.cycle.acked_per_segment = Some((window.cwnd / growth).max(window.segment()));
+    }
+
+    /// ProbeInflightLongtermUpward.
+    fn raise_longterm(&mut self, window: &Window, ack: &AckContext, sample: &Sample) {
+        let Some(longterm) = self.model.bounds.inflight_longterm else { return };
+        if !ack.cwnd_limited || window.cwnd < longterm {
+            return;
+        }
+        let cycle = &mut self.cycle;
+        cycle.up_acked = cycle.up_acked.saturating_add(sample.newly);
+        if let Some(each) = cycle.acked_per_segment {
+            let segments = cycle.up_acked / each.max(1);
+            cycle.up_acked %= each.max(1);
+            let raised = longterm.saturating_add(segments.saturating_mul(window.segment()));
+            self.model.bounds.inflight_longterm = Some(raised.min(Window::WIDEST));
+        }
+        if self.model.rounds.starts {
+            self.raise_slope(window);
+        }
+    }
+
+    /// AdaptLongTermModel. Returns whether it has decided about the next state.
+    fn adapt_longterm(&mut self, window: &Window, ack: &AckContext, sample: &Sample) -> bool {
+        let starts = self.model.rounds.starts;
+        match self.cycle.acks {
+            AckPhase::ProbeStarting if starts => self.cycle.acks = AckPhase::ProbeFeedback,
+            AckPhase::ProbeStopping if starts => {
+                self.cycle.is_probe_sample = false;
+                self.cycle.acks = AckPhase::Init;
+                if self.mode.is_probe_bw() {
+                    if !sample.limited {
+                        self.model.advance_cycle();
+                    }
+                    if self.cycle.precautionary && !self.cycle.too_high {
+                        self.start_refill();
+                        return true;
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some(longterm) = self.model.bounds.inflight_longterm
+            && !sample.is_too_high(ack.sack_agreed)
+        {
+            self.model.bounds.inflight_longterm = Some(longterm.max(sample.in_flight));
+            if self.mode == Mode::Up {
+                self.raise_longterm(window, ack, sample);
+            }
+        }
+        false
+    }
+
+    /// HandleInflightTooHigh.
+    fn on_too_high(&mut self, window: &Window, in_flight: u64, limited: bool, now: Instant) {
+        self.cycle.too_high = true;
+        self.cycle.is_probe_sample = false;
+        if !limited {
+            let least = mul_div(self.target_inflight(window), BETA, 1000);
+            self.model.bounds.inflight_longterm = Some(in_flight.max(least).min(Window::WIDEST));
+        }
+        if self.mode == Mode::Up {
+            self.left = Some(Left::Up);
+            self.start_down(now);
+        }
+    }
+
+    // ----- PROBE_RTT (section 5.3.4) -----
+
+    /// CheckProbeRTT.
+    fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckContext) {
+        let probing = matches!(self.mode, Mode::ProbeRtt { .. });
+        if !probing && self.model.probe_rtt_expired && !self.idle_restart {
+            self.save_window(window);
+            self.mode = Mode::ProbeRtt { until: None, round_done: false };
+            self.cycle.acks = AckPhase::ProbeStopping;
+            self.model.rounds.restart(self.delivered);
+        }
+        if let Mode::ProbeRtt { until, round_done } = self.mode {
+            self.limited_until = ack.delivered.saturating_add(ack.in_flight).max(1);
+            match until {
+                None if ack.in_flight <= self.probe_rtt_window(window) => {
+                    let until = Some(ack.now + PROBE_RTT_TIME);
+                    self.mode = Mode::ProbeRtt { until, round_done: false };
+                    self.model.rounds.restart(self.delivered);
+                }
+                None => {}
+                Some(_) => {
+                    let round_done = round_done || self.model.rounds.starts;
+                    self.mode = Mode::ProbeRtt { until, round_done };
+                    if round_done {
+                        self.check_probe_rtt_done(window, ack.now);
+                    }
+                }
+            }
+        }
+        if ack.rate.is_some_and(|rate| rate.delivered > 0) {
+            self.idle_restart = false;
+        }
+    }
+
+    /// CheckProbeRTTDone and ExitProbeRTT.
+    fn check_probe_rtt_done(&mut self, window: &mut Window, now: Instant) {
+        let Mode::ProbeRtt { until: Some(until), .. } = self.mode else { return };
+        if now <= until {
+            return;
+        }
+        self.model.probe_rtt = self.model.probe_rtt.map(|seen| Seen { at: now, ..seen });
+        window.resize(window.cwnd.max(self.prior_cwnd));
+        self.model.reset_shortterm();
+        if self.full_pipe.reached {
+            self.start_down(now);
+            self.mode = Mode::Cruise;
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    // ----- recovery (sections 5.5.11 and 5.6.4.4) -----
+
+    /// SaveCwnd.
+    fn save_window(&mut self, window: &Window) {
+        let steady = self.recovery == Recovery::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        self.prior_cwnd = if steady { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
+    }
+
+    /// SaveStateUponLoss.
+    fn save_state(&mut self, window: &Window) {
+        self.save_window(window);
+        self.left = None;
+        self.saved = self.model.bounds;
+    }
+
+    /// Recovery begins, most often with losses that were told of.
+    fn begin_recovery(&mut self, window: &Window) {
+        let is_saved = core::mem::take(&mut self.is_saved);
+        if self.recovery == Recovery::None && !is_saved {
+            self.save_state(window);
+        }
+    }
+
+    /// Where recovery stands: entered by an event, left here.
+    fn update_recovery(&mut self, window: &mut Window, ack: &AckContext) {
+        let goes_on = match self.recovery {
+            Recovery::None => true,
+            Recovery::Fast => ack.recovering,
+            Recovery::Timeout(until) => ack.delivered < until,
+        };
+        if !goes_on {
+            self.recovery = Recovery::None;
+            window.resize(window.cwnd.max(self.prior_cwnd));
+        }
+    }
+
+    // ----- the control parameters (section 5.6) -----
+
+    /// SetPacingRateWithGain: before the pipe is full it only rises.
+    fn set_pacing_rate(&mut self, gain: u64) {
+        let rate = mul_div(mul_div(self.model.rate, gain, 1000), MARGIN, 1000);
+        if rate > 0 && (self.full_pipe.reached || rate > self.pacing_rate) {
+            self.pacing_rate = rate;
+        }
+    }
+
+    /// SetCwnd, with BoundCwndForProbeRTT and BoundCwndForModel.
+    fn set_window(&mut self, window: &mut Window, newly: u64) {
+        let least = LEAST_WINDOW * window.segment();
+        let product = self.product(self.model.rate, self.window_gain(), window);
+        let extra = self.model.extra(self.full_pipe.reached);
+        let most = self.quantized(product.saturating_add(extra), window);
+        let mut cwnd = window.cwnd;
+        if self.full_pipe.reached {
+            cwnd = cwnd.saturating_add(newly).min(most);
+        } else if cwnd < most || self.delivered < initial_window(window.mss) {
+            cwnd = cwnd.saturating_add(newly);
+        }
+        cwnd = cwnd.max(least);
+        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+            cwnd = cwnd.min(self.probe_rtt_window(window));
+        }
+        let longterm = match self.mode {
+            Mode::Down | Mode::Refill | Mode::Up => self.model.bounds.inflight_longterm,
+            Mode::Cruise | Mode::ProbeRtt { .. } => self.model.inflight_with_headroom(window),
+            Mode::Startup | Mode::Drain(_) => None,
+        };
+        let shortterm = self.model.bounds.inflight_shortterm.unwrap_or(u64::MAX);
+        let cap = longterm.unwrap_or(u64::MAX).min(shortterm).max(least);
+        window.resize(cwnd.min(cap));
+    }
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "bbr3"
+    }
+
+    fn on_start(&mut self, window: &mut Window, now: Instant) {
+        *self = Controller::new(now);
+        // It has no use for a threshold. Above it the window counts as the limit when it is, and not already when half of it is used.
+        window.ssthresh = window.floor();
+        // InitPacingRate: without a round-trip time, a millisecond.
+        self.pacing_rate = mul_div(window.cwnd.min(Window::WIDEST), STARTUP_GAIN, 1);
+    }
+
+    fn on_takeover(&mut self, window: &mut Window, takeover: &Takeover) {
+        let Takeover { now, in_flight, delivered, srtt, min_rtt: _ } = *takeover;
+        self.on_start(window, now);
+        // Rounds and totals go on from what has been delivered; what the path can carry is found out anew.
+        (self.delivered, self.in_flight) = (delivered, in_flight);
+        self.model.rounds.restart(delivered);
+        if let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) {
+            // The window in a round trip instead of in a millisecond.
+            self.pacing_rate = mul_div(self.pacing_rate, 1_000_000, rtt.as_nanos());
+        }
+    }
+
+    fn on_leave(&mut self, window: &mut Window) {
+        // Others grow below a threshold as in slow start. A pipe that was found full is one whose end is known.
+        window.ssthresh =
+            if self.full_pipe.reached { window.cwnd.max(window.floor()) } else { u64::MAX };
+    }
+
+    fn on_lost(&mut self, window: &mut Window, lost: &LostTransmission) {
+        self.delivered = lost.delivered;
+        self.model.note_loss(lost.delivered);
+        if self.recovery == Recovery::None && !self.is_saved {
+            self.save_state(window);
+            self.is_saved = true;
+        }
+        self.model.count_range(lost);
+        if self.cycle.is_probe_sample
+            && let Some(in_flight) = inflight_at_loss(lost, self.sack)
+        {
+            self.on_too_high(window, in_flight, lost.app_limited, lost.now);
+        }
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
+        let newly = ack.newly_delivered;
+        self.delivered = ack.delivered;
+        self.in_flight = ack.in_flight;
+        self.sack = ack.sack_agreed;
+        if self.model.min_rtt().is_none()
+            && let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero())
+        {
+            // The first round-trip time replaces the millisecond.
+            let nominal = mul_div(initial_window(window.mss), 1_000_000_000, rtt.as_nanos());
+            self.pacing_rate = mul_div(nominal, STARTUP_GAIN, 1000);
+        }
+        self.update_recovery(window, ack);
+        // UpdateModelAndState.
+        let sample = Sample::of(ack, newly, self.limited_until);
+        self.model.update_rates(&sample, ack.delivered);
+        self.cycle.rounds_since_up += u64::from(self.model.rounds.starts);
+        self.model.adapt_to_losses(self.mode.is_probing(), window);
+        self.model.update_aggregation(ack.now, newly, window);
+        self.full_pipe.check(self.model.rounds.starts, &sample);
+        self.check_startup_losses(ack, &sample);
+        self.check_drain(window, ack);
+        self.advance_cycle(window, ack, &sample);
+        self.model.update_min_rtt(ack);
+        self.check_probe_rtt(window, ack);
+        self.model.finish(&sample);
+        // UpdateControlParameters.
+        self.set_pacing_rate(self.pacing_gain());
+        self.set_window(window, newly);
+    }
+
+    fn has_own_slow_start(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, _acked: u64, _ack: &AckContext) {
+        // The window follows the model, whether it was the limit or not: on_sample sets it.
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        match event {
+            CongestionEvent::Loss { .. } => {
+                self.begin_recovery(window);
+                self.recovery = Recovery::Fast;
+            }
+            CongestionEvent::Timeout { flight, first } => {
+                self.begin_recovery(window);
+                if first {
+                    self.save_window(window);
+                }
+                self.recovery = Recovery::Timeout(self.delivered.saturating_add(flight));
+                window.resize(window.segment());
+            }
+            CongestionEvent::Ecn { .. } => {
+                self.model.note_loss(self.delivered);
+                if self.mode == Mode::Startup {
+                    self.end_startup();
+                } else if self.cycle.is_probe_sample {
+                    self.on_too_high(window, self.in_flight, false, now);
+                }
+            }
+            CongestionEvent::Unvalidated { idle: true, .. } => {
+                // HandleRestartFromIdle.
+                self.idle_restart = true;
+                self.model.restart_aggregation(now);
+                if self.mode.is_probe_bw() {
+                    self.set_pacing_rate(1000);
+                } else {
+                    self.check_probe_rtt_done(window, now);
+                }
+            }
+            CongestionEvent::HandshakeLoss => window.resize(window.segment()),
+            CongestionEvent::Unvalidated { idle: false, .. }
+            | CongestionEvent::RecoveryEnd { .. } => {}
+        }
+    }
+
+    // HandleSpuriousLossDetection.
+    fn on_undo(&mut self, window: &mut Window, _prior: Window, _now: Instant) {
+        self.recovery = Recovery::None;
+        window.resize(window.cwnd.max(self.prior_cwnd));
+        self.model.losses.lossy = false;
+        self.full_pipe.reset(0);
+        let Bounds { rate_shortterm, inflight_shortterm, inflight_longterm } = self.saved;
+        let bounds = &mut self.model.bounds;
+        bounds.rate_shortterm = larger(bounds.rate_shortterm, rate_shortterm);
+        bounds.inflight_shortterm = larger(bounds.inflight_shortterm, inflight_shortterm);
+        bounds.inflight_longterm = larger(bounds.inflight_longterm, inflight_longterm);
+        let probing_rtt = matches!(self.mode, Mode::ProbeRtt { .. });
+        match self.left.take() {
+            Some(Left::Startup) if self.mode != Mode::Startup => {
+                self.full_pipe.reached = false;
+                if !probing_rtt {
+                    self.mode = Mode::Startup;
+                }
+            }
+            Some(Left::Up) if self.mode != Mode::Up && !probing_rtt => self.start_refill(),
+            _ => {}
+        }
+    }
+
+    fn pacing_rate(&self, _window: &Window) -> Option<u64> {
+        Some(self.pacing_rate.max(1))
+    }
+
+    fn needs_pacing(&self) -> bool {
+        true
+    }
+
+    fn has_own_recovery(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,124 @@
+//! DCTCP (RFC 8257): the window shrinks by as much as there is congestion.
+//!
+//! Routers mark packets as soon as a short queue builds, and the receiver echoes exactly which. α estimates the share of marked bytes, once
+//! each window; a window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
+//!
+//! The connection has to deliver exact feedback: [`AckContext::ecn_echo`] for each acknowledgement, and one
+//! [`CongestionEvent::Ecn`] for each window with marks.
+//!
+//! What is left open by the RFC: α is a fixed-point number with 20 bits and rounds down, so a flow without marks keeps an α of up to 15/2²⁰
+//! (section 4.2 wants it to be able to decay to almost nothing). The share of the reduction is taken of the flight, bounded by cwnd. A window begins when
+//! the one before is acknowledged, which is the connection's round.
+
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react,
+};
+use crate::ack_context::AckContext;
+use crate::compose::{ChoiceText, Fraction};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// DCTCP's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dctcp {
+    /// g: the weight of a new window in α (section 4.2).
+    pub g: Fraction,
+    /// α at the start: one reacts to the first mark as Reno would.
+    pub alpha: Fraction,
+}
+
+impl Default for Dctcp {
+    fn default() -> Self {
+        Dctcp { g: Fraction::from_millionths(62_500), alpha: Fraction::ONE }
+    }
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "dctcp",
+    source: "RFC 8257",
+    summary: "reduces the window by the share of bytes that routers marked; needs ECN",
+    read: |arguments| {
+        let default = Dctcp::default();
+        let g = arguments.fraction("g")?.unwrap_or(default.g);
+        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
+        if g.millionths() == 0 || g > Fraction::ONE || alpha > Fraction::ONE {
+            let reason = format_args!("g is above 0 and, as alpha, at most 1, not {g} and {alpha}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(CongestionChoice::new(Dctcp { g, alpha }))
+    },
+};
+
+/// α's one.
+const ONE: u64 = 1 << 20;
+
+impl Algorithm for Dctcp {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller { g: self.g, alpha: self.alpha.of(ONE).min(ONE), acked: 0, marked: 0 })
+    }
+}
+
+impl fmt::Display for Dctcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Dctcp::default();
+        ChoiceText::new(f, "dctcp")
+            .parameter("g", self.g, self.g == default.g)
+            .parameter("alpha", self.alpha, self.alpha == default.alpha)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    g: Fraction,
+    /// DCTCP.Alpha, of [`ONE`].
+    alpha: u64,
+    /// DCTCP.BytesAcked.
+    acked: u64,
+    /// DCTCP.BytesMarked.
+    marked: u64,
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "dctcp"
+    }
+
+    // Section 3.3.
+    fn on_sample(&mut self, _window: &mut Window, ack: &AckContext) {
+        self.acked = self.acked.saturating_add(ack.acked);
+        if ack.ecn_echo {
+            self.marked = self.marked.saturating_add(ack.acked);
+        }
+        if !ack.round_start || self.acked == 0 {
+            return;
+        }
+        let share = u128::from(self.marked) * u128::from(ONE) / u128::from(self.acked);
+        let share = u64::try_from(share).unwrap_or(ONE).min(ONE);
+        self.alpha = (self.alpha - self.g.of(self.alpha) + self.g.of(share)).min(ONE);
+        (self.acked, self.marked) = (0, 0);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        window.additive_increase(acked, window.cwnd);
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        let CongestionEvent::Ecn { flight } = event else {
+            react(self, window, event, now);
+            return;
+        };
+        // cwnd · (1 − α/2).
+        let flight = flight.min(window.cwnd);
+        let less = u128::from(flight) * u128::from(self.alpha) / u128::from(2 * ONE);
+        let left = flight - u64::try_from(less).unwrap_or(flight).min(flight);
+        window.cwnd_cnt = 0;
+        window.ssthresh = left.max(window.floor());
+        window.resize(window.ssthresh);
+    }
+}

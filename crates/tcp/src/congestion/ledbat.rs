@@ -1,0 +1,166 @@
+//! LEDBAT (RFC 6817): a background flow that keeps the queue at a target delay, and gives way to whoever builds a longer one.
+//!
+//! For each acknowledgement the window moves by GAIN·off_target·bytes_newly_acked·MSS/cwnd, with off_target = (TARGET − queueing delay)/TARGET: at
+//! most as fast as Reno up, and proportionally down (section 2.4.2). A loss halves.
+//!
+//! What differs from the RFC, or is left open by it:
+//! - Delays are one-way, from timestamps with a resolution of a millisecond, and round trips where those cannot be used.
+//! - CURRENT_FILTER is the least of four samples not older than a smoothed round trip; BASE_HISTORY is ten minutes.
+//! - ALLOWED_INCREASE (one segment above the flight) bounds growth, but never takes away what the window already was: several acknowledgements may
+//!   arrive before the answer to the first is sent.
+//! - The retransmission timer stands for CTO. After it the window is one segment, and with the next acknowledgement MIN_CWND, two.
+//! - Slow start, which the RFC does not use, can be switched on; it ends at half the target.
+
+use super::arithmetic::Carry;
+use super::delay::{DelaySource, Queue};
+use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Takeover, Window};
+use crate::ack_context::AckContext;
+use crate::compose::{ChoiceText, Fraction};
+use crate::quantity::DurationText;
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// LEDBAT's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ledbat {
+    /// TARGET: the queueing delay to keep; at most 100 ms (section 2.4.2).
+    pub target: Duration,
+    /// GAIN: how fast; at most 1.
+    pub gain: Fraction,
+    /// What is measured.
+    pub delay: DelaySource,
+    /// Whether it begins with slow start.
+    pub slow_start: bool,
+}
+
+impl Default for Ledbat {
+    fn default() -> Self {
+        Ledbat {
+            target: Duration::from_millis(100),
+            gain: Fraction::ONE,
+            delay: DelaySource::OneWay,
+            slow_start: false,
+        }
+    }
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "ledbat",
+    source: "RFC 6817",
+    summary: "keeps the queue at a target delay and gives way to others; for background transfers",
+    read: |arguments| {
+        let default = Ledbat::default();
+        let target = arguments.duration("target")?.unwrap_or(default.target);
+        let gain = arguments.fraction("gain")?.unwrap_or(default.gain);
+        let delay = arguments.word("delay", &DelaySource::WORDS)?.unwrap_or(default.delay);
+        let switch = [("on", true), ("off", false)];
+        let slow_start = arguments.word("slow-start", &switch)?.unwrap_or(default.slow_start);
+        if target.is_zero() || target > default.target {
+            let target = DurationText(target);
+            let reason = format_args!("target is above 0 and at most 100ms, not {target}");
+            return Err(arguments.impossible(reason));
+        }
+        if gain.millionths() == 0 || gain > Fraction::ONE {
+            return Err(
+                arguments.impossible(format_args!("gain is above 0 and at most 1, not {gain}"))
+            );
+        }
+        Ok(CongestionChoice::new(Ledbat { target, gain, delay, slow_start }))
+    },
+};
+
+impl Algorithm for Ledbat {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller {
+            parameters: *self,
+            queue: Queue::new(self.delay),
+            up: Carry::default(),
+            down: Carry::default(),
+        })
+    }
+}
+
+impl fmt::Display for Ledbat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Ledbat::default();
+        let slow_start = if self.slow_start { "on" } else { "off" };
+        ChoiceText::new(f, "ledbat")
+            .parameter("target", DurationText(self.target), self.target == default.target)
+            .parameter("gain", self.gain, self.gain == default.gain)
+            .parameter("delay", self.delay.word(), self.delay == default.delay)
+            .parameter("slow-start", slow_start, self.slow_start == default.slow_start)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    parameters: Ledbat,
+    queue: Queue,
+    up: Carry,
+    down: Carry,
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "ledbat"
+    }
+
+    fn on_start(&mut self, window: &mut Window, _now: Instant) {
+        // INIT_CWND and MIN_CWND are two segments.
+        window.resize(window.floor());
+        if !self.parameters.slow_start {
+            window.ssthresh = window.floor();
+        }
+    }
+
+    fn on_takeover(&mut self, _window: &mut Window, _takeover: &Takeover) {
+        // What is in flight is no beginner's guess: the delay says whether it is too much.
+    }
+
+    fn has_own_slow_start(&self) -> bool {
+        !self.parameters.slow_start
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
+        let Some(queued) = self.queue.measure(ack) else { return };
+        let Ledbat { target, gain, slow_start, .. } = self.parameters;
+        let segment = window.segment();
+        if slow_start && window.in_slow_start() {
+            if queued >= target.over(2) {
+                window.ssthresh = window.cwnd.max(window.floor());
+            }
+            return;
+        }
+        if ack.recovering || ack.acked == 0 {
+            return;
+        }
+        // GAIN·|TARGET − queueing delay|·acked·MSS, over TARGET·cwnd.
+        let off = u128::from(target.abs_diff(queued).as_nanos().min(1_000_000_000_000));
+        let acked = u128::from(ack.acked.min(Window::WIDEST));
+        let above = u128::from(gain.millionths()) * off * acked * u128::from(segment);
+        let below = 1_000_000 * u128::from(target.as_nanos()) * u128::from(window.cwnd);
+        if queued <= target {
+            let grown = window.cwnd.saturating_add(self.up.divide(above, below));
+            let allowed = ack.prior_in_flight.saturating_add(segment).max(window.cwnd);
+            window.resize(grown.min(allowed));
+        } else {
+            window.resize(window.cwnd.saturating_sub(self.down.divide(above, below)));
+        }
+        window.resize(window.cwnd.max(window.floor()));
+        if !slow_start {
+            window.ssthresh = window.floor();
+        } else {
+            window.ssthresh = window.ssthresh.min(window.cwnd).max(window.floor());
+        }
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, _acked: u64, _ack: &AckContext) {
+        // All is done in on_sample: the window also shrinks when it is not the limit.
+    }
+}

@@ -1,0 +1,215 @@
+//! TCP Nice (Venkataramani, Kokku, Dahlin: "TCP Nice: A Mechanism for Background Transfers", OSDI 2002).
+//!
+//! Vegas, made sensitive to queues that others build: when more than the share f of a round trip's packets were delayed by more than
+//! minRTT + t·(maxRTT − minRTT), the window is halved. It may fall below one packet, down to one in 48 round trips.
+//!
+//! What differs from the paper, or is left open by it:
+//! - f = 0.5 and t = 0.1 by default, as Arpaci-Dusseau et al. ("Deploying Safe User-Level Network Services with icTCP") use them.
+//! - A window of 1/n packets is one segment, and a pacing rate of one segment in n smoothed round trips: on a connection that does not pace, the
+//!   window stays at one.
+//! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement. So after n round trips with one segment
+//!   comes one with two: if they were delayed, n doubles; if not, n halves, and at n = 1 the window grows again.
+//! - minRTT and maxRTT are the least and the largest sample of the connection.
+//! - What Vegas leaves open is decided as [`super::vegas`] does.
+
+use super::arithmetic::mul_div;
+use super::delay::is_alone;
+use super::vegas::{Controller as VegasController, Vegas, Verdict};
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
+};
+use crate::ack_context::AckContext;
+use crate::compose::{ChoiceText, Fraction};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// Nice's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nice {
+    /// Vegas's.
+    pub vegas: Vegas,
+    /// f: with more than this share of a round's packets delayed, the window is halved.
+    pub fraction: Fraction,
+    /// t: how far between minRTT and maxRTT a delay begins.
+    pub threshold: Fraction,
+}
+
+impl Default for Nice {
+    fn default() -> Self {
+        let (fraction, threshold) =
+            (Fraction::from_millionths(500_000), Fraction::from_millionths(100_000));
+        Nice { vegas: Vegas::default(), fraction, threshold }
+    }
+}
+
+/// The most round trips one segment may stand for.
+const LONGEST_WAIT: u64 = 48;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "nice",
+    source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
+    summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
+    read: |arguments| {
+        let default = Nice::default();
+        let vegas = Vegas::read(arguments)?;
+        let fraction = arguments.fraction("fraction")?.unwrap_or(default.fraction);
+        let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
+        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
+            let reason =
+                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(CongestionChoice::new(Nice { vegas, fraction, threshold }))
+    },
+};
+
+impl Algorithm for Nice {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller {
+            parameters: *self,
+            vegas: VegasController::new(self.vegas),
+            max_rtt: Duration::ZERO,
+            below: false,
+            srtt: None,
+            acked: 0,
+            delayed: 0,
+            wait: 1,
+        })
+    }
+}
+
+impl fmt::Display for Nice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Nice::default();
+        self.vegas
+            .write(ChoiceText::new(f, "nice"))
+            .parameter("fraction", self.fraction, self.fraction == default.fraction)
+            .parameter("threshold", self.threshold, self.threshold == default.threshold)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    parameters: Nice,
+    vegas: VegasController,
+    max_rtt: Duration,
+    /// Whether the window has fallen to one segment and not yet come back.
+    below: bool,
+    srtt: Option<Duration>,
+    /// Bytes of this round whose round-trip time is known.
+    acked: u64,
+    /// Those among them that met a queue.
+    delayed: u64,
+    /// n: a window of one segment stands for so many round trips.
+    wait: u64,
+}
+
+impl Controller {
+    /// Counts the packets of the round that met a queue. At its end, whether they were too many.
+    fn is_congested(&mut self, ack: &AckContext) -> bool {
+        let (Some(rtt), Some(min)) = (ack.rtt, ack.min_rtt) else { return false };
+        let known = !is_alone(ack);
+        if known {
+            self.max_rtt = self.max_rtt.max(rtt);
+        }
+        let span = (self.max_rtt - min).as_nanos();
+        let late = min + Duration::from_nanos(self.parameters.threshold.of(span));
+        let bytes = ack.acked.saturating_add(ack.sacked).max(1);
+        self.acked = self.acked.saturating_add(bytes);
+        if rtt > late && known {
+            self.delayed = self.delayed.saturating_add(bytes);
+        }
+        if !ack.round_start {
+            return false;
+        }
+        let congested = self.delayed > self.parameters.fraction.of(self.acked);
+        (self.acked, self.delayed) = (0, 0);
+        congested
+    }
+
+    fn halve(&mut self, window: &mut Window) {
+        if self.below {
+            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+            window.resize(window.segment());
+        } else {
+            window.resize(window.cwnd / 2);
+            self.below = window.cwnd <= window.segment();
+        }
+    }
+
+    fn grow(&mut self, window: &mut Window) {
+        let segment = window.segment();
+        if window.cwnd <= segment {
+            // Two show what one does not.
+            window.resize(2 * segment);
+        } else if self.below && self.wait > 1 {
+            self.wait /= 2;
+            window.resize(segment);
+        } else {
+            self.below = false;
+            window.resize(window.cwnd.saturating_add(segment));
+        }
+    }
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "nice"
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
+        self.srtt = ack.srtt;
+        let congested = self.is_congested(ack);
+        let verdict = self.vegas.measure(window, ack);
+        let before = window.cwnd;
+        if congested && !ack.recovering {
+            self.halve(window);
+            self.vegas.end_slow_start();
+        } else {
+            match verdict {
+                Verdict::Grow => self.grow(window),
+                Verdict::Shrink => {
+                    let less = window.cwnd.saturating_sub(window.segment());
+                    window.resize(less.max(window.segment()));
+                }
+                Verdict::Stay => {}
+            }
+        }
+        if window.cwnd < before {
+            window.ssthresh = window.ssthresh.min(window.cwnd).max(window.floor());
+        }
+    }
+
+    fn has_own_slow_start(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        self.vegas.slow_start(window, acked);
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        react(self, window, event, now);
+        self.vegas.after(window, event);
+        (self.acked, self.delayed) = (0, 0);
+    }
+
+    fn on_undo(&mut self, window: &mut Window, prior: Window, _now: Instant) {
+        restore(window, prior);
+        self.vegas.resume(window);
+    }
+
+    fn pacing_rate(&self, window: &Window) -> Option<u64> {
+        if self.wait == 1 || window.cwnd > window.segment() {
+            return None;
+        }
+        let span = self.srtt?.times(self.wait);
+        Some(mul_div(window.segment(), 1_000_000_000, span.as_nanos()).max(1))
+    }
+}

@@ -1,0 +1,82 @@
+//! Nice by hand: f = 0.5, t = 0.1, segments of 1000 bytes, round-trip times from 100 to 200 ms: delayed is what takes more than 110.
+
+use super::super::trace::{Trace, ms};
+use super::*;
+use std::string::ToString;
+use std::vec::Vec;
+
+/// Linear, with `segments` segments, and both ends of the round-trip times seen.
+fn nice(segments: u64) -> Trace {
+    let mut trace = Trace::avoiding(&CongestionChoice::new(Nice::default()), segments * 2);
+    trace.ack(1, ms(100), false);
+    trace.ack(1, ms(200), false);
+    trace.loss();
+    trace
+}
+
+/// A round of ten packets, `delayed` of which took 111 ms, the others 110; then the acknowledgement that ends it.
+fn round(trace: &mut Trace, delayed: u64) {
+    for i in 0..10 {
+        let rtt = if i < delayed { ms(111) } else { ms(110) };
+        trace.ack(1000, rtt, i == 9);
+    }
+}
+
+/// Five of ten are no more than half; with six the window is halved. At 110 ms 20 segments keep 20·10/110 = 1.8 in queues: fewer than α.
+#[test]
+fn more_than_half() {
+    for (delayed, after) in [(0, 21_000), (5, 21_000), (6, 10_000), (9, 10_000)] {
+        let mut trace = nice(20);
+        round(&mut trace, delayed);
+        assert_eq!(trace.window.cwnd, after, "{delayed}");
+    }
+}
+
+/// Only what takes longer than the threshold counts: all at 110 ms are 10% of the way, all at 200 the whole.
+#[test]
+fn the_threshold() {
+    let mut trace = nice(20);
+    trace.rounds(1, ms(110));
+    assert_eq!(trace.window.cwnd, 21_000);
+    trace.rounds(1, ms(200));
+    // The first acknowledgement of a round ends the one before: one of 21 was delayed. Vegas: 110 is the least, 21·10/110 = 1.9.
+    assert_eq!(trace.window.cwnd, 22_000);
+    trace.rounds(1, ms(200));
+    assert_eq!(trace.window.cwnd, 11_000);
+}
+
+/// From four segments, with all that can be seen delayed: 2, 1; then two are tried, and one segment takes 2, 4, 8, 16, 32, 48, 48 round trips of 200
+/// ms: 1000 bytes in 0.4 s are 2500 bytes per second. Then back, without queues.
+#[test]
+fn below_one_segment() {
+    let mut trace = nice(4);
+    let mut rounds = |count: usize, rtt: Duration| {
+        let one = |_| {
+            trace.now += rtt;
+            let cwnd = trace.window.cwnd;
+            trace.ack(cwnd, rtt, true);
+            (trace.window.cwnd, trace.controller.pacing_rate(&trace.window))
+        };
+        (0..count).map(one).collect::<Vec<_>>()
+    };
+    let alternating = |rates: &[u64]| {
+        let pair = |&rate: &u64| [(2000, None), (1000, Some(rate))];
+        rates.iter().flat_map(pair).collect::<Vec<_>>()
+    };
+    assert_eq!(rounds(2, ms(200)), [(2000, None), (1000, None)]);
+    // The last two: 1000 bytes in 9.6 s.
+    assert_eq!(rounds(14, ms(200)), alternating(&[2500, 1250, 625, 312, 156, 104, 104]));
+    // 24, 12, 6, 3 round trips of 100 ms.
+    assert_eq!(rounds(8, ms(100)), alternating(&[416, 833, 1666, 3333]));
+    let back = [(2000, None), (1000, None), (2000, None), (3000, None), (4000, None)];
+    assert_eq!(rounds(5, ms(100)), back);
+}
+
+#[test]
+fn texts() {
+    assert_eq!(Nice::default().to_string(), "nice");
+    let vegas = Vegas { beta: Fraction::from_millionths(3_000_000), ..Vegas::default() };
+    let threshold = Fraction::from_millionths(200_000);
+    let nice = Nice { vegas, threshold, ..Nice::default() };
+    assert_eq!(nice.to_string(), "nice(beta=3, threshold=0.2)");
+}

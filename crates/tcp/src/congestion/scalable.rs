@@ -1,0 +1,108 @@
+//! Scalable TCP (Kelly: "Scalable TCP: Improving Performance in Highspeed Wide Area Networks", CCR 2003).
+//!
+//! The window grows by a constant for each acknowledged segment, so by a constant share each round trip, and a loss takes a constant
+//! share: recovery takes the same number of round trips at every window. Up to `low` segments (the paper's legacy window) it is Reno.
+//!
+//! What differs from the paper: growth counts acknowledged bytes instead of acknowledgements, so that delayed acknowledgements do not
+//! halve it, and a timeout's ssthresh takes the same share as a loss.
+
+use super::arithmetic::Carry;
+use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half};
+use crate::ack_context::AckContext;
+use crate::compose::{ChoiceText, Fraction};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// Scalable TCP's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalable {
+    /// a: segments added for each segment acknowledged.
+    pub a: Fraction,
+    /// b: the share of the window that a loss takes.
+    pub b: Fraction,
+    /// lwnd: the window in segments up to which Reno's rules hold.
+    pub low: u64,
+}
+
+impl Default for Scalable {
+    fn default() -> Self {
+        let (a, b) = (Fraction::from_millionths(10_000), Fraction::from_millionths(125_000));
+        Scalable { a, b, low: 16 }
+    }
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "scalable",
+    source: "Kelly: Scalable TCP, CCR 33(2), 2003",
+    summary: "0.01 of a segment more for each segment acknowledged, an eighth less after a loss",
+    read: |arguments| {
+        let default = Scalable::default();
+        let a = arguments.fraction("a")?.unwrap_or(default.a);
+        let b = arguments.fraction("b")?.unwrap_or(default.b);
+        let low = arguments.number("low")?.unwrap_or(default.low);
+        if a.millionths() == 0 || a > Fraction::ONE || b.millionths() == 0 || b >= Fraction::ONE {
+            let reason =
+                format_args!("a is above 0 and at most 1, b between 0 and 1, not {a} and {b}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(CongestionChoice::new(Scalable { a, b, low }))
+    },
+};
+
+impl Algorithm for Scalable {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller { parameters: *self, carry: Carry::default() })
+    }
+}
+
+impl fmt::Display for Scalable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Scalable::default();
+        ChoiceText::new(f, "scalable")
+            .parameter("a", self.a, self.a == default.a)
+            .parameter("b", self.b, self.b == default.b)
+            .parameter("low", self.low, self.low == default.low)
+            .finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    parameters: Scalable,
+    carry: Carry,
+}
+
+impl Controller {
+    fn is_low(&self, window: &Window) -> bool {
+        window.cwnd <= self.parameters.low.saturating_mul(window.segment())
+    }
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "scalable"
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        if self.is_low(window) {
+            window.additive_increase(acked, window.cwnd);
+        } else {
+            let millionths = u128::from(acked) * u128::from(self.parameters.a.millionths());
+            let grown = self.carry.divide(millionths, 1_000_000);
+            window.resize(window.cwnd.saturating_add(grown));
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, flight: u64, _now: Instant) -> u64 {
+        if self.is_low(window) {
+            return half(window, flight);
+        }
+        let flight = flight.min(window.cwnd);
+        (flight - self.parameters.b.of(flight)).max(window.floor())
+    }
+}

@@ -1,0 +1,219 @@
+//! Vegas (Brakmo, Peterson: "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 1995).
+//!
+//! Once each round trip the rate that was expected, cwnd/BaseRTT, is compared with the actual one, cwnd/RTT. The difference times BaseRTT is what
+//! the flow keeps in queues: cwnd·(RTT − BaseRTT)/RTT. With less than α segments there the window grows by one, with more
+//! than β it shrinks by one, in between it stays.
+//!
+//! Slow start is Vegas's own: the window doubles every other round trip, and stays in between so that the rates can be compared; with more than γ
+//! segments in queues it is over.
+//!
+//! What differs from the paper, or is left open by it:
+//! - RTT is the least of the round's samples, as in Linux: so neither delayed acknowledgements nor their compression count as queues. A round without a
+//!   sample changes nothing.
+//! - BaseRTT is the least round-trip time of the connection.
+//! - Vegas's retransmission mechanism belongs to loss recovery, and is not here. A loss halves the window, as RFC 5681 has it.
+//! - The window grows only when it was what held the sender back, and never shrinks below two segments.
+
+use super::arithmetic::mul_div;
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
+};
+use crate::ack_context::AckContext;
+use crate::compose::{ArgumentError, Arguments, ChoiceText, Fraction};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// Vegas's parameters: segments in queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vegas {
+    /// With fewer the window grows.
+    pub alpha: Fraction,
+    /// With more the window shrinks.
+    pub beta: Fraction,
+    /// With more slow start is over.
+    pub gamma: Fraction,
+}
+
+impl Default for Vegas {
+    fn default() -> Self {
+        let segments = |n: u64| Fraction::from_millionths(n * 1_000_000);
+        Vegas { alpha: segments(2), beta: segments(4), gamma: segments(1) }
+    }
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "vegas",
+    source: "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995",
+    summary: "keeps between alpha and beta segments in queues",
+    read: |arguments| Ok(CongestionChoice::new(Vegas::read(arguments)?)),
+};
+
+impl Vegas {
+    /// Takes the parameters.
+    pub(super) fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+        let default = Vegas::default();
+        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
+        let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
+        let gamma = arguments.fraction("gamma")?.unwrap_or(default.gamma);
+        if alpha > beta {
+            let reason = format_args!("alpha is at most beta, not {alpha} with beta = {beta}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(Vegas { alpha, beta, gamma })
+    }
+
+    /// Writes those that differ.
+    pub(super) fn write<'a, 'f>(&self, text: ChoiceText<'a, 'f>) -> ChoiceText<'a, 'f> {
+        let default = Vegas::default();
+        text.parameter("alpha", self.alpha, self.alpha == default.alpha)
+            .parameter("beta", self.beta, self.beta == default.beta)
+            .parameter("gamma", self.gamma, self.gamma == default.gamma)
+    }
+}
+
+impl Algorithm for Vegas {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller::new(*self))
+    }
+}
+
+impl fmt::Display for Vegas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(ChoiceText::new(f, "vegas")).finish()
+    }
+}
+
+/// What a round of Vegas found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Fewer than α segments in queues.
+    Grow,
+    /// More than β.
+    Shrink,
+    /// As it should be, or not known.
+    Stay,
+}
+
+/// Vegas for one connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Controller {
+    parameters: Vegas,
+    /// The least sample of this round.
+    rtt: Option<Duration>,
+    /// Slow start is over.
+    linear: bool,
+    /// Whether slow start doubles in this round.
+    doubling: bool,
+}
+
+impl Controller {
+    pub(super) fn new(parameters: Vegas) -> Self {
+        Controller { parameters, rtt: None, linear: false, doubling: true }
+    }
+
+    /// Takes a sample. At the end of a round in linear mode, what it found.
+    pub(super) fn measure(&mut self, window: &mut Window, ack: &AckContext) -> Verdict {
+        self.rtt = match (self.rtt, ack.rtt) {
+            (Some(least), Some(sample)) => Some(least.min(sample)),
+            (least, sample) => least.or(sample),
+        };
+        if !ack.round_start {
+            return Verdict::Stay;
+        }
+        let (Some(rtt), Some(base)) = (self.rtt.take(), ack.min_rtt) else { return Verdict::Stay };
+        if ack.recovering {
+            return Verdict::Stay;
+        }
+        let queued = mul_div(window.cwnd, (rtt - base).as_nanos(), rtt.as_nanos());
+        let Vegas { alpha, beta, gamma } = self.parameters;
+        let segment = window.segment();
+        if !self.linear {
+            if !self.doubling && queued > gamma.of(segment) {
+                window.ssthresh = window.ssthresh.min(window.cwnd).max(window.floor());
+                self.linear = true;
+            }
+            self.doubling = !self.doubling;
+            return Verdict::Stay;
+        }
+        if queued < alpha.of(segment) && ack.cwnd_limited {
+            Verdict::Grow
+        } else if queued > beta.of(segment) {
+            Verdict::Shrink
+        } else {
+            Verdict::Stay
+        }
+    }
+
+    /// Slow start: doubles, every other round.
+    pub(super) fn slow_start(&mut self, window: &mut Window, acked: u64) {
+        if self.linear || !self.doubling {
+            return;
+        }
+        window.slow_start(acked);
+        self.linear = !window.in_slow_start();
+    }
+
+    /// Slow start is over for a reason of its own.
+    pub(super) fn end_slow_start(&mut self) {
+        self.linear = true;
+    }
+
+    /// A reduction was taken back: slow start goes on if it had not been over.
+    pub(super) fn resume(&mut self, window: &Window) {
+        self.linear = !window.in_slow_start();
+    }
+
+    /// Where an event leaves slow start.
+    pub(super) fn after(&mut self, window: &Window, event: CongestionEvent) {
+        self.rtt = None;
+        self.doubling = true;
+        self.linear = match event {
+            CongestionEvent::Loss { .. } | CongestionEvent::Ecn { .. } => true,
+            CongestionEvent::Timeout { .. } | CongestionEvent::HandshakeLoss => false,
+            CongestionEvent::RecoveryEnd { .. } | CongestionEvent::Unvalidated { .. } => {
+                !window.in_slow_start()
+            }
+        };
+    }
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "vegas"
+    }
+
+    fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
+        let segment = window.segment();
+        match self.measure(window, ack) {
+            Verdict::Grow => window.resize(window.cwnd.saturating_add(segment)),
+            Verdict::Shrink => {
+                window.resize(window.cwnd.saturating_sub(segment).max(window.floor()));
+                window.ssthresh = window.ssthresh.min(window.cwnd).max(window.floor());
+            }
+            Verdict::Stay => {}
+        }
+    }
+
+    fn has_own_slow_start(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        self.slow_start(window, acked);
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        react(self, window, event, now);
+        self.after(window, event);
+    }
+
+    fn on_undo(&mut self, window: &mut Window, prior: Window, _now: Instant) {
+        restore(window, prior);
+        self.resume(window);
+    }
+}

@@ -1,0 +1,129 @@
+//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo: "Performance evaluation and comparison of Westwood+,
+//! New Reno, and Vegas TCP congestion control", CCR 2004).
+//!
+//! Reno's growth; but after a loss the window becomes what the path was seen to carry, the estimated bandwidth times the least round-trip
+//! time, so that a random loss on a path that is not full costs little.
+//!
+//! The estimate is Westwood+'s: the bytes delivered in a round trip over its length are one sample, filtered with b̂ = α·b̂ + (1 − α)·b and α = 0.9.
+//!
+//! What differs from the papers, or is left open by them:
+//! - A sample spans at least 50 ms, as in Linux, so that compressed acknowledgements of a short round trip do not count as bandwidth.
+//! - The first sample is the estimate, instead of a tenth of it.
+//! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
+//! - Before the first sample a loss halves.
+//! - cwnd never rises by a reduction.
+
+use super::arithmetic::{bytes_in, rate_of};
+use super::{
+    Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, half, react,
+};
+use crate::ack_context::AckContext;
+use crate::compose::{ChoiceText, Fraction};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// Westwood+'s parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Westwood {
+    /// α: the weight of the past in the bandwidth filter.
+    pub filter: Fraction,
+}
+
+impl Default for Westwood {
+    fn default() -> Self {
+        Westwood { filter: Fraction::from_millionths(900_000) }
+    }
+}
+
+/// The least time a bandwidth sample spans.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "westwood",
+    source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
+    summary: "Reno's growth; a loss leaves the measured bandwidth times the least round-trip time",
+    read: |arguments| {
+        let filter = arguments.fraction("filter")?.unwrap_or(Westwood::default().filter);
+        if filter >= Fraction::ONE {
+            return Err(arguments.impossible(format_args!("filter is below 1, not {filter}")));
+        }
+        Ok(CongestionChoice::new(Westwood { filter }))
+    },
+};
+
+impl Algorithm for Westwood {
+    fn controller(&self) -> Box<dyn CongestionControl> {
+        Box::new(Controller { filter: self.filter, estimate: None, min_rtt: None, sample: None })
+    }
+}
+
+impl fmt::Display for Westwood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_default = *self == Westwood::default();
+        ChoiceText::new(f, "westwood").parameter("filter", self.filter, is_default).finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Controller {
+    filter: Fraction,
+    /// The bandwidth in bytes per second.
+    estimate: Option<u64>,
+    min_rtt: Option<Duration>,
+    /// When the sample began, and what had been delivered then.
+    sample: Option<(Instant, u64)>,
+}
+
+impl Controller {
+    /// The bandwidth times the least round-trip time, in bytes.
+    fn pipe(&self) -> Option<u64> {
+        Some(bytes_in(self.min_rtt?, self.estimate?))
+    }
+}
+
+impl CongestionControl for Controller {
+    fn name(&self) -> &'static str {
+        "westwood"
+    }
+
+    fn on_sample(&mut self, _window: &mut Window, ack: &AckContext) {
+        self.min_rtt = ack.min_rtt;
+        let Some((since, before)) = self.sample else {
+            self.sample = Some((ack.now, ack.delivered));
+            return;
+        };
+        let span = ack.now.since(since);
+        if span < SHORTEST.max(ack.srtt.unwrap_or(SHORTEST)) {
+            return;
+        }
+        let Some(rate) = rate_of(ack.delivered.saturating_sub(before), span) else { return };
+        self.sample = Some((ack.now, ack.delivered));
+        self.estimate = Some(match self.estimate {
+            None => rate,
+            Some(past) => self.filter.of(past).saturating_add(self.filter.complement().of(rate)),
+        });
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
+        window.additive_increase(acked, window.cwnd);
+    }
+
+    fn ssthresh(&mut self, window: &Window, flight: u64, _now: Instant) -> u64 {
+        self.pipe().map_or_else(|| half(window, flight), |pipe| pipe.max(window.floor()))
+    }
+
+    fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
+        let before = window.cwnd;
+        react(self, window, event, now);
+        window.resize(window.cwnd.min(before));
+        if let CongestionEvent::Unvalidated { idle: true, .. } = event {
+            // Nothing was sent: the time says nothing about the path.
+            self.sample = None;
+        }
+    }
+}

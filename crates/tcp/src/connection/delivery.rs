@@ -1,0 +1,168 @@
+//! The application's calls for data that is delivered other than as a stream: pieces with their places, and data units.
+//!
+//! What a connection gives its reader is the ordering unit's [`Delivery`]; the calls for another one are refused with
+//! [`ReadError::Delivery`]. In particular a plain [`Connection::read`] never joins pieces that do not belong together. The one call that
+//! serves two is [`Connection::read_unordered`], for a stream consists of pieces too.
+
+use super::{Connection, ReadError, WriteError};
+use crate::adu::encoding::{encode, encoded_len};
+use crate::holes::Hole;
+use crate::ordering::{Delivery, UnitFaults};
+use crate::time::Instant;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::vec::Vec;
+
+/// What [`Connection::read_unordered`] gives. Offsets count the bytes of the stream from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of the stream.
+    Data {
+        /// Where the first of them stands.
+        offset: u64,
+        /// How many there are.
+        len: usize,
+        /// How long the stream is, once the peer has said so: with the piece that ends there, and all others, everything has
+        /// arrived. Pieces before it may still be missing.
+        total: Option<u64>,
+    },
+    /// Bytes that will never come.
+    Hole {
+        /// Where the first of them would have stood.
+        offset: u64,
+        /// How many there are.
+        len: u64,
+    },
+    /// Everything has been delivered.
+    End {
+        /// How long the stream was.
+        total: u64,
+    },
+}
+
+/// What [`Connection::recv_adu`] gives. Offsets count the bytes of the stream from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adu {
+    /// A unit.
+    Unit {
+        /// Where its encoding stands in the stream: the first byte behind the zero. It grows from unit to unit in the order in
+        /// which they were sent.
+        offset: u64,
+    },
+    /// Bytes of the stream that will never come, and with them whatever units they were part of.
+    Hole {
+        /// Where the first of them would have stood.
+        offset: u64,
+        /// How many there are.
+        len: u64,
+    },
+    /// There will be no more.
+    End {
+        /// How long the stream was.
+        total: u64,
+    },
+}
+
+impl Connection {
+    /// What this connection gives its reader.
+    pub fn delivery(&self) -> Delivery {
+        self.rcv.ordering.delivery()
+    }
+
+    /// Refuses a call that is not for this connection's delivery.
+    pub(super) fn delivers(&self, delivery: Delivery) -> Result<(), ReadError> {
+        match self.rcv.ordering.delivery() {
+            ours if ours == delivery => Ok(()),
+            ours => Err(ReadError::Delivery(ours)),
+        }
+    }
+
+    /// How long the peer's stream is, in bytes, once its FIN has arrived; what stands before it may still be missing.
+    pub fn stream_length(&self) -> Option<u64> {
+        self.rcv.fin.map(|fin| fin.stream_offset())
+    }
+
+    /// Takes data out as it arrives: up to `out.len()` bytes that follow each other, and where they stand. No byte comes twice. On a
+    /// connection whose data comes in order, so do the pieces.
+    ///
+    /// # Errors
+    /// [`ReadError::WouldBlock`] if there is nothing (in an empty `out` there never is), [`ReadError::Delivery`] where there are data
+    /// units, and what ended the connection.
+    pub fn read_unordered(&mut self, now: Instant, out: &mut [u8]) -> Result<Piece, ReadError> {
+        if self.delivery() == Delivery::Units {
+            return Err(ReadError::Delivery(Delivery::Units));
+        }
+        if let Some(Hole { offset, len }) = self.take_hole() {
+            return Ok(Piece::Hole { offset, len });
+        }
+        let offset = self.rcv.ordering.front_pos().stream_offset();
+        let len = self.rcv.ordering.read(out);
+        self.after_read(now, len);
+        if len > 0 {
+            return Ok(Piece::Data { offset, len, total: self.stream_length() });
+        }
+        Ok(Piece::End { total: self.end_or_why_not()? })
+    }
+
+    /// Takes the next data unit, into `unit` instead of what is there.
+    ///
+    /// # Errors
+    /// [`ReadError::WouldBlock`] if none is complete, [`ReadError::Delivery`] where there are no units, and what ended the connection.
+    pub fn recv_adu(&mut self, now: Instant, unit: &mut Vec<u8>) -> Result<Adu, ReadError> {
+        self.delivers(Delivery::Units)?;
+        if let Some(Hole { offset, len }) = self.take_hole() {
+            return Ok(Adu::Hole { offset, len });
+        }
+        if let Some(range) = self.rcv.ordering.take_unit(unit) {
+            let taken = range.end.since(range.start);
+            self.after_read(now, usize::try_from(taken).unwrap_or(usize::MAX));
+            return Ok(Adu::Unit { offset: range.start.stream_offset() });
+        }
+        Ok(Adu::End { total: self.end_or_why_not()? })
+    }
+
+    /// The length of a stream of which everything has been read.
+    fn end_or_why_not(&self) -> Result<u64, ReadError> {
+        if let Some(error) = self.error {
+            return Err(ReadError::Failed(error));
+        }
+        if !self.end_of_stream() {
+            return Err(ReadError::WouldBlock);
+        }
+        // Without a FIN it is we who wanted no more.
+        let end = self.rcv.fin.unwrap_or(self.rcv.ordering.next());
+        Ok(end.stream_offset())
+    }
+
+    /// Queues a data unit, whole or not at all.
+    ///
+    /// # Errors
+    /// [`WriteError::WouldBlock`] if there is no room for it now ([`Event::Writable`](super::Event::Writable) follows),
+    /// [`WriteError::TooLarge`] if there never is, [`WriteError::Delivery`] on a connection that carries no units, and what ended the
+    /// connection.
+    pub fn send_adu(&mut self, now: Instant, unit: &[u8]) -> Result<(), WriteError> {
+        self.write_state()?;
+        let Some(config) = self.profile.ordering.units() else {
+            return Err(WriteError::Delivery(self.delivery()));
+        };
+        if unit.len() > config.max {
+            return Err(WriteError::TooLarge { len: unit.len(), max: config.max });
+        }
+        if encoded_len(unit) > self.snd.buffer.space() {
+            self.snd.writer_waits = true;
+            return Err(WriteError::WouldBlock);
+        }
+        let buffer = &mut self.snd.buffer;
+        encode(unit, |bytes| {
+            let written = buffer.write(bytes);
+            debug_assert_eq!(written, bytes.len(), "there was room for all of it");
+        });
+        self.touch_idle(now);
+        Ok(())
+    }
+
+    /// What stood where a data unit should be and was none.
+    pub fn unit_faults(&self) -> UnitFaults {
+        self.rcv.ordering.unit_faults()
+    }
+}

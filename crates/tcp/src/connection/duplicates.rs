@@ -1,0 +1,59 @@
+//! What duplicates mean before they mean a loss: how many it takes, and whether they let new data out.
+//!
+//! *Early Retransmit* (RFC 5827 section 2.2, the variant that counts segments): with so few segments outstanding that three duplicates cannot
+//! come, and nothing new that would bring more of them, one less than there are segments is enough. Its mitigations against reordering
+//! (section 3) are not there: detection of what was for nothing takes their place, if the profile has any.
+//!
+//! *Limited Transmit* (RFC 3042): the first duplicates say that segments have left the network, and let new ones take their place, which bring the
+//! duplicates that are missing. Without it, what is outstanding counts as being in the network until recovery begins.
+
+use super::Connection;
+use super::output::Hold;
+use crate::recovery::Phase;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+
+impl Connection {
+    /// Duplicates that mean a loss now.
+    pub(super) fn loss_threshold(&self) -> u32 {
+        let usual = self.profile.dup_thresh;
+        let calm = matches!(self.snd.recovery.phase(), Phase::Open | Phase::Disorder);
+        if !self.profile.early_retransmit || !calm {
+            return usual;
+        }
+        let segments = self.segments_outstanding(usual + 1);
+        if !(2..=usual).contains(&segments) {
+            return usual;
+        }
+        let mss = u64::from(self.mss());
+        match self.new_data(mss, mss) {
+            Err(Hold::NoData | Hold::PeerWindow) => segments - 1,
+            _ => usual,
+        }
+    }
+
+    /// How many segments are outstanding, `most` if they are more. A FIN that data goes with is not one.
+    fn segments_outstanding(&self, most: u32) -> u32 {
+        let mss = u64::from(self.mss());
+        let end = self.snd.buffer.end();
+        let mut segments = 0;
+        for record in self.snd.sent.records() {
+            let data = record.end.min(end).since(record.start);
+            segments += data.div_ceil(mss).max(1);
+            if segments >= u64::from(most) {
+                return most;
+            }
+        }
+        u32::try_from(segments).unwrap_or(most)
+    }
+
+    /// What counts against cwnd.
+    pub(super) fn counted_in_flight(&self) -> u64 {
+        let in_flight = self.in_flight();
+        if !self.profile.limited_transmit && self.snd.recovery.phase() == Phase::Disorder {
+            // Of what was sent again there can be two copies.
+            return in_flight.max(self.snd.sent.outstanding());
+        }
+        in_flight
+    }
+}

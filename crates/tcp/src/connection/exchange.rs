@@ -1,0 +1,226 @@
+//! Units exchanged while the connection is alive.
+//!
+//! What can be exchanged are the units that keep nothing the protocol depends on: congestion control, slow start, pacing, the acknowledgement policy, and
+//! how a reduction is made and taken back. Options, ECN, loss recovery, ordering and flow control stay what they were when the
+//! connection was opened: they were agreed with the peer, or they hold data.
+//!
+//! # Congestion control
+//!
+//! The connection's own measurements go on as if nothing had happened: the round-trip time and its least value, the delivery rate and its samples,
+//! what is in flight. So do the variables of RFC 5681, in the window: the controller that leaves puts into them what another can build upon
+//! ([`on_leave`](crate::congestion::CongestionControl::on_leave)), and the one that comes begins as on a new connection, but with this window
+//! ([`on_takeover`](crate::congestion::CongestionControl::on_takeover)). Then:
+//!
+//! - cwnd is never more than it was before the exchange, until the new controller's first increase. More may be in flight than a new window
+//!   allows; nothing is sent until it is not.
+//! - `cwnd_cnt`, bytes counted by the old controller's rule, begins again at zero.
+//! - In fast recovery, what recovery sends again is not touched. A reduction that is being spread over it (RFC 9937) goes on to its end at
+//!   ssthresh, unless the new controller takes care of its window in recovery by itself: then it is told of the loss as if it had just been
+//!   found, and the reduction unit is dismissed. A controller that does not is not told of a loss that its predecessor has answered.
+//! - After a timeout the window goes on growing from where it is, by the new controller's slow start or the slow-start unit.
+//! - A reduction made by the old controller is not taken back any more: nobody knows what the new one would have done with the window of before.
+//!   Marks (RFC 3168) are answered once a window as before, whoever answered the last one.
+//!
+//! Before the handshake is over there is no window yet, and the new controller simply starts.
+//!
+//! # The others
+//!
+//! - Pacing: what has left already counts. A unit that paces does not release anything before the one before it would have; one that does not
+//!   releases everything.
+//! - Acknowledgements: if one is being held back it leaves at once.
+//! - Slow start: begins to look for its end anew.
+//! - What duplicates mean (early retransmit, limited transmit): from the next one on.
+//! - Reduction and undo: from the next reduction on.
+//!
+//! What is exchanged for the same choice keeps its state.
+
+use super::timers::Timer;
+use super::{Connection, State};
+use crate::compose::{Composer, RecomposeError};
+use crate::congestion::{CongestionChoice, CongestionEvent, Takeover};
+use crate::profile::{
+    AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
+};
+use crate::recovery::Phase;
+use crate::time::Instant;
+use crate::undo::{UndoConfig, Watch};
+use crate::units;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::sync::Arc;
+
+impl Connection {
+    /// Exchanges the congestion controller. [`connection::exchange`](self) says what happens to the window. With one that counts on being paced,
+    /// pacing comes too.
+    pub fn set_congestion(&mut self, now: Instant, choice: CongestionChoice) {
+        if choice == self.profile.congestion {
+            return;
+        }
+        self.change_profile(|profile| profile.congestion = choice);
+        let mut incoming = units::congestion(&self.profile);
+        if self.profile.congestion.needs_pacing() && self.profile.pacing == PacingChoice::None {
+            self.exchange_pacing(PacingChoice::Rate);
+        }
+        if self.state == State::SynSent {
+            // It is started when the segment size is known.
+            self.snd.congestion = incoming;
+            return;
+        }
+        let takeover = Takeover {
+            now,
+            in_flight: self.in_flight(),
+            delivered: self.snd.sent.delivery().delivered(),
+            srtt: self.snd.timer.srtt(),
+            min_rtt: self.snd.min_rtt(),
+        };
+        let flight = self.snd.sent.outstanding();
+        let recovering = self.snd.recovery.phase() == Phase::Recovery;
+        let snd = &mut self.snd;
+        let before = snd.window.cwnd;
+        snd.congestion.on_leave(&mut snd.window);
+        let most = before.min(snd.window.cwnd);
+        incoming.on_takeover(&mut snd.window, &takeover);
+        let own_recovery = incoming.has_own_recovery();
+        if recovering && own_recovery {
+            incoming.on_event(&mut snd.window, CongestionEvent::Loss { flight }, now);
+        }
+        snd.window.cwnd_cnt = 0;
+        snd.window.resize(snd.window.cwnd.min(most));
+        snd.congestion = incoming;
+        if let Some(episode) = &mut snd.episode {
+            episode.hand_over(own_recovery);
+        }
+    }
+
+    /// Exchanges pacing.
+    ///
+    /// # Errors
+    /// [`ProfileError::NeedsPacing`] if it would leave a controller unpaced that counts on it.
+    pub fn set_pacing(&mut self, choice: PacingChoice) -> Result<(), ProfileError> {
+        if choice == PacingChoice::None && self.profile.congestion.needs_pacing() {
+            return Err(ProfileError::NeedsPacing(self.profile.congestion.name()));
+        }
+        if choice != self.profile.pacing {
+            self.exchange_pacing(choice);
+        }
+        Ok(())
+    }
+
+    fn exchange_pacing(&mut self, choice: PacingChoice) {
+        let release = self.snd.pacing.as_ref().map(|pacing| pacing.release_at());
+        self.change_profile(|profile| profile.pacing = choice);
+        self.snd.pacing = units::pacing(&self.profile);
+        if let (Some(pacing), Some(release)) = (&mut self.snd.pacing, release) {
+            pacing.hold_until(release);
+        }
+        // Whether anything has to wait, and for how long, is found out with the next transmission.
+        self.timers.clear(Timer::Pacing);
+    }
+
+    /// Exchanges the acknowledgement policy.
+    ///
+    /// # Errors
+    /// [`ProfileError::AckDelay`] for half a second or more (RFC 9293 section 3.8.6.3).
+    pub fn set_ack_policy(&mut self, choice: AckChoice) -> Result<(), ProfileError> {
+        if choice == self.profile.ack {
+            return Ok(());
+        }
+        Profile { ack: choice, ..Profile::default() }.validate()?;
+        self.change_profile(|profile| profile.ack = choice);
+        self.rcv.policy = units::acks(&self.profile);
+        // It is not the beginning of the connection, where the peer's slow start is to be helped.
+        self.rcv.policy.quick(0);
+        if self.timers.is_set(Timer::Ack) {
+            self.timers.clear(Timer::Ack);
+            self.rcv.ack_now = true;
+        }
+        Ok(())
+    }
+
+    /// Exchanges the slow-start unit.
+    pub fn set_slow_start(&mut self, choice: SlowStartChoice) {
+        if choice != self.profile.slow_start {
+            self.change_profile(|profile| profile.slow_start = choice);
+            self.snd.slow_start = units::slow_start(&self.profile);
+        }
+    }
+
+    /// Exchanges what duplicates mean before they mean a loss, from the next one on: whether fewer are taken for one where few segments are
+    /// outstanding (RFC 5827), and whether the first let new data out (RFC 3042).
+    ///
+    /// # Errors
+    /// [`ProfileError::EarlyRetransmitWithRack`] with a loss recovery that does not go by duplicates.
+    pub fn set_duplicates(
+        &mut self,
+        early: bool,
+        limited_transmit: bool,
+    ) -> Result<(), ProfileError> {
+        Profile { early_retransmit: early, ..(*self.profile).clone() }.validate()?;
+        self.change_profile(|profile| {
+            (profile.early_retransmit, profile.limited_transmit) = (early, limited_transmit);
+        });
+        Ok(())
+    }
+
+    /// Exchanges how the window comes down in fast recovery, from the next one on.
+    pub fn set_reduction(&mut self, choice: ReductionChoice) {
+        self.change_profile(|profile| profile.reduction = choice);
+    }
+
+    /// Exchanges who watches for reductions that were for nothing, from the next one on.
+    pub fn set_undo(&mut self, undo: UndoConfig) {
+        self.change_profile(|profile| profile.undo = undo);
+    }
+
+    /// Exchanges units by name, such as `vegas + pacing`: see [`compose`](crate::compose). What is not named stays as it is.
+    ///
+    /// # Errors
+    /// [`RecomposeError`]: a text that cannot be read or units that do not work together, and units that cannot be exchanged on a live
+    /// connection, with the reason. Nothing has been exchanged then.
+    pub fn recompose(&mut self, now: Instant, text: &str) -> Result<(), RecomposeError> {
+        self.recompose_with(now, &Composer::default(), text)
+    }
+
+    /// Like [`Connection::recompose`], with the algorithms that a program has added.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recompose_with(
+        &mut self,
+        now: Instant,
+        composer: &Composer,
+        text: &str,
+    ) -> Result<(), RecomposeError> {
+        let current = Profile { nodelay: self.nodelay, ..(*self.profile).clone() };
+        let profile = composer.recompose(&current, text)?;
+        self.set_ack_policy(profile.ack)?;
+        // Before pacing, which the one that leaves may count on.
+        self.set_congestion(now, profile.congestion);
+        self.set_pacing(profile.pacing)?;
+        self.set_slow_start(profile.slow_start);
+        self.set_duplicates(profile.early_retransmit, profile.limited_transmit)?;
+        self.set_reduction(profile.reduction);
+        self.set_undo(profile.undo);
+        self.set_nodelay(profile.nodelay);
+        Ok(())
+    }
+
+    /// The connection gets a profile of its own when what it is made of is no longer what its host's others are.
+    fn change_profile(&mut self, change: impl FnOnce(&mut Profile)) {
+        let mut profile = (*self.profile).clone();
+        change(&mut profile);
+        if profile != *self.profile {
+            self.profile = Arc::new(profile);
+        }
+    }
+}
+
+impl super::reductions::Episode {
+    /// The controller that made this reduction is gone; with `own_recovery` the next one takes care of the rest of it.
+    fn hand_over(&mut self, own_recovery: bool) {
+        self.watch = Watch::default();
+        if own_recovery {
+            self.reduction = None;
+        }
+    }
+}

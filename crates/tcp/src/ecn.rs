@@ -1,0 +1,48 @@
+//! Explicit congestion notification: how a receiver tells its sender of the marks that routers set.
+//!
+//! Both ends agree in the handshake (RFC 3168 section 6.1.1). From then on a sender marks its data as ECN-capable, a router that
+//! would drop marks instead, and the receiver echoes the mark. How it does that is the unit's choice; that the sender answers an
+//! echo once a window, as it would a loss, and says so with CWR, is the connection's business.
+
+//! # Beyond RFC 3168
+//!
+//! RFC 3168 lets only new data be marked. Packets that are lost instead can cost more than data does: a SYN-ACK or a retransmission costs a
+//! timeout. draft-ietf-tcpm-generalized-ecn ("ECN++", an experiment under RFC 8311 section 4.3) lets more be marked;
+//! [`EcnConfig::control_packets`] chooses it, as far as it is safe with the feedback of RFC 3168:
+//!
+//! | packet | ECN-capable | why |
+//! |---|---|---|
+//! | SYN | no | A server cannot tell of a mark on it with RFC 3168's flags, and Linux servers decline ECN if a SYN is ECN-capable. It takes accurate ECN (RFC 9768). |
+//! | SYN-ACK | the first | ECN is agreed by then. A mark is echoed by the acknowledgement that completes the handshake, and the initial window becomes one segment. Sent again it is not, in case somebody drops it for the codepoint: RFC 5562, which the draft replaces, sent a second one after every mark. |
+//! | SYN-ACK of a SYN cookie | no | Nobody would send it again otherwise. |
+//! | retransmission, FIN, window probe | yes | Marks come back like data's. |
+//! | RST | yes | There is nobody left to react. |
+//! | pure acknowledgement | no | Its mark could not be told: acknowledgements are not acknowledged. |
+
+pub mod classic;
+pub mod per_packet;
+
+use core::fmt;
+
+/// The receiving half of ECN.
+pub trait EcnFeedback: fmt::Debug + Send {
+    /// The name by which profiles and reports call it.
+    fn name(&self) -> &'static str;
+
+    /// Data arrived, in packets that were `marked` or not; the sender says whether it has `reduced` its window. Returns whether what was
+    /// received before has to be acknowledged first, with the echo as it was.
+    fn on_data(&mut self, marked: bool, reduced: bool) -> bool;
+
+    /// Whether acknowledgements are to carry the echo, ECE.
+    fn echo(&self) -> bool;
+}
+
+/// With whom ECN is agreed, and for which packets it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnConfig {
+    /// Offer it when connecting; otherwise only agree to a peer's offer.
+    pub offer: bool,
+    /// Let SYN-ACKs, retransmissions, window probes, FINs and resets be marked too (generalized ECN, "ECN++"): see the
+    /// [module](self).
+    pub control_packets: bool,
+}

@@ -1,0 +1,213 @@
+//! Holes: parts of the stream that never come, and what a receiver does about them.
+//!
+//! An ordinary receiver waits for what is missing as long as it takes. There are two other ways. One needs the sender: when both ends
+//! have agreed on partial reliability ([`crate::persistence`]) the sender says what it will not send any more. The other needs nobody: the
+//! receiver loses patience, and acknowledges what it has not got. Its sender, any TCP at all, believes that it has arrived.
+//!
+//! Either way the reader is told of each hole at its place, before it gets anything from behind. What arrives for it later is dropped
+//! like any other old data. It is not reported as a duplicate (RFC 2883), because it arrived only once: a sender that undoes its reductions
+//! of the window for such reports would take a loss for none.
+//!
+//! # What a receiver's impatience does to the sender's congestion control
+//!
+//! A loss that the sender never hears of makes it no slower. So a hole is given up only
+//! - when something beyond it has arrived, never at the end of what has;
+//! - after [`Patience::after`], which should be longer than a round trip: then the sender has had the time to find the loss, to repair it,
+//!   and to let the repair arrive, and what is given up is what was lost twice, or is late by that much;
+//! - and after three more segments with data have arrived, each of which was answered by a duplicate acknowledgement at once: three
+//!   duplicates are what makes any sender reduce its window (RFC 5681 section 3.2). Where fewer follow, the hole stays a second longer, the
+//!   least retransmission timeout of RFC 6298, so that the sender's timer finds the loss.
+//!
+//! The acknowledgement that moves over a hole echoes the latest timestamp that has arrived (RFC 7323), and not that of the last segment in
+//! order, which would look as if the original had arrived after all (RFC 3522).
+
+use crate::pos::Pos;
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+use core::ops::Range;
+
+/// What a receiver does about data that does not come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HoleChoice {
+    /// It waits.
+    #[default]
+    Wait,
+    /// It believes a sender that says so.
+    Accept,
+    /// The same, and with any other sender it waits no longer than this.
+    Skip(Patience),
+}
+
+/// How long a receiver waits for what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// From when something beyond the hole has arrived.
+    pub after: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { after: Duration::from_millis(500) }
+    }
+}
+
+/// A part of the stream that never comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hole {
+    /// Its place: bytes of the stream before it, holes included.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+impl From<Range<Pos>> for Hole {
+    fn from(range: Range<Pos>) -> Self {
+        Hole { offset: range.start.stream_offset(), len: range.end.since(range.start) }
+    }
+}
+
+/// Segments beyond a hole after which the sender has been told of it (DupThresh of RFC 5681).
+const LATER: u64 = 3;
+/// How much longer a hole stays beyond which fewer have arrived (RFC 6298 section 2.4).
+const LONGER: Duration = Duration::from_secs(1);
+/// The most holes whose ages are known one by one; beyond that they share the age of the youngest.
+const MOST: usize = 1024;
+
+/// A hole, or several that were found together.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// Something has arrived here, and nothing directly before it had.
+    upto: Pos,
+    since: Instant,
+    /// Segments that had arrived early then, this one included.
+    arrivals: u64,
+}
+
+/// How old the holes are.
+#[derive(Debug)]
+pub(crate) struct Ages {
+    patience: Patience,
+    /// By position, and so by age.
+    missing: VecDeque<Missing>,
+    /// One past the highest position that has arrived.
+    highest: Pos,
+    /// Segments that have arrived early.
+    arrivals: u64,
+}
+
+impl Ages {
+    pub(crate) fn new(patience: Patience) -> Self {
+        let missing = VecDeque::new();
+        Ages { patience, missing, highest: Pos::FIRST_DATA, arrivals: 0 }
+    }
+
+    /// What stands at `range` (data, or the FIN) has arrived in `segments` segments. `next` is RCV.NXT after it.
+    pub(crate) fn on_arrival(&mut self, now: Instant, range: Range<Pos>, segments: u64, next: Pos) {
+        if range.start > next {
+            self.arrivals = self.arrivals.saturating_add(segments);
+            if range.start > self.highest {
+                let young = Missing { upto: range.start, since: now, arrivals: self.arrivals };
+                if self.missing.len() >= MOST {
+                    self.missing.pop_back();
+                }
+                self.missing.push_back(young);
+            }
+        }
+        self.highest = self.highest.max(range.end).max(next);
+        self.forget_below(next);
+    }
+
+    /// RCV.NXT has moved to `next`.
+    pub(crate) fn forget_below(&mut self, next: Pos) {
+        while self.missing.pop_front_if(|missing| missing.upto <= next).is_some() {}
+    }
+
+    fn is_told(&self, missing: &Missing) -> bool {
+        self.arrivals - missing.arrivals >= LATER
+    }
+
+    fn end_of_patience(&self, missing: &Missing) -> Instant {
+        let end = missing.since + self.patience.after;
+        if self.is_told(missing) { end } else { end + LONGER }
+    }
+
+    /// When the first hole is to be given up.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.missing.front().map(|missing| self.end_of_patience(missing))
+    }
+
+    /// How far the stream is to be given up at `now`.
+    pub(crate) fn overdue(&self, now: Instant) -> Option<Pos> {
+        let old = self.missing.iter().take_while(|missing| self.end_of_patience(missing) <= now);
+        old.last().map(|missing| missing.upto)
+    }
+
+    /// Bytes of memory owned.
+    pub(crate) fn memory(&self) -> usize {
+        self.missing.capacity() * size_of::<Missing>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(n: u64) -> Pos {
+        Pos::FIRST_DATA + n
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn ages(after: u64) -> Ages {
+        Ages::new(Patience { after: Duration::from_millis(after) })
+    }
+
+    #[test]
+    fn a_hole_is_given_up_when_it_is_old_and_the_sender_knows() {
+        let mut ages = ages(100);
+        ages.on_arrival(at(0), p(0)..p(100), 1, p(100));
+        assert_eq!(ages.deadline(), None);
+        // 100 to 200 is missing; two segments follow, then a third.
+        ages.on_arrival(at(10), p(200)..p(300), 1, p(100));
+        ages.on_arrival(at(11), p(300)..p(400), 1, p(100));
+        ages.on_arrival(at(12), p(400)..p(500), 1, p(100));
+        assert_eq!(ages.deadline(), Some(at(1110)), "two duplicates after the first");
+        assert_eq!(ages.overdue(at(500)), None);
+        ages.on_arrival(at(13), p(500)..p(600), 1, p(100));
+        assert_eq!(ages.deadline(), Some(at(110)));
+        assert_eq!(ages.overdue(at(109)), None);
+        assert_eq!(ages.overdue(at(110)), Some(p(200)));
+        // A second hole, found at 50 and known to the sender at 60.
+        ages.on_arrival(at(50), p(700)..p(800), 1, p(100));
+        ages.on_arrival(at(60), p(800)..p(1100), 3, p(100));
+        assert_eq!(ages.overdue(at(149)), Some(p(200)));
+        assert_eq!(ages.overdue(at(150)), Some(p(700)));
+        // Repaired in time.
+        ages.on_arrival(at(70), p(100)..p(200), 1, p(600));
+        assert_eq!(ages.deadline(), Some(at(150)));
+        ages.on_arrival(at(71), p(600)..p(700), 1, p(1100));
+        assert_eq!(ages.deadline(), None);
+    }
+
+    #[test]
+    fn what_fills_a_hole_in_part_makes_it_no_younger() {
+        let mut ages = ages(100);
+        ages.on_arrival(at(0), p(300)..p(700), 4, p(0));
+        ages.on_arrival(at(50), p(100)..p(200), 1, p(0));
+        assert_eq!(ages.overdue(at(100)), None, "only one later segment");
+        ages.on_arrival(at(51), p(700)..p(900), 2, p(0));
+        assert_eq!(ages.overdue(at(100)), Some(p(300)));
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_arrives() {
+        let mut ages = ages(100);
+        for i in 1..100_000u64 {
+            ages.on_arrival(at(i), p(2 * i)..p(2 * i + 1), 1, p(0));
+        }
+        assert!(ages.memory() <= MOST * size_of::<Missing>());
+        assert_eq!(ages.overdue(at(200_000)), Some(p(2 * 99_999)));
+    }
+}

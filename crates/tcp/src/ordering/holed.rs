@@ -1,0 +1,161 @@
+//! The byte stream in order, with holes in it.
+//!
+//! What was given up takes its place in the queue between what came before it and what came after. The reader gets the bytes up to a hole,
+//! then nothing more until it has taken note of the hole ([`Ordering::take_hole`]): bytes from both sides of a hole are never read as
+//! one. A hole not yet taken note of counts against the receive window like unread data.
+//!
+//! Memory stays bounded: next to the buffer's own bounds there are at most 1024 holes that the reader has not passed. With that
+//! many RCV.NXT does not move over a further one until it has.
+
+use super::in_order::InOrder;
+use super::received::MAX_HOLES;
+use super::{Accepted, Ordering};
+use crate::packet::{PacketBuf, Payload};
+use crate::pos::Pos;
+use alloc::collections::VecDeque;
+use core::ops::Range;
+use transom_wire::{SackBlocks, Seq};
+
+/// The receive buffer of a TCP that can do without some of the data.
+#[derive(Debug)]
+pub struct Holed {
+    /// The bytes there are.
+    stream: InOrder,
+    /// What is missing between the next byte to be read and RCV.NXT.
+    holes: VecDeque<Range<Pos>>,
+    /// The length of all of them.
+    hole_bytes: u64,
+}
+
+impl Holed {
+    /// An empty buffer expecting `next`.
+    pub fn new(next: Pos) -> Self {
+        Holed { stream: InOrder::new(next), holes: VecDeque::new(), hole_bytes: 0 }
+    }
+
+    /// Bytes before the first hole, at most `most`.
+    fn clear_run(&self, most: usize) -> usize {
+        match self.holes.front() {
+            None => most,
+            Some(hole) => {
+                let run = hole.start.since(self.read_pos());
+                usize::try_from(run).map_or(most, |run| most.min(run))
+            }
+        }
+    }
+}
+
+impl Ordering for Holed {
+    fn name(&self) -> &'static str {
+        self.stream.name()
+    }
+
+    fn next(&self) -> Pos {
+        self.stream.next()
+    }
+
+    fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
+        // A reader that waits has not passed the hole yet.
+        let payload = if self.holes.is_empty() { payload } else { payload.to_be_copied() };
+        self.stream.accept(at, payload, limit)
+    }
+
+    fn consume_fin(&mut self) {
+        self.stream.consume_fin();
+    }
+
+    fn skip(&mut self, upto: Pos) -> u64 {
+        let Holed { stream, holes, hole_bytes } = self;
+        let before = *hole_bytes;
+        stream.skip_to(upto, |missing| {
+            let len = missing.end.since(missing.start);
+            let full = holes.len() >= MAX_HOLES;
+            match holes.back_mut() {
+                Some(last) if last.end == missing.start => last.end = missing.end,
+                _ if full => return false,
+                _ => holes.push_back(missing),
+            }
+            *hole_bytes += len;
+            true
+        });
+        *hole_bytes - before
+    }
+
+    fn hole(&self) -> Option<Range<Pos>> {
+        self.holes.front().filter(|hole| hole.start == self.read_pos()).cloned()
+    }
+
+    fn take_hole(&mut self) -> Option<Range<Pos>> {
+        let hole = self.hole()?;
+        self.holes.pop_front();
+        self.hole_bytes -= hole.end.since(hole.start);
+        Some(hole)
+    }
+
+    fn readable(&self) -> usize {
+        self.clear_run(self.stream.readable())
+    }
+
+    fn buffered(&self) -> usize {
+        self.stream.buffered()
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        let run = self.clear_run(out.len());
+        self.stream.read(&mut out[..run])
+    }
+
+    fn peek(&self, out: &mut [u8]) -> usize {
+        let run = self.clear_run(out.len());
+        self.stream.peek(&mut out[..run])
+    }
+
+    fn discard(&mut self, bytes: usize) -> usize {
+        let run = self.clear_run(bytes);
+        self.stream.discard(run)
+    }
+
+    fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf> {
+        self.stream.supply(buffer, start)
+    }
+
+    fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.stream.reclaim()
+    }
+
+    fn front(&self) -> &[u8] {
+        let front = self.stream.front();
+        &front[..self.clear_run(front.len())]
+    }
+
+    fn read_pos(&self) -> Pos {
+        self.stream.read_pos() - self.hole_bytes
+    }
+
+    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
+        self.stream.sack_blocks(blocks, room, to_wire);
+    }
+
+    fn has_gap(&self) -> bool {
+        self.stream.has_gap()
+    }
+
+    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
+        self.stream.out_of_order(visit);
+    }
+
+    fn release(&mut self) {
+        self.stream.release();
+        if self.holes.is_empty() {
+            self.holes = VecDeque::new();
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.stream.memory() + self.holes.capacity() * size_of::<Range<Pos>>()
+    }
+}
+
+#[cfg(test)]
+#[path = "holed/tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! A piece of received data: some of a packet's buffer, or of a block into which small payloads were copied.
+
+use super::store::BLOCK;
+use crate::packet::PacketBuf;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// A packet's buffer. Until it is supplied, an empty one stands for it and the range starts at zero.
+    Kept {
+        buffer: PacketBuf,
+        range: Range<usize>,
+    },
+    Gathered {
+        block: Vec<u8>,
+        start: usize,
+    },
+}
+
+impl Piece {
+    /// A copy of `bytes` with little room for more.
+    pub(super) fn sized(bytes: &[u8]) -> Self {
+        let len = bytes.len();
+        let mut block = Vec::with_capacity(len.max(BLOCK.min(len.next_power_of_two().max(64))));
+        block.extend_from_slice(bytes);
+        Piece::Gathered { block, start: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Kept { buffer, range } => buffer.bytes().get(range.clone()).unwrap_or(&[]),
+            Piece::Gathered { block, start } => block.get(*start..).unwrap_or(&[]),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Piece::Kept { range, .. } => range.len(),
+            Piece::Gathered { block, start } => block.len() - start,
+        }
+    }
+
+    /// Leaves out so many bytes at its front, or all if there are fewer.
+    pub(super) fn advance(&mut self, bytes: usize) {
+        match self {
+            Piece::Kept { range, .. } => range.start = (range.start + bytes).min(range.end),
+            Piece::Gathered { block, start } => *start = (*start + bytes).min(block.len()),
+        }
+    }
+
+    /// Copies `bytes` behind its own, if it is a block that has room for all of them.
+    pub(super) fn extend(&mut self, bytes: &[u8]) -> bool {
+        match self {
+            Piece::Gathered { block, .. } if block.capacity() - block.len() >= bytes.len() => {
+                block.extend_from_slice(bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What it occupies, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Piece::Kept { buffer, .. } => buffer.capacity(),
+            Piece::Gathered { block, .. } => block.capacity(),
+        }
+    }
+}

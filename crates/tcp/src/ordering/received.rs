@@ -1,0 +1,164 @@
+//! What has arrived of a sequence space: RCV.NXT, the ranges beyond it, and which of these SACK names first.
+//!
+//! It is the same bookkeeping in whatever order the data reaches the application, so that the peer cannot tell the difference:
+//! acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
+
+use crate::pos::Pos;
+use crate::ranges::RangeSet;
+use core::ops::Range;
+use transom_wire::{SackBlock, SackBlocks, Seq};
+
+/// The most disjoint ranges held beyond RCV.NXT.
+pub(super) const MAX_GAPS: usize = 1024;
+
+/// The most holes that the reader has not been told of. With that many, RCV.NXT does not move over a further one: a peer that gives up
+/// all but a byte here and there must not fill the memory with what is missing.
+pub(super) const MAX_HOLES: usize = 1024;
+
+/// What has arrived.
+#[derive(Debug)]
+pub(super) struct Received {
+    next: Pos,
+    early: RangeSet,
+    /// Places in the most recently changed early ranges, newest first (RFC 2018 section 4); [`NOWHERE`] if there are fewer.
+    recent: [Pos; 4],
+    /// RCV.NXT stands behind the FIN.
+    ended: bool,
+}
+
+/// A place at which no data stands.
+const NOWHERE: Pos = Pos::INITIAL;
+
+impl Received {
+    /// Nothing yet, with `next` to come.
+    pub(super) fn new(next: Pos) -> Self {
+        Received { next, early: RangeSet::new(), recent: [NOWHERE; 4], ended: false }
+    }
+
+    /// RCV.NXT.
+    pub(super) fn next(&self) -> Pos {
+        self.next
+    }
+
+    /// What of `at..end` lies behind RCV.NXT and so has arrived before, if any of it does.
+    pub(super) fn behind(&self, at: Pos, end: Pos) -> Option<(Pos, Pos)> {
+        let upto = end.min(self.next());
+        (at < upto).then_some((at, upto))
+    }
+
+    /// Where the data ends that has arrived in order.
+    pub(super) fn data_end(&self) -> Pos {
+        self.next - u64::from(self.ended)
+    }
+
+    /// The ranges beyond RCV.NXT.
+    pub(super) fn early(&self) -> &RangeSet {
+        &self.early
+    }
+
+    /// Whether something is missing before what has arrived.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// What of `range`, which does not begin before RCV.NXT, has arrived already; the first of it.
+    pub(super) fn duplicate(&self, range: &Range<Pos>) -> Option<(Pos, Pos)> {
+        let held = self.early.overlapping(range)?;
+        Some((range.start.max(held.start), range.end.min(held.end)))
+    }
+
+    /// Whether `range` would be one more than may stand apart.
+    pub(super) fn is_one_too_many(&self, range: &Range<Pos>) -> bool {
+        range.start > self.next
+            && self.early.len() >= MAX_GAPS
+            && self.early.would_add_a_range(range)
+    }
+
+    /// Whether `range`, which begins at RCV.NXT, touches nothing that stands beyond it.
+    pub(super) fn stands_alone(&self, range: &Range<Pos>) -> bool {
+        self.early.first().is_none_or(|first| first.start >= range.end)
+    }
+
+    /// The first part of `range` that has not arrived.
+    pub(super) fn missing(&self, range: Range<Pos>) -> Option<Range<Pos>> {
+        self.early.gaps(range).next()
+    }
+
+    /// RCV.NXT moves over so many bytes that arrived in order.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.next += bytes;
+    }
+
+    /// RCV.NXT moves over the FIN.
+    pub(super) fn end(&mut self) {
+        self.next += 1;
+        self.ended = true;
+    }
+
+    /// RCV.NXT moves over the ranges that it has reached. Says where it stands then.
+    pub(super) fn join(&mut self) -> Pos {
+        while let Some(first) = self.early.first()
+            && first.start <= self.next
+        {
+            self.next = self.next.max(first.end);
+            self.early.remove_below(self.next);
+        }
+        let next = self.next;
+        for slot in &mut self.recent {
+            if *slot < next {
+                *slot = NOWHERE;
+            }
+        }
+        next
+    }
+
+    /// `range` arrived, beyond RCV.NXT.
+    pub(super) fn insert(&mut self, range: Range<Pos>) {
+        self.early.insert(range);
+    }
+
+    /// The segment that stood at `pos` changed the range in which `pos` lies: that is the news now.
+    pub(super) fn remember(&mut self, pos: Pos) {
+        let Some(range) = self.early.containing(pos) else { return };
+        let mut kept =
+            self.recent.into_iter().filter(|&other| other != NOWHERE && !range.contains(&other));
+        let mut next = || kept.next().unwrap_or(NOWHERE);
+        self.recent = [pos, next(), next(), next()];
+    }
+
+    /// See [`Ordering::sack_blocks`](super::Ordering::sack_blocks).
+    pub(super) fn sack_blocks(
+        &self,
+        blocks: &mut SackBlocks,
+        room: usize,
+        to_wire: &dyn Fn(Pos) -> Seq,
+    ) {
+        let mut reported: [Option<Pos>; 4] = [None; 4];
+        let older = self.early.iter().rev().map(|range| range.start);
+        for pos in self.recent.into_iter().chain(older) {
+            if blocks.len() >= room {
+                return;
+            }
+            let Some(range) = self.early.containing(pos) else { continue };
+            if reported.contains(&Some(range.start)) {
+                continue;
+            }
+            if let Some(slot) = reported.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(range.start);
+            }
+            blocks.push(SackBlock { left: to_wire(range.start), right: to_wire(range.end) });
+        }
+    }
+
+    /// Gives unused memory back.
+    pub(super) fn release(&mut self) {
+        if self.early.is_empty() {
+            self.early.shrink();
+        }
+    }
+
+    /// Bytes of memory owned.
+    pub(super) fn memory(&self) -> usize {
+        self.early.memory()
+    }
+}

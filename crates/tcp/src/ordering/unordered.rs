@@ -1,0 +1,292 @@
+//! Data as it arrives, each piece with its place in the stream, beyond holes too.
+//!
+//! To the peer this is the in-order stream: RCV.NXT, SACK blocks and duplicates are kept by the same code (`received.rs`), so that any TCP can send
+//! to it. What differs is when the application gets the bytes, and with that when their memory is free. A piece is kept until it has
+//! been read and not a moment longer; of what was read beyond RCV.NXT only the range remains, so that nothing is delivered twice.
+//!
+//! The window. RCV.WND counts from RCV.NXT (RFC 9293 section 3.3.1), and so it has to cover what was read beyond it as well as what is
+//! free: with `r` such bytes, the right edge stands at RCV.NXT + free + r. Reading beyond a hole therefore opens the window although
+//! RCV.NXT stays, and a lost segment stops neither the reader nor the sender. Receiving moves the edge nowhere, reading moves it right,
+//! and RCV.NXT passing over what was read leaves it where it is: it never moves left (section 3.8.6). How far it can run ahead of a
+//! hole is bounded by the widest window that the scale can express, and by the ranges that may stand apart.
+//!
+//! Memory is bounded as for the stream: by the bytes held, each piece charged at least `PIECE_CHARGE`, and by the number of ranges.
+//! Since every piece that is held can be read, a refusal for lack of memory never outlasts the reader's absence.
+
+use super::piece::Piece;
+use super::received::{MAX_HOLES, Received};
+use super::store::{CRUMB, PIECE_CHARGE, Store};
+use super::{Accepted, Delivery, Ordering};
+use crate::packet::{PacketBuf, Payload};
+use crate::pos::Pos;
+use crate::ranges::RangeSet;
+use alloc::collections::VecDeque;
+use core::ops::Range;
+use transom_wire::{SackBlocks, Seq};
+
+/// A receive buffer without an order.
+#[derive(Debug)]
+pub struct Unordered {
+    received: Received,
+    /// What has not been read, in the order of arrival, each with its place.
+    pieces: VecDeque<(Pos, Piece)>,
+    bytes: usize,
+    /// Where the receive buffer begins: what it holds reaches from here as far as what has arrived.
+    base: Pos,
+    /// What was given up and the reader has not been told of.
+    holes: RangeSet,
+    store: Store,
+    /// Where the piece stands whose buffer the caller will supply, and where in the segment's payload it begins.
+    awaiting: Option<(Pos, usize)>,
+}
+
+impl Unordered {
+    /// An empty buffer expecting `next`.
+    pub fn new(next: Pos) -> Self {
+        Unordered {
+            received: Received::new(next),
+            pieces: VecDeque::new(),
+            bytes: 0,
+            base: next,
+            holes: RangeSet::new(),
+            store: Store::default(),
+            awaiting: None,
+        }
+    }
+
+    /// Keeps a new part of a segment, which stands at `at`, and at `offset` of the segment's payload.
+    fn keep(&mut self, at: Pos, part: &Payload<'_>, offset: usize) {
+        self.bytes += part.len();
+        if part.len() < CRUMB && self.gather(at, part.bytes()) {
+            return;
+        }
+        let piece = if part.is_on_offer() && self.awaiting.is_none() {
+            self.awaiting = Some((at, offset));
+            Piece::Kept { buffer: PacketBuf::default(), range: 0..part.len() }
+        } else if self.gather(at, part.bytes()) {
+            return;
+        } else if at == self.received.next() {
+            self.store.gathered(part.bytes())
+        } else {
+            // Not a block with room: one early byte would pin all of it, and be charged for a fraction.
+            Piece::sized(part.bytes())
+        };
+        self.pieces.push_back((at, piece));
+    }
+
+    /// Copies `bytes` behind what arrived last, if they stand there in the stream too and there is room.
+    fn gather(&mut self, at: Pos, bytes: &[u8]) -> bool {
+        match self.pieces.back_mut() {
+            Some((pos, piece)) if *pos + piece.len() as u64 == at => piece.extend(bytes),
+            _ => false,
+        }
+    }
+
+    /// Takes up to `most` bytes from the piece at the front, and says how many those were.
+    fn take(&mut self, most: usize) -> usize {
+        let Some((at, piece)) = self.pieces.front_mut() else { return 0 };
+        let taken = piece.len().min(most);
+        piece.advance(taken);
+        *at += taken as u64;
+        self.bytes -= taken;
+        self.base += taken as u64;
+        if piece.len() == 0
+            && let Some((_, piece)) = self.pieces.pop_front()
+        {
+            self.store.recycle(piece);
+        }
+        taken
+    }
+
+    fn charge(&self) -> usize {
+        self.bytes.max(self.pieces.len() * PIECE_CHARGE)
+    }
+}
+
+impl Ordering for Unordered {
+    fn name(&self) -> &'static str {
+        "unordered"
+    }
+
+    fn delivery(&self) -> Delivery {
+        Delivery::Pieces
+    }
+
+    fn next(&self) -> Pos {
+        self.received.next()
+    }
+
+    fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted {
+        let end = at + payload.len() as u64;
+        let next = self.received.next();
+        let mut accepted =
+            Accepted { duplicate: self.received.behind(at, end), ..Accepted::default() };
+        if end <= next || payload.is_empty() {
+            return accepted;
+        }
+        let fresh = next.since(at) as usize;
+        let payload = payload.slice(fresh..payload.len());
+        let range = at.max(next)..end;
+        let had_gap = self.received.has_gap();
+        // Also of what comes next: it can wait, for whatever is held can be read meanwhile.
+        let full = self.charge() + payload.len() > limit.saturating_mul(2);
+        if full || self.received.is_one_too_many(&range) {
+            return Accepted { refused: true, ..Accepted::default() };
+        }
+        accepted.duplicate = accepted.duplicate.or_else(|| self.received.duplicate(&range));
+        let mut from = range.start;
+        while let Some(gap) = self.received.missing(from..end) {
+            let lo = gap.start.since(range.start) as usize;
+            let hi = gap.end.since(range.start) as usize;
+            let part = payload.slice(lo..hi);
+            accepted.new_bytes += part.len() as u64;
+            from = gap.end;
+            // A part that is small against the whole is not worth the whole's buffer.
+            let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
+            self.keep(gap.start, &part, fresh + lo);
+            if gap.start == self.received.next() {
+                self.received.advance(part.len() as u64);
+                from = from.max(self.received.join());
+            } else {
+                self.received.insert(gap);
+            }
+        }
+        self.received.remember(range.start.max(self.received.next()));
+        accepted.in_order = !had_gap && range.start == next && accepted.duplicate.is_none();
+        accepted
+    }
+
+    fn consume_fin(&mut self) {
+        self.received.end();
+    }
+
+    fn skip(&mut self, upto: Pos) -> u64 {
+        let mut skipped = 0;
+        while self.received.next() < upto && self.holes.len() < MAX_HOLES {
+            let next = self.received.next();
+            let Some(gap) = self.received.missing(next..upto) else { break };
+            skipped += gap.end.since(gap.start);
+            self.received.advance(gap.end.since(next));
+            self.holes.insert(gap);
+            self.received.join();
+        }
+        self.base += skipped;
+        skipped
+    }
+
+    fn hole(&self) -> Option<Range<Pos>> {
+        self.holes.first()
+    }
+
+    fn take_hole(&mut self) -> Option<Range<Pos>> {
+        let hole = self.holes.first()?;
+        self.holes.remove_below(hole.end);
+        Some(hole)
+    }
+
+    fn readable(&self) -> usize {
+        self.bytes
+    }
+
+    fn buffered(&self) -> usize {
+        self.bytes
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        let start = self.front_pos();
+        let mut done = 0;
+        while done < out.len() && self.front_pos() == start + done as u64 {
+            let front = self.front();
+            let n = front.len().min(out.len() - done);
+            if n == 0 {
+                break;
+            }
+            out[done..done + n].copy_from_slice(&front[..n]);
+            done += self.take(n);
+        }
+        done
+    }
+
+    fn peek(&self, out: &mut [u8]) -> usize {
+        let n = self.front().len().min(out.len());
+        out[..n].copy_from_slice(&self.front()[..n]);
+        n
+    }
+
+    fn discard(&mut self, bytes: usize) -> usize {
+        let mut left = bytes;
+        while left > 0 && !self.pieces.is_empty() {
+            left -= self.take(left);
+        }
+        bytes - left
+    }
+
+    fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf> {
+        let Some((pos, offset)) = self.awaiting.take() else { return Some(buffer) };
+        match self.pieces.iter_mut().rev().find(|(at, _)| *at == pos) {
+            Some((_, Piece::Kept { buffer: place, range })) => {
+                let from = start + offset;
+                *range = from + range.start..from + range.end;
+                *place = buffer;
+                None
+            }
+            _ => Some(buffer),
+        }
+    }
+
+    fn reclaim(&mut self) -> Option<PacketBuf> {
+        self.store.reclaim()
+    }
+
+    fn front(&self) -> &[u8] {
+        self.pieces.front().map_or(&[], |(_, piece)| piece.bytes())
+    }
+
+    fn front_pos(&self) -> Pos {
+        self.pieces.front().map_or(self.received.next(), |&(at, _)| at)
+    }
+
+    fn read_pos(&self) -> Pos {
+        let unread = self.pieces.iter().map(|&(at, _)| at);
+        unread.fold(self.received.data_end(), Pos::min)
+    }
+
+    fn window_base(&self) -> Pos {
+        self.base
+    }
+
+    fn sack_blocks(&self, blocks: &mut SackBlocks, room: usize, to_wire: &dyn Fn(Pos) -> Seq) {
+        self.received.sack_blocks(blocks, room, to_wire);
+    }
+
+    fn has_gap(&self) -> bool {
+        self.received.has_gap()
+    }
+
+    fn out_of_order(&self, visit: &mut dyn FnMut(Range<Pos>)) {
+        self.received.early().iter().for_each(visit);
+    }
+
+    fn release(&mut self) {
+        self.store.release();
+        self.received.release();
+        if self.holes.is_empty() {
+            self.holes.shrink();
+        }
+        if self.pieces.is_empty() {
+            self.pieces = VecDeque::new();
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.pieces.iter().map(|(_, piece)| piece.memory()).sum::<usize>()
+            + self.pieces.capacity() * size_of::<(Pos, Piece)>()
+            + self.store.memory()
+            + self.received.memory()
+            + self.holes.memory()
+    }
+}
+
+#[cfg(test)]
+#[path = "unordered/tests.rs"]
+mod tests;

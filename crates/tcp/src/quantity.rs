@@ -1,0 +1,49 @@
+//! Quantities as people write them: "20ms", "0.5%".
+//!
+//! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine. What cannot be read gets
+//! an error that says what to write instead.
+
+mod decimal;
+mod duration;
+mod size;
+
+use alloc::string::String;
+
+pub use decimal::Decimal;
+pub use duration::{DurationText, parse_duration};
+pub use size::parse_size;
+
+/// Why a text is not the quantity it was meant to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The text does not have the quantity's form.
+    #[error("`{text}` is not a {quantity}: write it like {example}")]
+    Malformed {
+        /// What was wanted, such as "rate".
+        quantity: &'static str,
+        /// What was given.
+        text: String,
+        /// What would be accepted.
+        example: &'static str,
+    },
+    /// The number has no unit, or one that the quantity does not have.
+    #[error("`{text}` needs a unit to be a {quantity}: one of {units}")]
+    Unit {
+        /// What was wanted.
+        quantity: &'static str,
+        /// What was given.
+        text: String,
+        /// The units there are.
+        units: &'static str,
+    },
+    /// The value is too large or too small for the quantity.
+    #[error("`{text}` is out of range for a {quantity}: {range}")]
+    OutOfRange {
+        /// What was wanted.
+        quantity: &'static str,
+        /// What was given.
+        text: String,
+        /// The values there are.
+        range: &'static str,
+    },
+}

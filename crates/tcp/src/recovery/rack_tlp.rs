@@ -1,0 +1,310 @@
+//! RACK-TLP (RFC 8985): losses are found by time, and a probe asks for news of the last segments.
+//!
+//! A transmission is lost when one that left later was delivered, and so long ago that reordering cannot be the reason. The patience
+//! adapts to the reordering that was seen. Where nothing is heard for two round trips, the last segment, or a new one, is sent to make
+//! the peer speak, before the retransmission timer has to.
+//!
+//! Differences from the text: after a timeout everything is taken for lost, not only what left long enough ago (section 6.3), as the other
+//! units do; TLP.max_ack_delay is a constant; the check of section 6.2 step 2 whether a retransmission or the original was
+//! acknowledged uses the least round-trip time and not the timestamp.
+
+use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
+use crate::ack_context::AckContext;
+use crate::pos::Pos;
+use crate::sent::SentList;
+use crate::time::{Duration, Instant};
+use core::ops::Range;
+
+/// How long the peer may delay an acknowledgement (TLP.max_ack_delay): what Linux allows itself.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// The timeout of a probe before there is a round-trip time.
+const FIRST_PROBE: Duration = Duration::from_secs(1);
+/// Recoveries without a duplicate report after which the patience is what it was (RACK.reo_wnd_persist).
+const PERSIST: u8 = 16;
+
+/// The latest transmission that was delivered.
+#[derive(Clone, Copy, Debug)]
+struct Rack {
+    /// RACK.xmit_ts and RACK.end_seq.
+    newest: (Instant, Pos),
+    /// RACK.rtt.
+    rtt: Duration,
+}
+
+/// A tail loss probe on its way.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// TLP.end_seq.
+    end: Pos,
+    /// TLP.is_retrans.
+    again: bool,
+}
+
+/// What the deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    Nothing,
+    /// For what reordering may still bring.
+    Reordering(Instant),
+    /// For anything, before a probe.
+    Probe(Instant),
+}
+
+/// The recovery unit of RFC 8985.
+#[derive(Clone, Debug)]
+pub struct RackTlp {
+    phase: Phase,
+    duplicates: u32,
+    recovery_point: Option<Pos>,
+    first_pending: bool,
+    rack: Option<Rack>,
+    /// RACK.fack.
+    highest: Option<Pos>,
+    reordering_seen: bool,
+    /// RACK.reo_wnd_mult and RACK.reo_wnd_persist.
+    patience: u8,
+    persist: u8,
+    /// RACK.dsack_round.
+    dsack_round: Option<Pos>,
+    min_rtt: Option<Duration>,
+    srtt: Option<Duration>,
+    dup_thresh: u32,
+    mss: u32,
+    waiting: Waiting,
+    probe: Option<Probe>,
+    /// Where the last probe was sent: one is enough for the same silence.
+    probed: Option<Pos>,
+}
+
+impl Default for RackTlp {
+    fn default() -> Self {
+        RackTlp {
+            phase: Phase::Open,
+            duplicates: 0,
+            recovery_point: None,
+            first_pending: false,
+            rack: None,
+            highest: None,
+            reordering_seen: false,
+            patience: 1,
+            persist: 0,
+            dsack_round: None,
+            min_rtt: None,
+            srtt: None,
+            dup_thresh: 3,
+            mss: 1,
+            waiting: Waiting::Nothing,
+            probe: None,
+            probed: None,
+        }
+    }
+}
+
+impl RackTlp {
+    /// Section 6.2 steps 1 to 3.
+    fn take_note(&mut self, ack: &AckContext) {
+        self.min_rtt = ack.min_rtt;
+        self.srtt = ack.srtt;
+        self.mss = ack.mss;
+        // An answer that comes sooner than any round trip is one to the original.
+        let again = ack
+            .newest
+            .again
+            .filter(|&(left, _)| ack.min_rtt.is_none_or(|min| ack.now.since(left) >= min));
+        for newest in [ack.newest.original, again].into_iter().flatten() {
+            if self.rack.is_none_or(|rack| newest >= rack.newest) {
+                self.rack = Some(Rack { newest, rtt: ack.now.since(newest.0) });
+            }
+        }
+        let below = ack.lowest_original.zip(self.highest).is_some_and(|(low, high)| low < high);
+        self.reordering_seen |= below;
+        let ends = [ack.newest.original, ack.newest.again].into_iter().flatten();
+        self.highest = self.highest.max(ends.map(|(_, end)| end).max());
+    }
+
+    /// Section 6.2 step 4: how much later than its successors a transmission may come.
+    fn window(&self, sent: &SentList) -> Duration {
+        let many = u64::from(self.dup_thresh) * u64::from(self.mss);
+        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        if !self.reordering_seen && (recovering || sent.sacked_bytes() >= many) {
+            return Duration::ZERO;
+        }
+        let Some(min_rtt) = self.min_rtt else { return Duration::ZERO };
+        let quarter = Duration::from_nanos(min_rtt.as_nanos() / 4);
+        quarter.times(u64::from(self.patience)).min(self.srtt.unwrap_or(min_rtt))
+    }
+
+    fn learn_from_duplicates(&mut self, ack: &AckContext, exited: bool) {
+        if self.dsack_round.is_some_and(|round| ack.una >= round) {
+            self.dsack_round = None;
+        }
+        if ack.duplicated > 0 && self.dsack_round.is_none() {
+            self.dsack_round = Some(ack.nxt);
+            self.patience = self.patience.saturating_add(1);
+            self.persist = PERSIST;
+        } else if exited && self.persist > 0 {
+            self.persist -= 1;
+            if self.persist == 0 {
+                self.patience = 1;
+            }
+        }
+    }
+
+    /// Section 6.2 step 5. Returns the bytes newly believed lost.
+    fn detect(&mut self, sent: &mut SentList, now: Instant) -> u64 {
+        let Some(rack) = self.rack else { return 0 };
+        let wait = rack.rtt + self.window(sent);
+        let (lost, later) = sent.mark_lost_sent_before(rack.newest, wait, now);
+        self.waiting = later.map_or(Waiting::Nothing, Waiting::Reordering);
+        lost
+    }
+
+    fn enter(&mut self, sent: &SentList) {
+        self.phase = Phase::Recovery;
+        self.recovery_point = Some(sent.end());
+        self.first_pending = true;
+        self.probe = None;
+    }
+
+    /// Section 7.4.2. Returns whether the probe has repaired a loss that nobody saw.
+    fn judge_probe(&mut self, ack: &AckContext) -> bool {
+        let Some(probe) = self.probe.filter(|probe| ack.una >= probe.end) else { return false };
+        // With a report of a duplicate, or a duplicate acknowledgement, original and probe have both arrived.
+        let both = !probe.again
+            || ack.duplicated > 0
+            || (ack.una == probe.end && ack.acked == 0 && !ack.has_sack);
+        if both || ack.una > probe.end {
+            self.probe = None;
+        }
+        !both && ack.una > probe.end
+    }
+}
+
+impl Recovery for RackTlp {
+    fn name(&self) -> &'static str {
+        "rack-tlp"
+    }
+
+    fn has_deadlines(&self) -> bool {
+        true
+    }
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn duplicate_acks(&self) -> u32 {
+        self.duplicates
+    }
+
+    fn on_ack(&mut self, sent: &mut SentList, ack: &AckContext, dup_thresh: u32) -> Verdict {
+        let mut verdict = Verdict::default();
+        self.dup_thresh = dup_thresh;
+        let recovering = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        if ack.acked > 0 {
+            self.duplicates = 0;
+            self.probed = None;
+            verdict.restart_timer = true;
+            if recovering && self.recovery_point.is_none_or(|point| sent.start() >= point) {
+                verdict.exited = true;
+                self.phase = Phase::Open;
+                self.recovery_point = None;
+                self.first_pending = false;
+            }
+        } else if ack.duplicate {
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+        self.take_note(ack);
+        self.learn_from_duplicates(ack, verdict.exited);
+        verdict.lost = self.detect(sent, ack.now);
+        let repaired = self.judge_probe(ack);
+        if !matches!(self.phase, Phase::Recovery | Phase::Loss) {
+            if sent.lost_bytes() > 0 || repaired {
+                self.enter(sent);
+                verdict.entered = true;
+            } else {
+                let calm = sent.sacked_bytes() == 0 && self.duplicates == 0;
+                self.phase = if calm { Phase::Open } else { Phase::Disorder };
+            }
+        }
+        verdict
+    }
+
+    fn on_timeout(&mut self, sent: &mut SentList) -> u64 {
+        self.phase = Phase::Loss;
+        self.duplicates = 0;
+        self.recovery_point = Some(sent.end());
+        self.first_pending = false;
+        self.probe = None;
+        self.waiting = Waiting::Nothing;
+        sent.mark_all_lost()
+    }
+
+    fn on_undo(&mut self) {
+        self.phase = Phase::Open;
+        self.recovery_point = None;
+        self.first_pending = false;
+    }
+
+    fn next(&mut self, sent: &mut SentList, _new_data: bool, _mss: u32) -> Option<Retransmission> {
+        let range = sent.next_lost()?;
+        Some(Retransmission { range, exempt: self.first_pending })
+    }
+
+    fn on_retransmitted(&mut self, _range: Range<Pos>) {
+        self.first_pending = false;
+    }
+
+    fn recovery_point(&self) -> Option<Pos> {
+        self.recovery_point
+    }
+
+    fn deadline(&mut self, sent: &SentList, times: &Times) -> Option<Instant> {
+        if let Waiting::Reordering(at) = self.waiting {
+            return Some(at);
+        }
+        self.waiting = Waiting::Nothing;
+        let calm = matches!(self.phase, Phase::Open | Phase::Disorder) && sent.sacked_bytes() == 0;
+        let probed = self.probe.is_some() || self.probed == Some(sent.start());
+        if !calm || probed || sent.outstanding() == 0 {
+            return None;
+        }
+        // Section 7.2.
+        let wait = match self.srtt.or(times.srtt) {
+            Some(srtt) if sent.outstanding() <= u64::from(times.mss) => {
+                srtt.times(2) + MAX_ACK_DELAY
+            }
+            Some(srtt) => srtt.times(2),
+            None => FIRST_PROBE,
+        };
+        let at = times.now + wait;
+        let at = times.timeout_at.map_or(at, |timeout| at.min(timeout));
+        self.waiting = Waiting::Probe(at);
+        Some(at)
+    }
+
+    fn on_deadline(&mut self, sent: &mut SentList, now: Instant) -> Expiry {
+        match self.waiting {
+            Waiting::Reordering(_) => {
+                let mut verdict = Verdict { lost: self.detect(sent, now), ..Verdict::default() };
+                if verdict.lost == 0 {
+                    return Expiry::Nothing;
+                }
+                if !matches!(self.phase, Phase::Recovery | Phase::Loss) {
+                    self.enter(sent);
+                    verdict.entered = true;
+                }
+                Expiry::Losses(verdict)
+            }
+            Waiting::Probe(_) => {
+                self.waiting = Waiting::Nothing;
+                Expiry::Probe
+            }
+            Waiting::Nothing => Expiry::Nothing,
+        }
+    }
+
+    fn on_probed(&mut self, again: bool, end: Pos) {
+        self.probe = Some(Probe { end, again });
+    }
+}

@@ -1,0 +1,57 @@
+//! Proportional Rate Reduction (RFC 9937).
+//!
+//! For each byte that is delivered ssthresh/RecoverFS bytes are sent, so that at the end of recovery what is in flight has come down
+//! to ssthresh evenly. When losses have taken more than that, it is brought up again by at most what arrives, and by a segment more
+//! if recovery makes good progress.
+
+use super::Reduction;
+use crate::ack_context::AckContext;
+use crate::congestion::Window;
+
+/// The variables of RFC 9937 section 6.1, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Prr {
+    /// RecoverFS.
+    flight: u64,
+    delivered: u64,
+    out: u64,
+}
+
+impl Reduction for Prr {
+    fn name(&self) -> &'static str {
+        "prr"
+    }
+
+    fn on_enter(&mut self, flight: u64) {
+        *self = Prr { flight: flight.max(1), delivered: 0, out: 0 };
+    }
+
+    // Section 6.2.
+    fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool) {
+        let Window { ssthresh, mss, .. } = *window;
+        let mss = u64::from(mss);
+        self.delivered = self.delivered.saturating_add(ack.newly_delivered);
+        let count = if ack.in_flight > ssthresh {
+            let due = u128::from(self.delivered) * u128::from(ssthresh);
+            let due = due.div_ceil(u128::from(self.flight));
+            u64::try_from(due).unwrap_or(u64::MAX).saturating_sub(self.out)
+        } else {
+            // The conservative bound, or with good progress the one of slow start.
+            let bound = self.delivered.saturating_sub(self.out).max(ack.newly_delivered);
+            let bound = if progress { bound + mss } else { bound };
+            bound.min(ssthresh - ack.in_flight)
+        };
+        // The first retransmission is not to wait.
+        let count = if self.out == 0 { count.max(mss) } else { count };
+        // With nothing in flight one segment may leave in any case, and a window of nothing would be paced for ever.
+        window.cwnd = ack.in_flight.saturating_add(count).max(mss);
+    }
+
+    fn on_sent(&mut self, bytes: u64) {
+        self.out = self.out.saturating_add(bytes);
+    }
+
+    fn on_exit(&mut self, window: &mut Window) {
+        window.cwnd = window.ssthresh;
+    }
+}

@@ -1,0 +1,134 @@
+//! Undo: finding out that what was taken for a loss was none, and taking back what was done for it.
+//!
+//! Reordering, or a sudden delay, looks like a loss until the peer's answer to the retransmission arrives. A detector watches for what
+//! only the answer to the *original* transmission can say. When one is certain, the window is what it was before, and what had been
+//! believed lost is in flight again.
+
+pub mod dsack;
+pub mod eifel;
+pub mod f_rto;
+
+use crate::ack_context::AckContext;
+use crate::pos::Pos;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Why the window was reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Acknowledgements told of a loss.
+    Acknowledgements,
+    /// The retransmission timer expired.
+    Timeout,
+}
+
+/// A detector of reductions that were for nothing.
+pub trait Detector: fmt::Debug + Send {
+    /// The name by which profiles and reports call it.
+    fn name(&self) -> &'static str;
+
+    /// The window is reduced; `nxt` is SND.NXT.
+    fn on_reduction(&mut self, cause: Cause, nxt: Pos);
+
+    /// `bytes` leave again, with this timestamp if there are timestamps.
+    fn on_retransmission(&mut self, bytes: u64, stamp: Option<u32>);
+
+    /// An acknowledgement. Returns whether it is now certain that the reduction was for nothing.
+    fn on_ack(&mut self, ack: &AckContext) -> bool;
+
+    /// Whether new data is to be sent before anything is retransmitted, to learn more.
+    fn wants_new_data(&self) -> bool {
+        false
+    }
+
+    /// New data left.
+    fn on_new_data(&mut self) {}
+
+    /// There is no new data that could be sent.
+    fn no_new_data(&mut self) {}
+}
+
+/// Which detectors watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UndoConfig {
+    /// By timestamps (RFC 3522).
+    pub eifel: bool,
+    /// By reports of data that arrived twice (RFC 3708).
+    pub dsack: bool,
+    /// After a timeout, by two new segments (RFC 5682).
+    pub f_rto: bool,
+}
+
+impl UndoConfig {
+    /// All of them.
+    pub const ALL: UndoConfig = UndoConfig { eifel: true, dsack: true, f_rto: true };
+
+    /// None of them.
+    pub const NONE: UndoConfig = UndoConfig { eifel: false, dsack: false, f_rto: false };
+}
+
+/// The detectors that watch one reduction.
+#[derive(Debug, Default)]
+pub struct Watch {
+    detectors: Vec<Box<dyn Detector>>,
+}
+
+impl Watch {
+    /// These detectors.
+    pub fn new(config: UndoConfig) -> Self {
+        let UndoConfig { eifel, dsack, f_rto } = config;
+        let mut detectors: Vec<Box<dyn Detector>> = Vec::new();
+        if eifel {
+            detectors.push(Box::new(eifel::Eifel::default()));
+        }
+        if dsack {
+            detectors.push(Box::new(dsack::Dsack::default()));
+        }
+        if f_rto {
+            detectors.push(Box::new(f_rto::FRto::default()));
+        }
+        Watch { detectors }
+    }
+
+    /// Whether nobody watches.
+    pub fn is_empty(&self) -> bool {
+        self.detectors.is_empty()
+    }
+}
+
+/// All of them, asked as one.
+impl Detector for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn on_reduction(&mut self, cause: Cause, nxt: Pos) {
+        self.detectors.iter_mut().for_each(|one| one.on_reduction(cause, nxt));
+    }
+
+    fn on_retransmission(&mut self, bytes: u64, stamp: Option<u32>) {
+        self.detectors.iter_mut().for_each(|one| one.on_retransmission(bytes, stamp));
+    }
+
+    fn on_ack(&mut self, ack: &AckContext) -> bool {
+        // Every one has to see it.
+        let mut found = false;
+        for detector in &mut self.detectors {
+            found |= detector.on_ack(ack);
+        }
+        found
+    }
+
+    fn wants_new_data(&self) -> bool {
+        self.detectors.iter().any(|one| one.wants_new_data())
+    }
+
+    fn on_new_data(&mut self) {
+        self.detectors.iter_mut().for_each(|one| one.on_new_data());
+    }
+
+    fn no_new_data(&mut self) {
+        self.detectors.iter_mut().for_each(|one| one.no_new_data());
+    }
+}

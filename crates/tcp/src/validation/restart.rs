@@ -1,0 +1,19 @@
+//! Restarting from the initial window (RFC 5681 section 4.1): after a silence longer than the retransmission timeout there is no clock of
+//! acknowledgements any more, and the window is min(IW, cwnd). ssthresh stays, so that slow start leads back to where it was.
+
+use super::{Silence, Validation, Worth};
+use crate::congestion::{Window, initial_window};
+
+/// The restart window of RFC 5681.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RestartWindow;
+
+impl Validation for RestartWindow {
+    fn name(&self) -> &'static str {
+        "restart-window"
+    }
+
+    fn on_silence(&mut self, window: &Window, _silence: &Silence) -> Worth {
+        Worth { cwnd: initial_window(window.mss), ..Worth::UNCHANGED }
+    }
+}

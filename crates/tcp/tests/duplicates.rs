@@ -1,0 +1,127 @@
+//! What duplicates mean before they mean a loss, worked by hand: Early Retransmit (RFC 5827) and Limited Transmit (RFC 3042).
+//!
+//! Segments are 1000 bytes, the initial window is ten of them, the retransmission timeout 300 ms.
+
+mod common;
+
+use common::{Peer, Setup, seg};
+use transom_tcp::profile::{Profile, RecoveryChoice};
+
+/// A sender that has written so much.
+fn written(setup: Setup, bytes: usize, early: bool) -> Peer {
+    let mut peer = setup.profile(|profile| profile.early_retransmit = early).active();
+    peer.write(bytes).drain();
+    peer
+}
+
+/// The `n`th duplicate, by a selective acknowledgement where there are any.
+fn duplicate(sack: bool, n: i64) -> common::Seg {
+    let ack = seg().ack(1);
+    if sack { ack.sack(&[(1001, 1001 + n * 1000)]) } else { ack }
+}
+
+/// Of so many segments the first is lost, and there is nothing more to send: one duplicate less than there are segments repairs it, three at
+/// most.
+#[test]
+fn few_segments_need_fewer_duplicates() {
+    for sack in [true, false] {
+        let setup = || if sack { Setup::default() } else { Setup::newreno() };
+        for (segments, needed) in [(2, 1), (3, 2), (4, 3), (6, 3)] {
+            let mut peer = written(setup(), segments * 1000, true);
+            peer.wait(100);
+            for n in 1..needed {
+                peer.recv(duplicate(sack, n)).silent();
+            }
+            peer.recv(duplicate(sack, needed)).expect(&["A 1:1001 ack 1"]);
+            assert_eq!(peer.info().ssthresh, (segments as u64 * 500).max(2000));
+        }
+        // Without it, the timer.
+        let mut peer = written(setup(), 3000, false);
+        peer.wait(100).recv(duplicate(sack, 1)).recv(duplicate(sack, 2)).silent();
+        peer.run_to(399).silent();
+        peer.run_to(400).expect(&["A 1:1001 ack 1"]);
+    }
+}
+
+/// One segment by itself has none behind it that could bring a duplicate; one that is forged means nothing.
+#[test]
+fn one_segment_is_not_repaired_early() {
+    let mut peer = written(Setup::newreno(), 1000, true);
+    peer.wait(50).recv(seg().ack(1)).recv(seg().ack(1)).silent();
+}
+
+/// Segments count, not bytes, and a FIN that goes with data is none: three small ones, the last with a FIN.
+#[test]
+fn segments_are_counted() {
+    let setup = Setup::newreno().profile(|profile| {
+        profile.early_retransmit = true;
+        profile.nodelay = true;
+    });
+    let mut peer = setup.active();
+    peer.write(100).write(100);
+    peer.connection.set_nodelay(false);
+    peer.write(100).shutdown();
+    peer.expect(&["PA 1:101 ack 1", "PA 101:201 ack 1", "FPA 201:302 ack 1"]);
+    peer.wait(50).recv(seg().ack(1)).silent();
+    peer.recv(seg().ack(1)).expect(&["A 1:101 ack 1"]);
+}
+
+/// With more to send and a window that lets it, new data brings more duplicates (RFC 3042): no need to hurry. Where the peer's window is what
+/// holds it back, there is.
+#[test]
+fn only_where_nothing_new_can_leave() {
+    // A lost SYN: the window is one segment, and then two.
+    let setup = Setup::newreno().profile(|profile| profile.early_retransmit = true);
+    let mut peer = setup.connecting();
+    peer.next_timer();
+    setup.accept(&mut peer);
+    peer.drain();
+    peer.write(20_000).expect(&["A 1:1001 ack 1"]);
+    peer.wait(100).recv(seg().ack(1001));
+    peer.expect(&["A 1001:2001 ack 1", "A 2001:3001 ack 1"]);
+    peer.wait(100).recv(seg().ack(1001)).expect(&["A 3001:4001 ack 1"]);
+    peer.recv(seg().ack(1001)).expect(&["A 4001:5001 ack 1"]);
+    peer.recv(seg().ack(1001)).expect(&["A 1001:2001 ack 1"]);
+
+    let mut peer = written(Setup::newreno().window(2000), 20_000, true);
+    peer.wait(100).recv(seg().ack(1)).expect(&["A 1:1001 ack 1"]);
+}
+
+/// Ten of thirty segments are out and the first is lost. RFC 3042: each of the first two duplicates brings a new segment out. Without it they wait
+/// for the third.
+#[test]
+fn limited_transmit() {
+    for sack in [true, false] {
+        for limited in [true, false] {
+            let setup = if sack { Setup::default() } else { Setup::newreno() };
+            let mut peer = setup.profile(|profile| profile.limited_transmit = limited).active();
+            peer.write(30_000);
+            assert_eq!(peer.ranges().len(), 10);
+            peer.wait(100);
+            for (n, new) in [(1, "A 10001:11001 ack 1"), (2, "A 11001:12001 ack 1")] {
+                peer.recv(duplicate(sack, n));
+                let brought = [new];
+                peer.expect(brought.get(..usize::from(limited)).unwrap());
+            }
+            peer.recv(duplicate(sack, 3)).expect(&["A 1:1001 ack 1"]);
+            // Half of the flight without what Limited Transmit sent: 5000.
+            assert_eq!(peer.info().ssthresh, 5000);
+        }
+    }
+}
+
+/// Both are exchanged on a live connection, from the next duplicate on; together with what cannot work with them they are refused.
+#[test]
+fn exchanged() {
+    let mut peer = written(Setup::newreno(), 3000, false);
+    peer.wait(100).recv(duplicate(false, 1)).silent();
+    let now = peer.now;
+    peer.connection.recompose(now, "early-retransmit + no-limited-transmit").unwrap();
+    peer.recv(duplicate(false, 2)).expect(&["A 1:1001 ack 1"]);
+
+    let rack = |profile: &mut Profile| profile.recovery = RecoveryChoice::RackTlp;
+    let mut peer = Setup::default().profile(rack).active();
+    let now = peer.now;
+    let error = peer.connection.recompose(now, "early-retransmit").unwrap_err();
+    assert!(error.to_string().starts_with("early retransmit counts duplicates"), "{error}");
+}
