@@ -50,6 +50,9 @@ impl Connection {
             return;
         }
         if place == Place::Outside {
+            if self.is_repetition(segment, start) {
+                self.update_timestamp(now, header, start);
+            }
             self.answer_unacceptable(now, segment, start);
             return;
         }
@@ -173,6 +176,22 @@ impl Connection {
             Some(_) => false,
             None => true,
         }
+    }
+
+    /// Whether a segment outside the window repeats data that had arrived, because its acknowledgement was lost. Its timestamp has to be
+    /// echoed: RFC 7323 section 4.3 step 2 has no lower bound for SEG.SEQ, and appendix H names this case as what RFC 1323 had wrong.
+    /// With the echo of what arrived first, the sender would take all the time since for a round-trip time, and its next timeout would
+    /// be several times as long. As in the window, neither a wild sequence number nor a wild acknowledgement will do.
+    fn is_repetition(&self, segment: &Segment<'_>, start: Pos) -> bool {
+        let header = segment.header;
+        let next = self.rcv.ordering.next();
+        let ack = self.snd.space.from_wire(header.ack, self.una());
+        let end = start + segment.payload.len() as u64;
+        !segment.payload.is_empty()
+            && end < next
+            && next.since(start) <= self.rcv.flow.buffer_limit() as u64
+            && header.flags.contains(Flags::ACK)
+            && self.is_plausible(ack)
     }
 
     /// RFC 7323 section 4.3 step 2.
