@@ -151,11 +151,13 @@ fn ts_recent_cannot_be_poisoned() {
     }
 }
 
-/// Nor by what looks like a retransmission: it has to lie within a window before RCV.NXT, with an acknowledgement that can be true.
+/// Nor by what looks like a retransmission: it has to lie within a window before RCV.NXT and in the stream, with an acknowledgement that can
+/// be true and the echo of a value that was sent within ten minutes.
 #[test]
 fn ts_recent_cannot_be_poisoned_by_a_repetition() {
     let far = 5_000u32.wrapping_add(1 << 30);
     let mut peer = receiver();
+    peer.recv(seg().seq(-20).data(10).ts(far, 7_000)).drain(); // before the stream
     let window = peer.info().rcv_buffer as i64;
     let mut seq = 1;
     while seq < 2 * window {
@@ -169,6 +171,7 @@ fn ts_recent_cannot_be_poisoned_by_a_repetition() {
         seg().seq(seq - window - 1).data(10).ts(far, 7_000), // older than a window
         seg().seq(last).ack(2).data(10).ts(far, 7_000),      // acknowledges the future
         seg().seq(last).ack(0).data(10).ts(far, 7_000),      // acknowledges the past
+        seg().seq(last).data(10).ts(far, 7_000 + (1 << 31)), // echoes what was never sent
         seg().seq(last).no_ack().data(10).ts(far, 7_000),
         seg().seq(last).ts(far, 7_000), // nothing in it
     ] {
