@@ -21,6 +21,14 @@ impl Connection {
         self.snd.recovery.in_flight(&self.snd.sent)
     }
 
+    /// Whether `ack` can be true: nothing that was never sent, and no further back than the peer's window ever was large (RFC 5961
+    /// section 5).
+    pub(super) fn is_plausible(&self, ack: Pos) -> bool {
+        let una = self.una();
+        ack <= self.highest_sent()
+            && (ack >= una || (ack >= Pos::FIRST_DATA && una.since(ack) <= self.snd.max_window))
+    }
+
     /// The acknowledgement, SACK blocks and window of an acceptable segment standing at `start` (RFC 9293 section
     /// 3.10.7.4, fifth step). Returns whether the rest of the segment is to be processed.
     pub(super) fn on_acknowledgement(
@@ -31,16 +39,12 @@ impl Connection {
         ack: Pos,
     ) -> bool {
         let una = self.una();
-        if ack > self.highest_sent() {
+        // [MAY-12]
+        if !self.is_plausible(ack) {
             self.reply(now);
             return false;
         }
         if ack < una {
-            // [MAY-12] RFC 5961 section 5: too old to be true, or of what was never sent.
-            if una.since(ack) > self.snd.max_window || ack < Pos::FIRST_DATA {
-                self.reply(now);
-                return false;
-            }
             return true;
         }
         if self.rejects_ack(ack) {
