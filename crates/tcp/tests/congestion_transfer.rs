@@ -313,7 +313,7 @@ fn shares() {
     for (text, size, least, most) in
         [("reno", 1, 70, 140), ("ltcp", 1, 70, 160), ("multcp(n=2)", 4, 200, 480)]
     {
-        let (queue, rate) = (size * 30_000, 1_000_000 * size as u64);
+        let (queue, rate) = (size * 30_000, 1_000_000 * size);
         let mut world = World::new(Path { queue, rate, ..PATH });
         world.start(text, 400_000_000);
         world.start("reno", 400_000_000);

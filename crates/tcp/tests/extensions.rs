@@ -18,13 +18,14 @@ use transom_tcp::extension::{
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
+type First = Box<dyn FnOnce(&View<'_>, &mut Limits) + Send>;
 type Action = Box<dyn FnMut(&Event, &View<'_>, &mut Limits) + Send>;
 
 /// Does in each event what a test wants, and notes the events.
 struct Puppet {
     wakes: Wake,
     requires: Capabilities,
-    first: Option<Box<dyn FnOnce(&View<'_>, &mut Limits) + Send>>,
+    first: Option<First>,
     then: Action,
     fault: Option<Fault>,
     seen: Arc<Mutex<Vec<(u64, Wake)>>>,

@@ -1,0 +1,142 @@
+//! Extensions by name: texts such as `nice + rr(cap=0.8)`, in the language of profiles.
+
+use std::fmt;
+use std::sync::Arc;
+use transom_tcp::compose::{ArgumentError, Arguments};
+use transom_tcp::extension::Extension;
+
+/// An extension that can be chosen by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
+    /// Its parameters, each with its default and what it is.
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// Reads its parameters.
+    pub read: fn(&mut Arguments<'_>) -> Result<Choice, ArgumentError>,
+}
+
+/// All of them.
+pub const CATALOGUE: &[Entry] = &[
+    crate::vegas::ENTRY,
+    crate::nice::ENTRY,
+    crate::rr::ENTRY,
+    crate::efr::ENTRY,
+    crate::limited_slow_start::ENTRY,
+    crate::rate_cap::ENTRY,
+];
+
+/// An extension with its parameters, of which each connection gets one of its own.
+#[derive(Clone)]
+pub struct Choice {
+    make: Arc<dyn Fn() -> Box<dyn Extension> + Send + Sync>,
+}
+
+impl Choice {
+    /// Copies of this one.
+    pub fn new(extension: impl Extension + Clone + Sync + 'static) -> Self {
+        Choice { make: Arc::new(move || Box::new(extension.clone())) }
+    }
+
+    /// One for a connection.
+    pub fn extension(&self) -> Box<dyn Extension> {
+        (self.make)()
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.extension().fmt(f)
+    }
+}
+
+/// Why a text does not name extensions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// A name that nothing is called by.
+    #[error("there is no extension called `{name}`; there are {}", names())]
+    Unknown {
+        /// What was written.
+        name: String,
+    },
+    /// The parameters of one.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+}
+
+fn names() -> String {
+    let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
+    names.join(", ")
+}
+
+/// The extensions that a text names, joined by `+` (or by commas, outside of parentheses).
+///
+/// ```
+/// let stack = transom_extensions::stack("nice + rr(cap=0.8)")?;
+/// assert_eq!(stack.len(), 2);
+/// let error = transom_extensions::stack("nise").unwrap_err();
+/// assert!(error.to_string().starts_with("there is no extension called `nise`"));
+/// # Ok::<(), transom_extensions::StackError>(())
+/// ```
+///
+/// # Errors
+/// [`StackError`].
+pub fn stack(text: &str) -> Result<Vec<Choice>, StackError> {
+    split(text).into_iter().map(one).collect()
+}
+
+fn one(text: &str) -> Result<Choice, StackError> {
+    let mut arguments = Arguments::read(text)?;
+    let name = arguments.choice();
+    let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) else {
+        return Err(StackError::Unknown { name: name.to_owned() });
+    };
+    let choice = (entry.read)(&mut arguments)?;
+    arguments.finish()?;
+    Ok(choice)
+}
+
+/// The parts between separators that stand outside of parentheses.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0i32;
+    text.split(|c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth <= 0 && matches!(c, '+' | ',')
+    })
+    .map(str::trim)
+    .filter(|part| !part.is_empty())
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_found_by_its_name() {
+        for entry in CATALOGUE {
+            let text = match entry.name {
+                "rate-cap" => "rate-cap(rate=1MB)",
+                name => name,
+            };
+            let stack = stack(text).unwrap();
+            assert_eq!(stack[0].extension().name(), entry.name);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = |text| stack(text).unwrap_err().to_string();
+        assert!(error("vegas + vegass").contains("`vegass`"), "{}", error("vegas + vegass"));
+        assert!(error("vegas(gama=1)").contains("gama"), "{}", error("vegas(gama=1)"));
+        assert!(error("vegas(alpha=5)").contains("alpha"), "{}", error("vegas(alpha=5)"));
+        assert!(error("rate-cap").contains("rate"), "{}", error("rate-cap"));
+        assert!(stack(" ").unwrap().is_empty());
+        assert_eq!(stack("vegas(alpha=1, beta=3), rr").unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,234 @@
+//! TCP Nice (Venkataramani, Kokku, Dahlin: "TCP Nice: A Mechanism for Background Transfers", OSDI 2002) as an extension: icTCP-Nice
+//! (section 5.4.1).
+//!
+//! Vegas, made sensitive to queues that others build: when more than the share f of a round trip's packets were delayed by more than
+//! minRTT + t·(maxRTT − minRTT), the window is halved. It may fall below one packet: for a window of 1/n it is one for a round trip and none
+//! for n − 1.
+//!
+//! What differs from the paper, or is left open by it:
+//! - f = 0.5 and t = 0.1 by default, as icTCP uses them.
+//! - A packet is a sample: each acknowledgement stands for the bytes that it acknowledges.
+//! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement: it changes nothing. So after its n round trips
+//!   comes one with two; if they were delayed, n doubles, up to 48; if not, n halves, and at n = 1 the window grows again.
+//! - A round trip in which nothing may leave is a smoothed round-trip time long.
+//! - minRTT and maxRTT are the least and the largest sample of the connection.
+
+use crate::catalogue::{Choice, Entry};
+use crate::round::{Rounds, Step};
+use crate::vegas::{Core, Parameters as VegasParameters, Verdict};
+use transom_tcp::compose::Fraction;
+use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::{Duration, Instant};
+
+/// The most round trips one segment may stand for.
+const LONGEST_WAIT: u64 = 48;
+
+/// Nice's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Vegas's.
+    pub vegas: VegasParameters,
+    /// f: with more than this share of a round's packets delayed, the window is halved.
+    pub fraction: Fraction,
+    /// t: how far between minRTT and maxRTT a delay begins.
+    pub threshold: Fraction,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let (fraction, threshold) =
+            (Fraction::from_millionths(500_000), Fraction::from_millionths(100_000));
+        Parameters { vegas: VegasParameters::default(), fraction, threshold }
+    }
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "nice",
+    source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
+    summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
+    parameters: &[
+        ("fraction", "0.5 of a round's packets: with more of them delayed the window is halved"),
+        ("threshold", "0.1 of the way from the least to the largest round-trip time: a delay"),
+        ("alpha", "2 segments in queues: with fewer the window grows"),
+        ("beta", "4 segments in queues: with more it shrinks"),
+        ("gamma", "1 segment in queues: with more slow start is over"),
+        ("poll", "round, ack or send: when it looks"),
+    ],
+    read: |arguments| {
+        let default = Parameters::default();
+        let vegas = VegasParameters::read(arguments)?;
+        let fraction = arguments.fraction("fraction")?.unwrap_or(default.fraction);
+        let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
+        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
+            let reason =
+                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
+            return Err(arguments.impossible(reason));
+        }
+        Ok(Choice::new(Nice::new(Parameters { vegas, fraction, threshold })))
+    },
+};
+
+/// What a round's packets met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delays {
+    max_rtt: Duration,
+    /// Bytes of this round whose round-trip time is known.
+    acked: u64,
+    /// Those among them that met a queue.
+    delayed: u64,
+}
+
+impl Delays {
+    fn add(&mut self, ack: &Ack, least: Duration, alone: bool, threshold: Fraction) {
+        let Some(rtt) = ack.rtt else { return };
+        if !alone {
+            self.max_rtt = self.max_rtt.max(rtt);
+        }
+        let late = least + Duration::from_nanos(threshold.of((self.max_rtt - least).as_nanos()));
+        let bytes = (ack.acked + ack.sacked).max(1);
+        self.acked += bytes;
+        if rtt > late && !alone {
+            self.delayed += bytes;
+        }
+    }
+
+    /// Whether too many did; the next round begins.
+    fn are_too_many(&mut self, fraction: Fraction) -> bool {
+        let too_many = self.delayed > fraction.of(self.acked);
+        (self.acked, self.delayed) = (0, 0);
+        too_many
+    }
+}
+
+/// Nice for one connection.
+#[derive(Clone, Debug)]
+pub struct Nice {
+    parameters: Parameters,
+    vegas: Core,
+    rounds: Rounds,
+    delays: Delays,
+    /// Whether the window has fallen to one segment and not yet come back.
+    below: bool,
+    /// n: a window of one segment stands for so many round trips.
+    wait: u64,
+    /// Nothing may leave before.
+    closed_until: Option<Instant>,
+}
+
+impl Nice {
+    /// With these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        Nice {
+            parameters,
+            vegas: Core::new(parameters.vegas),
+            rounds: Rounds::default(),
+            delays: Delays::default(),
+            below: false,
+            wait: 1,
+            closed_until: None,
+        }
+    }
+
+    fn halve(&mut self, mss: u64) {
+        if self.below {
+            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+            self.vegas.window = mss;
+        } else {
+            self.vegas.window = (self.vegas.window / 2).max(mss);
+            self.below = self.vegas.window <= mss;
+        }
+    }
+
+    fn grow(&mut self, cwnd: u64, mss: u64) {
+        let window = self.vegas.window.min(cwnd);
+        if window <= mss {
+            // Two show what one does not.
+            self.vegas.window = 2 * mss;
+        } else if self.below && self.wait > 1 {
+            self.wait /= 2;
+            self.vegas.window = mss;
+        } else {
+            self.below = false;
+            self.vegas.window = window + mss;
+        }
+    }
+
+    /// An acknowledgement, the first of a new round if the one before is `over`: it still counts in the judgement of that.
+    fn on_ack(&mut self, ack: &Ack, over: Option<Option<Duration>>, view: &View<'_>) {
+        let alone = ack.acked + ack.sacked <= view.mss() && view.outstanding() == 0;
+        let least = view.min_rtt().unwrap_or_default();
+        self.delays.add(ack, least, alone, self.parameters.threshold);
+        if let Some(rtt) = over {
+            self.end_round(rtt, view);
+        }
+        self.vegas.on_acked(ack.acked, view);
+    }
+
+    fn end_round(&mut self, rtt: Option<Duration>, view: &View<'_>) {
+        let mss = view.mss();
+        let congested = self.delays.are_too_many(self.parameters.fraction);
+        let verdict = self.vegas.judge(rtt, view);
+        let window = self.vegas.window.min(view.cwnd());
+        if congested && view.phase() != Phase::Recovery {
+            self.vegas.window = window;
+            self.halve(mss);
+            self.vegas.end_slow_start();
+        } else {
+            match verdict {
+                Verdict::Grow => self.grow(view.cwnd(), mss),
+                Verdict::Shrink => self.vegas.window = window.saturating_sub(mss).max(mss),
+                Verdict::Stay => {}
+            }
+        }
+        // The one round trip of a window of 1/n is over: n − 1 without anything follow.
+        if self.vegas.window <= mss && self.wait > 1 {
+            let span = view.srtt().unwrap_or_default().times(self.wait - 1);
+            self.closed_until = Some(view.now() + span);
+        }
+    }
+}
+
+impl Extension for Nice {
+    fn name(&self) -> &str {
+        "nice"
+    }
+
+    fn requires(&self) -> Capabilities {
+        Capabilities::ACK_LIST
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.vegas.wake_on()
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        self.vegas.begin(view);
+        self.rounds.begin(view);
+        limits.at_most(variable::CWND, self.vegas.window);
+    }
+
+    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        if self.vegas.follow_down(view) {
+            self.delays = Delays { max_rtt: self.delays.max_rtt, ..Delays::default() };
+        }
+        let mut rounds = std::mem::take(&mut self.rounds);
+        let mut over = None;
+        rounds.follow(view, |step| match step {
+            Step::RoundOver(rtt) => over = Some(rtt),
+            Step::Ack(ack) => self.on_ack(ack, over.take(), view),
+        });
+        self.rounds = rounds;
+        match self.closed_until {
+            Some(at) if at > view.now() => {
+                limits.at_most(variable::CWND, 0);
+                limits.wake_at(at);
+            }
+            _ => {
+                self.closed_until = None;
+                limits.at_most(variable::CWND, self.vegas.window);
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A cap on the rate, in bytes per second: data leaves evenly, and no faster.
+//!
+//! TCP's own window goes on as it would; where it allows less, less is sent.
+
+use crate::catalogue::{Choice, Entry};
+use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+
+/// The cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateCap {
+    /// Bytes per second at most.
+    pub rate: u64,
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "rate-cap",
+    source: "pacing, as RFC 9002 section 7.7 has it, below a fixed rate",
+    summary: "sends no faster than a rate",
+    parameters: &[("rate", "bytes in a second, such as 2MB; must be given")],
+    read: |arguments| match arguments.bytes("rate")? {
+        Some(rate) if rate > 0 => Ok(Choice::new(RateCap { rate })),
+        _ => Err(arguments.impossible("rate says how many bytes in a second, as in rate=2MB")),
+    },
+};
+
+impl Extension for RateCap {
+    fn name(&self) -> &str {
+        "rate-cap"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::empty()
+    }
+
+    fn on_attach(&mut self, _view: &View<'_>, limits: &mut Limits) {
+        limits.at_most(variable::PACING_RATE, self.rate);
+    }
+
+    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+}

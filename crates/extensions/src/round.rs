@@ -1,0 +1,54 @@
+//! Rounds and samples for extensions that measure: the same whether they are woken for every transmission, every acknowledgement or once
+//! each round, because what has arrived since the last time is read from the ack list.
+
+use transom_tcp::extension::{Ack, View};
+use transom_tcp::pos::Pos;
+use transom_tcp::time::Duration;
+
+/// Follows the rounds of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rounds {
+    /// What was SND.NXT when the present round began.
+    end: Pos,
+    /// Acknowledgements looked at.
+    seen: u64,
+    /// The least sample of this round.
+    least: Option<Duration>,
+}
+
+/// What a look finds, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step<'a> {
+    /// The next acknowledgement is beyond what was outstanding when the round began: it is over. With it, the least round-trip time of its
+    /// samples and that acknowledgement's; nothing if there was none.
+    RoundOver(Option<Duration>),
+    /// An acknowledgement.
+    Ack(&'a Ack),
+}
+
+impl Rounds {
+    /// From now on.
+    pub(crate) fn begin(&mut self, view: &View<'_>) {
+        *self = Rounds { end: view.snd_nxt(), seen: view.acks_seen(), least: None };
+    }
+
+    /// Takes in what has arrived since the last look.
+    pub(crate) fn follow(&mut self, view: &View<'_>, mut each: impl FnMut(Step<'_>)) {
+        let new = usize::try_from(view.acks_seen() - self.seen).unwrap_or(usize::MAX);
+        self.seen = view.acks_seen();
+        // The list gives the latest first; a few at a time need no memory of their own.
+        let known = view.acks().take(new).count();
+        for index in (0..known).rev() {
+            let Some(ack) = view.acks().nth(index) else { break };
+            self.least = match (self.least, ack.rtt) {
+                (Some(least), Some(rtt)) => Some(least.min(rtt)),
+                (least, rtt) => least.or(rtt),
+            };
+            if ack.ack > self.end {
+                self.end = view.snd_nxt();
+                each(Step::RoundOver(self.least.take()));
+            }
+            each(Step::Ack(ack));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! RR, robustness against reordering (Blanton, Allman: "On Making TCP More Robust to Packet Reordering", CCR 2002), as icTCP has it (section
+//! 5.4.3): when a DSACK says that a segment was sent again for nothing, so many duplicates as that reordering brought no longer
+//! mean a loss.
+//!
+//! The length of a reordering is the number of duplicate acknowledgements that arrived while its segment was the next one expected. It is looked
+//! up in the extension's own history of acknowledgements, which is longer than the connection's list. Then dupthresh is one more than it, if that is more
+//! than before; never more than a share of the window (90 %, so that a loss can still be found by its duplicates), and three again after a
+//! timeout, which a dupthresh that is too large causes.
+//!
+//! What differs: Blanton and Allman compare several ways to raise dupthresh; this is the one that goes to the length that was measured. The
+//! window that was reduced for nothing is not restored: that would be more than TCP's own. (A profile with DSACK detection does.)
+
+use crate::catalogue::{Choice, Entry};
+use std::collections::VecDeque;
+use transom_tcp::compose::Fraction;
+use transom_tcp::extension::{
+    AckKind, Capabilities, Event, Extension, Limits, Variable, View, Wake, variable,
+};
+use transom_tcp::pos::Pos;
+
+/// Positions of the history.
+const REMEMBERED: usize = 1024;
+
+/// RR.
+#[derive(Clone, Debug)]
+pub struct Rr {
+    /// dupthresh is at most this share of the window.
+    pub cap: Fraction,
+    /// For each position that was the next one expected, how many duplicates said so.
+    history: VecDeque<(Pos, u32)>,
+    /// What is asked for; nothing at first and after a timeout.
+    dupthresh: Option<u32>,
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "rr",
+    source: "Blanton, Allman: On Making TCP More Robust to Packet Reordering, CCR 32(1), 2002",
+    summary: "raises dupthresh to the reordering that DSACKs show",
+    parameters: &[("cap", "0.9: dupthresh is at most this share of the window")],
+    read: |arguments| {
+        let cap = arguments.fraction("cap")?.unwrap_or(Rr::default().cap);
+        if cap > Fraction::ONE {
+            return Err(arguments.impossible(format_args!("cap is at most 1, not {cap}")));
+        }
+        Ok(Choice::new(Rr { cap, ..Rr::default() }))
+    },
+};
+
+impl Default for Rr {
+    fn default() -> Self {
+        let cap = Fraction::from_millionths(900_000);
+        Rr { cap, history: VecDeque::with_capacity(REMEMBERED), dupthresh: None }
+    }
+}
+
+impl Rr {
+    fn note(&mut self, ack: Pos, duplicate: bool) {
+        match self.history.back_mut() {
+            Some((last, duplicates)) if *last == ack => *duplicates += u32::from(duplicate),
+            _ => {
+                if self.history.len() == REMEMBERED {
+                    self.history.pop_front();
+                }
+                self.history.push_back((ack, u32::from(duplicate)));
+            }
+        }
+    }
+
+    /// How many duplicates the reordering of the segment at `start` brought.
+    fn length(&self, start: Pos) -> Option<u32> {
+        let entry = self.history.iter().rev().find(|(ack, _)| *ack == start);
+        entry.map(|(_, duplicates)| *duplicates)
+    }
+}
+
+impl Extension for Rr {
+    fn name(&self) -> &str {
+        "rr"
+    }
+
+    fn requires(&self) -> Capabilities {
+        Capabilities::SACK
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::ACK | Wake::DUPLICATE_ACK | Wake::TIMEOUT
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+        if event.what.contains(Wake::TIMEOUT) {
+            self.dupthresh = None;
+        }
+        if let Some(ack) = &event.ack {
+            self.note(ack.ack, ack.kind.contains(AckKind::DUPLICATE));
+            let length = ack.duplicated.as_ref().and_then(|range| self.length(range.start));
+            if let Some(length) = length.filter(|&length| length >= view.dupthresh()) {
+                self.dupthresh = self.dupthresh.max(Some(length + 1));
+            }
+        }
+        match self.dupthresh {
+            None => limits.clear(Variable::Dupthresh),
+            Some(wanted) => {
+                let most = self.cap.of(view.cwnd()) / view.mss();
+                let most = u32::try_from(most).unwrap_or(u32::MAX).max(view.dupthresh());
+                limits.at_least(variable::DUPTHRESH, wanted.min(most));
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Extensions on real connections, worked by hand from their papers.
+//!
+//! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
+
+#[path = "../../tcp/tests/common/mod.rs"]
+mod common;
+
+use common::{Peer, Setup, ms, seg};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use transom_extensions::{Guarded, stack};
+use transom_tcp::compose::compose;
+use transom_tcp::extension::{Event, Extension, Fault, Limits, Variable, View, Wake, variable};
+
+fn attach(peer: &mut Peer, text: &str) {
+    for choice in stack(text).unwrap() {
+        peer.connection.attach(peer.now, choice.extension()).unwrap();
+    }
+    peer.pump();
+}
+
+fn acked(peer: &Peer) -> i64 {
+    peer.info().snd_una.stream_offset() as i64 + 1
+}
+
+/// A round trip later everything outstanding is acknowledged, segment by segment. Returns the window in use, in segments.
+fn round(peer: &mut Peer, rtt: u64) -> u64 {
+    let segments = peer.info().in_flight / 1000;
+    peer.wait(rtt);
+    let first = acked(peer);
+    for n in 1..=segments as i64 {
+        peer.recv(seg().ack(first + 1000 * n)).drain();
+    }
+    peer.connection.ruling(Variable::Cwnd).used / 1000
+}
+
+/// A queue of half a round trip from the third round on, until the fifth, and none afterwards:
+/// 1. The first acknowledgement ends a round, and doubling pauses. 2. It goes on: 20. 3. A pause; the least sample is still the old one.
+/// 4. 20·50/150 = 6.7 segments in queues: slow start is over. 5. and 6. More than four: one less. 7. and 8. None: one more.
+const ROUNDS: [(u64, u64); 8] =
+    [(100, 10), (100, 20), (150, 20), (150, 20), (150, 19), (150, 18), (100, 19), (100, 20)];
+
+#[test]
+fn vegas_by_hand() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "vegas(poll=ack)");
+    peer.write(250_000).drain();
+    let windows = ROUNDS.map(|(rtt, _)| round(&mut peer, rtt));
+    assert_eq!(windows, ROUNDS.map(|(_, window)| window));
+    assert!(peer.info().cwnd > 20_000, "TCP's own window is its own");
+}
+
+/// The native one does the same, round by round.
+#[test]
+fn native_vegas_does_the_same() {
+    let vegas = compose("vegas").unwrap().congestion;
+    let mut peer = Setup::default().profile(|profile| profile.congestion = vegas).active();
+    peer.write(250_000).drain();
+    let windows = ROUNDS.map(|(rtt, _)| round(&mut peer, rtt));
+    assert_eq!(windows, ROUNDS.map(|(_, window)| window));
+}
+
+/// Looking once each round decides the same from the end of slow start on: there the window changes at the round's end only.
+#[test]
+fn vegas_decides_once_each_round_however_often_it_looks() {
+    let windows = ["round", "ack", "send"].map(|poll| {
+        let mut peer = Setup::default().active();
+        // Slow start is over at once.
+        attach(
+            &mut peer,
+            &format!("vegas(poll={poll}, gamma=0) + limited-slow-start(max-ssthresh=2)"),
+        );
+        peer.write(250_000).drain();
+        for _ in 0..4 {
+            round(&mut peer, 150);
+        }
+        [150, 150, 100, 100, 130, 130, 130].map(|rtt| round(&mut peer, rtt))
+    });
+    assert_eq!(windows[0], windows[1]);
+    assert_eq!(windows[1], windows[2]);
+}
+
+/// TCP halves its window for a loss, and Vegas's is no wider than that.
+#[test]
+fn vegas_follows_a_reduction() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "vegas(poll=ack)");
+    peer.write(250_000).drain();
+    round(&mut peer, 100);
+    round(&mut peer, 100);
+    peer.wait(100);
+    let una = acked(&peer);
+    for n in 1..=3 {
+        peer.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 + 1000 * n)])).drain();
+    }
+    assert_eq!(peer.info().counters.fast_recoveries, 1);
+    let ruling = peer.connection.ruling(Variable::Cwnd);
+    assert!(ruling.used <= peer.info().cwnd && ruling.used == ruling.own.min(ruling.used));
+    assert!(ruling.requested.unwrap().high() <= ruling.own);
+}
+
+/// minRTT is 100, maxRTT 150: late is what takes more than 105 ms. 3. In the first late round only its first acknowledgement has been judged, one
+/// of twenty packets. 4. to 7. Then all of them are late: 20, 10, 5 and 2.5 segments are halved, and what is used are whole ones. 8. One
+/// of the last two and one that travelled alone, which shows nothing: no more than half. Fewer than two segments in queues: one more.
+const NICE: [(u64, u64); 8] =
+    [(100, 10), (100, 20), (150, 20), (150, 10), (150, 5), (150, 2), (150, 1), (150, 2)];
+
+#[test]
+fn nice_by_hand() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "nice(poll=ack)");
+    peer.write(250_000).drain();
+    let windows = NICE.map(|(rtt, _)| round(&mut peer, rtt));
+    assert_eq!(windows, NICE.map(|(_, window)| window));
+}
+
+/// The native one does the same, round by round.
+#[test]
+fn native_nice_does_the_same() {
+    let nice = compose("nice").unwrap().congestion;
+    let mut peer = Setup::default().profile(|profile| profile.congestion = nice).active();
+    peer.write(250_000).drain();
+    let windows = NICE.map(|(rtt, _)| round(&mut peer, rtt));
+    assert_eq!(windows, NICE.map(|(_, window)| window));
+}
+
+/// A window of 1/n is one segment for a round trip and none for n − 1: with every pair of segments late, the rests between them grow to
+/// 47 smoothed round trips, and no further.
+#[test]
+fn nice_goes_below_one() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "nice(poll=ack)");
+    peer.write(250_000).drain();
+    // What is out is acknowledged, and what that lets out is the first of what is late.
+    round(&mut peer, 100);
+    peer.recv(seg().ack(peer.info().snd_nxt.stream_offset() as i64 + 1)).drain();
+    let (mut longest, mut last) = (0, peer.now);
+    let mut on_the_way = VecDeque::new();
+    let mut sent = 0;
+    for _ in 0..60_000 {
+        peer.wait(1);
+        while on_the_way.front().is_some_and(|&(due, _)| due <= peer.now) {
+            let (_, ack) = on_the_way.pop_front().unwrap();
+            peer.recv(seg().ack(ack));
+        }
+        for out in peer.drain() {
+            // Since it last sent, less the round trip of that, in smoothed round trips.
+            let srtt = peer.info().srtt.unwrap();
+            let rested = peer.now.since(last).as_nanos().saturating_sub(150_000_000);
+            longest = longest.max(rested / srtt.as_nanos());
+            last = peer.now;
+            sent += 1;
+            on_the_way.push_back((peer.now + ms(150), out.end()));
+        }
+    }
+    assert!(sent < 200, "{sent} segments in 400 round trips, most of them at the beginning");
+    assert_eq!(longest, 47);
+}
+
+/// RFC 3742: with max_ssthresh = 8 segments and a window of 10, K = ⌈10/4⌉ = 3: ten acknowledged segments are three more and a third.
+#[test]
+fn limited_slow_start_by_hand() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "limited-slow-start(max-ssthresh=8)");
+    peer.write(250_000).drain();
+    peer.wait(100);
+    let mut windows = vec![];
+    for n in 1..=10 {
+        peer.recv(seg().ack(1 + 1000 * n)).drain();
+        windows.push(peer.connection.ruling(Variable::Cwnd).used);
+    }
+    // A third of a segment for each until 12 000 are passed, a quarter from there on; what a division leaves over counts on.
+    assert_eq!(
+        windows,
+        [10_333, 10_666, 11_000, 11_333, 11_666, 12_000, 12_333, 12_583, 12_833, 13_083]
+    );
+    assert_eq!(peer.info().cwnd, 20_000);
+}
+
+/// With two segments out, one duplicate is all that can come: it is enough. Without the extension a timeout repairs the loss.
+#[test]
+fn efr_repairs_a_small_window() {
+    for extended in [false, true] {
+        let mut peer = Setup::newreno().active();
+        if extended {
+            attach(&mut peer, "efr");
+        }
+        peer.write(2000).drain();
+        peer.wait(100).recv(seg().ack(1));
+        let expected: &[&str] = if extended { &["A 1:1001 ack 1"] } else { &[] };
+        peer.expect(expected);
+    }
+}
+
+/// The first segment comes after five later ones: a DSACK says that sending it again was for nothing. Six duplicates are one more
+/// than that reordering brought; after a timeout it is three again.
+#[test]
+fn rr_learns_the_length_of_a_reordering() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "rr");
+    peer.write(10_000).drain();
+    peer.wait(100);
+    for n in 1..=5 {
+        peer.recv(seg().ack(1).sack(&[(1001, 1001 + 1000 * n)])).drain();
+    }
+    assert_eq!(peer.info().counters.fast_recoveries, 1, "for nothing");
+    peer.recv(seg().ack(6001)).drain();
+    peer.recv(seg().ack(6001).sack(&[(1, 1001)])).drain();
+    let ruling = peer.connection.ruling(Variable::Dupthresh);
+    let most = peer.info().cwnd * 9 / 10 / 1000;
+    assert_eq!(ruling.used, 6.min(most.max(3)), "window {}", peer.info().cwnd);
+    peer.run_to(10_000);
+    assert!(peer.info().counters.timeouts > 0);
+    assert_eq!(peer.connection.ruling(Variable::Dupthresh).used, 3);
+}
+
+#[test]
+fn a_rate_cap_spaces_what_leaves() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "rate-cap(rate=100kB)");
+    peer.write(10_000);
+    peer.run_to(150);
+    let times: Vec<_> = peer.drain().iter().map(|out| out.at.as_millis()).collect();
+    assert_eq!(times, [100, 109, 119, 129, 139, 149]);
+}
+
+/// Two that narrow the same variable: the narrower counts.
+#[test]
+fn extensions_stack() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "vegas(poll=ack) + limited-slow-start(max-ssthresh=8) + rr + efr");
+    peer.write(250_000).drain();
+    round(&mut peer, 100);
+    let used = round(&mut peer, 100);
+    // Vegas alone has 20 then (above), Limited Slow-Start 13 and what the second round adds to it.
+    assert!((13..20).contains(&used), "{used}");
+}
+
+#[derive(Debug)]
+struct Panics;
+
+impl Extension for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::ACK
+    }
+
+    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, limits: &mut Limits) {
+        limits.at_most(variable::CWND, 0);
+        panic!("on purpose");
+    }
+}
+
+#[derive(Debug)]
+struct Dawdles(Mutex<u32>);
+
+impl Extension for Dawdles {
+    fn name(&self) -> &str {
+        "dawdles"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::ACK
+    }
+
+    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {
+        *self.0.lock().unwrap() += 1;
+        std::thread::sleep(std::time::Duration::from_millis(3));
+    }
+}
+
+/// It is gone with its limits, the flow goes on, and who asks is told why.
+#[test]
+fn a_panic_detaches_the_layer() {
+    let mut peer = Setup::default().active();
+    peer.connection.attach(peer.now, Box::new(Guarded::against_panics(Box::new(Panics)))).unwrap();
+    peer.write(250_000).drain();
+    peer.wait(100).recv(seg().ack(1001)).drain();
+    assert_eq!(peer.connection.poll_departure().unwrap().fault, Fault::Panicked);
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, None);
+    assert_eq!(peer.info().in_flight, peer.info().cwnd);
+}
+
+/// Three calls in a row that take too long are too many.
+#[test]
+fn who_dawdles_is_detached() {
+    let mut peer = Setup::default().active();
+    let slow = Guarded::new(Box::new(Dawdles(Mutex::new(0))), ms(1));
+    peer.connection.attach(peer.now, Box::new(slow)).unwrap();
+    peer.write(250_000).drain();
+    for n in 1..=3 {
+        assert_eq!(peer.connection.poll_departure(), None);
+        peer.recv(seg().ack(1 + 1000 * n)).drain();
+    }
+    let fault = peer.connection.poll_departure().unwrap().fault;
+    assert!(matches!(fault, Fault::Overran { allowed, .. } if allowed == ms(1)), "{fault}");
+}
