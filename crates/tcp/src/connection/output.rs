@@ -3,7 +3,7 @@
 
 use super::info::LimitedBy;
 use super::timers::Timer;
-use super::{Connection, State};
+use super::{Connection, Receiver, State};
 use crate::congestion::CongestionEvent;
 use crate::pacing::window_rate;
 use crate::pos::Pos;
@@ -528,10 +528,10 @@ impl Connection {
             return TcpHeader { options, ..base };
         }
         self.rcv.ack_now = false;
-        self.rcv.last_ack_sent = self.rcv.ordering.next();
+        self.rcv.last_ack_sent = self.rcv.next;
         let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
         TcpHeader {
-            ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
+            ack: self.rcv.space.to_wire(self.rcv.next),
             flags: Flags::SYN
                 | Flags::ACK
                 | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
@@ -548,7 +548,7 @@ impl Connection {
 
     /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
     pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         // What goes the other way only tells the policy nothing.
         if self.rcv.ack_now || next != self.rcv.last_ack_sent || self.timers.is_set(Timer::Ack) {
             self.rcv.ack_now = false;
@@ -623,19 +623,26 @@ impl Connection {
         }
     }
 
-    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
-    fn wanted_edge(&self, next: Pos) -> Pos {
-        let widest = u64::from(u16::MAX) << self.agreed.receive_scale;
-        self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest)
+    /// How far the window could reach now: what is read makes room.
+    fn wanted_edge(&mut self) -> Pos {
+        let ask = |rcv: &Receiver| {
+            let widest = u64::from(u16::MAX) << self.agreed.receive_scale;
+            rcv.flow.right_edge(rcv.next, rcv.ordering.window_base(), widest)
+        };
+        if core::mem::take(&mut self.rcv.wanted_edge_is_old) {
+            self.rcv.wanted_edge = ask(&self.rcv);
+        }
+        debug_assert_eq!(self.rcv.wanted_edge, ask(&self.rcv), "it has moved unnoticed");
+        self.rcv.wanted_edge
     }
 
     /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
     /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
     fn advertise(&mut self, next: Pos) -> u16 {
-        let wanted = self.wanted_edge(next);
+        let wanted = self.wanted_edge();
         let gain = wanted.since(self.rcv.edge);
-        let half = || self.rcv.flow.buffer_limit() as u64 / 2;
-        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half());
+        let half = self.rcv.buffer_limit as u64 / 2;
+        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half);
         let edge = if moves { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
         let window = edge.max(self.rcv.edge).since(next);
@@ -652,11 +659,11 @@ impl Connection {
 
     /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of the
     /// buffer has become free.
-    pub(super) fn window_update_is_due(&self) -> bool {
-        let next = self.rcv.ordering.next();
-        let gain = self.wanted_edge(next).since(self.rcv.edge);
+    pub(super) fn window_update_is_due(&mut self) -> bool {
+        let next = self.rcv.next;
+        let gain = self.wanted_edge().since(self.rcv.edge);
         let offered = self.rcv.edge.since(next);
-        let half = self.rcv.flow.buffer_limit() as u64 / 2;
+        let half = self.rcv.buffer_limit as u64 / 2;
         let segment = self.rcv.segment;
         gain >= segment.min(half) && (offered < 2 * segment || gain >= half)
     }
