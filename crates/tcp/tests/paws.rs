@@ -46,6 +46,24 @@ fn a_gap_does_not_advance_the_echo() {
     assert_eq!((peer.last.as_ref().unwrap().ack(), echoed(&peer)), (4941, 5_040));
 }
 
+/// Section 4.3 step 2, and appendix H: a retransmission that is there because acknowledgements were lost is echoed although nothing in it
+/// is new, whether it is the last segment that arrived or one before. The sender, whose clock is at 8010 when it has the answer, measures
+/// the 10 ms since it sent again and not the 3 s since it sent first.
+#[test]
+fn a_retransmission_after_a_lost_acknowledgement_is_echoed() {
+    let mut peer = receiver();
+    peer.recv(seg().seq(1).data(988).ts(5_010, 7_000));
+    peer.recv(seg().seq(989).data(988).ts(5_010, 7_000)).drain();
+    assert_eq!((peer.last.as_ref().unwrap().ack(), echoed(&peer)), (1977, 5_010));
+    peer.recv(seg().seq(989).data(988).ts(6_000, 7_000)).drain();
+    assert_eq!((peer.last.as_ref().unwrap().ack(), echoed(&peer)), (1977, 6_000));
+    peer.recv(seg().seq(1).data(988).ts(8_000, 7_000)).drain();
+    assert_eq!((peer.last.as_ref().unwrap().ack(), echoed(&peer)), (1977, 8_000));
+    // A copy that comes late says nothing new.
+    peer.recv(seg().seq(1).data(988).ts(7_000, 7_000)).drain();
+    assert_eq!((peer.last.as_ref().unwrap().ack(), echoed(&peer)), (1977, 8_000));
+}
+
 /// Section 5.3 R1: older than TS.Recent is answered and dropped, whatever its sequence number.
 #[test]
 fn old_segments_are_rejected() {
@@ -131,6 +149,40 @@ fn ts_recent_cannot_be_poisoned() {
         peer.recv(seg().seq(1).ts(5_001, 7_000));
         assert_eq!(peer.info().counters.paws_rejected, before, "{poison:?}");
     }
+}
+
+/// Nor by what looks like a retransmission: it has to lie within a window before RCV.NXT and in the stream, with an acknowledgement that can
+/// be true and the echo of a value that was sent within ten minutes.
+#[test]
+fn ts_recent_cannot_be_poisoned_by_a_repetition() {
+    let far = 5_000u32.wrapping_add(1 << 30);
+    let mut peer = receiver();
+    peer.recv(seg().seq(-20).data(10).ts(far, 7_000)).drain(); // before the stream
+    let window = peer.info().rcv_buffer as i64;
+    let mut seq = 1;
+    while seq < 2 * window {
+        peer.recv(seg().seq(seq).data(1000).ts(5_001, 7_000)).drain();
+        peer.read(1000);
+        seq += 1000;
+    }
+    assert_eq!(peer.info().rcv_buffer as i64, window);
+    let last = seq - 2000;
+    for poison in [
+        seg().seq(seq - window - 1).data(10).ts(far, 7_000), // older than a window
+        seg().seq(last).ack(2).data(10).ts(far, 7_000),      // acknowledges the future
+        seg().seq(last).ack(0).data(10).ts(far, 7_000),      // acknowledges the past
+        seg().seq(last).data(10).ts(far, 7_000 + (1 << 31)), // echoes what was never sent
+        seg().seq(last).no_ack().data(10).ts(far, 7_000),
+        seg().seq(last).ts(far, 7_000), // nothing in it
+    ] {
+        peer.recv(poison.clone()).drain();
+        let before = peer.info().counters.paws_rejected;
+        peer.recv(seg().seq(seq).ts(5_001, 7_000));
+        assert_eq!(peer.info().counters.paws_rejected, before, "{poison:?}");
+    }
+    // The same without any of that is what a sender repeats.
+    peer.recv(seg().seq(seq - window).data(10).ts(far, 7_000)).drain();
+    assert_eq!(echoed(&peer), far);
 }
 
 /// Our clock ticks in milliseconds from its own starting point, and never on its own zero.

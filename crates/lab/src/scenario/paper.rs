@@ -26,6 +26,9 @@ pub struct Paper {
     /// In what the set-up differs from the paper's, and what the paper leaves open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
+    /// What was found out about what its table shows, where no claim says it: why, and by which runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
     /// How long all its runs take on one core of an ordinary machine.
     pub takes: Time,
     /// How long they take in the form "quick".

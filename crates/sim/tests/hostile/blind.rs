@@ -231,6 +231,31 @@ fn paws_is_not_poisoned_from_off_the_path() {
     assert_eq!(victim.info(id).counters.paws_rejected, 0, "the peer's own segments pass");
 }
 
+/// After data has arrived, a retransmission of it sets TS.Recent (section 4.3). A forged one, though it has the right acknowledgement and lies
+/// in the last window, does not: nobody off the path knows what we have sent for it to echo.
+#[test]
+fn paws_is_not_poisoned_by_a_forged_retransmission() {
+    let mut victim = Victim::new();
+    let (mut peer, id) = Peer::connect(&mut victim, ATTACKER, usual_options());
+    for _ in 0..20 {
+        victim.inject(&peer.data(&[0; 1000]));
+    }
+    let honest = peer.timestamps.unwrap();
+    for guess in [0, 1, 1 << 20, 1 << 28, 1 << 31] {
+        let value = honest.value.wrapping_add(1 << 30);
+        let echo = if guess == 0 { 0 } else { honest.echo.wrapping_add(guess) };
+        let forger = Peer { timestamps: Some(Timestamps { value, echo }), ..peer };
+        for offset in [-7, -1_000, -2_000, -20_000] {
+            victim.inject(&forger.at(Flags::ACK, offset, 0, b"forged"));
+        }
+    }
+    victim.sent();
+    assert_eq!(victim.info(id).counters.paws_rejected, 0);
+    assert_eq!(victim.read(id).len(), 20_000);
+    peer.assert_alive(&mut victim, id);
+    assert_eq!(victim.info(id).counters.paws_rejected, 0, "the peer's own segments pass");
+}
+
 /// The other way round: segments with timestamps of the past are rejected and answered, but within the budget unless they
 /// carry data.
 #[test]

@@ -52,6 +52,9 @@ impl Connection {
             return;
         }
         if place == Place::Outside {
+            if self.is_repetition(now, segment, start) {
+                self.update_timestamp(now, header, start);
+            }
             self.answer_unacceptable(now, segment, start);
             return;
         }
@@ -75,6 +78,10 @@ impl Connection {
             self.establish(now);
             self.on_syn_ack_echo(now, header.flags);
         }
+        if place == Place::Inside && self.rejects_segment(start, segment.payload.len() as u64) {
+            self.rcv.ack_now = true;
+            return;
+        }
         if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
             return;
         }
@@ -94,6 +101,7 @@ impl Connection {
         self.take_forward_point(now, header, start);
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
+        self.tell_of_arrival(now, next);
     }
 
     /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer
@@ -173,6 +181,28 @@ impl Connection {
             Some(_) => false,
             None => true,
         }
+    }
+
+    /// Whether a segment outside the window repeats data that had arrived, because its acknowledgement was lost. Its timestamp has to be
+    /// echoed: RFC 7323 section 4.3 step 2 has no lower bound for SEG.SEQ, and appendix H names this case as what RFC 1323 had wrong.
+    /// With the echo of what arrived first, the sender would take all the time since for a round-trip time, and its next timeout would
+    /// be several times as long.
+    ///
+    /// A forged value must not be had for less than in the window, where RCV.NXT has to be guessed: besides a position in the last window of
+    /// the stream and an acknowledgement that can be true, the segment must echo a value that we have sent.
+    fn is_repetition(&self, now: Instant, segment: &Segment<'_>, start: Pos) -> bool {
+        let header = segment.header;
+        let next = self.rcv.next;
+        let end = start + segment.payload.len() as u64;
+        let ack = self.snd.space.from_wire(header.ack, self.una());
+        let echo = header.options.timestamps.map_or(0, |stamps| stamps.echo);
+        !segment.payload.is_empty()
+            && Pos::FIRST_DATA <= start
+            && end < next
+            && next.since(start) <= self.rcv.buffer_limit as u64
+            && header.flags.contains(Flags::ACK)
+            && self.is_plausible(ack)
+            && self.rcv.timestamps.echo_rtt(echo, now).is_some()
     }
 
     /// RFC 7323 section 4.3 step 2.

@@ -292,6 +292,9 @@ fn points(one: &Found) -> anyhow::Result<String> {
         seeds.len()
     });
     let _ = writeln!(text, "\nMeans over {seeds} seeds; {}.", one.command());
+    if let Some(finding) = paper.finding {
+        let _ = writeln!(text, "\n{}", finding.trim());
+    }
     Ok(text)
 }
 
