@@ -493,7 +493,7 @@ impl Run {
             10 => self.read(usize::from(script.word())),
             11 => {
                 self.consume(usize::from(script.word()));
-                _ = self.connection.reclaim();
+                self.connection.reclaim(&mut Vec::new(), 8);
             }
             12 | 13 => {
                 if let Some(at) = self.connection.next_timeout() {

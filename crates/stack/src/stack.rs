@@ -267,11 +267,7 @@ impl Stack {
             slot.ready = true;
             self.ready.push_back(index);
         }
-        while self.spent.len() < MAX_SPENT
-            && let Some(buffer) = slot.connection.reclaim()
-        {
-            self.spent.push(buffer);
-        }
+        slot.connection.reclaim(&mut self.spent, MAX_SPENT);
         if !slot.connection.has_events() {
             return;
         }

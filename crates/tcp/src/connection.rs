@@ -228,9 +228,19 @@ impl Sender {
 struct Receiver {
     space: SeqSpace,
     ordering: units::OrderingUnit,
+    /// RCV.NXT, as the ordering unit said when it last moved.
+    next: Pos,
     /// Something was read, or dropped, since nothing was left to be reclaimed.
     reclaimable: bool,
     flow: units::Flow,
+    /// What flow control lets unread data take, in bytes, as it said when that last changed.
+    buffer_limit: usize,
+    /// Whether it may drop what is within the window.
+    flow_drops: bool,
+    /// How far the window could reach, when that was last asked.
+    wanted_edge: Pos,
+    /// Something has arrived, been read or been given up since then.
+    wanted_edge_is_old: bool,
     policy: units::Acks,
     /// The rightmost edge ever advertised; never moves left.
     edge: Pos,

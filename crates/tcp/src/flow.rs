@@ -16,7 +16,7 @@ pub trait FlowControl: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
-    /// The most unread bytes the receiver is ready to hold now.
+    /// The most unread bytes the receiver is ready to hold now. It changes with [`FlowControl::on_read`] and [`FlowControl::fix`] only.
     fn buffer_limit(&self) -> usize;
 
     /// The largest window it may ever offer, in bytes; the window scale is chosen for it.
@@ -28,6 +28,11 @@ pub trait FlowControl: fmt::Debug + Send {
     fn right_edge(&self, next: Pos, base: Pos, widest: u64) -> Pos {
         let _ = (next, widest);
         base + self.buffer_limit() as u64
+    }
+
+    /// Whether data may be dropped that is within the window. Only then [`FlowControl::takes_upto`] is asked.
+    fn drops(&self) -> bool {
+        false
     }
 
     /// Up to where data is taken in that reaches to `end` and is within the window. What lies beyond is dropped, as if it had not

@@ -29,6 +29,19 @@ pub struct Accepted {
     pub refused: bool,
 }
 
+/// What became of a payload, and what the receive buffer is like after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// What became of the payload.
+    pub accepted: Accepted,
+    /// RCV.NXT.
+    pub next: Pos,
+    /// Data beyond a gap was held before, or is now.
+    pub gap: bool,
+    /// There is more to be read than before.
+    pub readable: bool,
+}
+
 /// Parts of the stream that were no application data units, though they stood where one should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitFaults {
@@ -77,6 +90,20 @@ pub trait Ordering: fmt::Debug + Send {
     /// Takes in `payload` standing at `at`, already trimmed to the window. `limit` is the receive buffer's size.
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted;
 
+    /// [`Ordering::accept`], and what is asked before and after it each time. The connection makes this one call for every segment; the
+    /// calls in it are the unit's own, so that the compiler knows them.
+    fn take_in(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Arrived {
+        let (had_gap, before) = (self.has_gap(), self.readable());
+        let accepted = self.accept(at, payload, limit);
+        Arrived {
+            accepted,
+            next: self.next(),
+            // In order means that there neither was nor is one.
+            gap: had_gap || (!accepted.in_order && self.has_gap()),
+            readable: self.readable() > before,
+        }
+    }
+
     /// One unit of sequence space without data (the FIN) was consumed at [`Ordering::next`].
     fn consume_fin(&mut self);
 
@@ -121,6 +148,15 @@ pub trait Ordering: fmt::Debug + Send {
 
     /// A buffer that was supplied and has been read to its end.
     fn reclaim(&mut self) -> Option<PacketBuf>;
+
+    /// Moves such buffers to `spent` until it holds `most` of them.
+    fn reclaim_all(&mut self, spent: &mut Vec<PacketBuf>, most: usize) {
+        while spent.len() < most
+            && let Some(buffer) = self.reclaim()
+        {
+            spent.push(buffer);
+        }
+    }
 
     /// The next readable piece of memory, for reading without a copy.
     fn front(&self) -> &[u8];

@@ -188,7 +188,7 @@ impl Connection {
 
     /// Whether the peer's FIN has arrived, with everything before it that was not given up.
     pub fn peer_has_closed(&self) -> bool {
-        self.rcv.fin.is_some_and(|fin| self.rcv.ordering.next() > fin)
+        self.rcv.fin.is_some_and(|fin| self.rcv.next > fin)
     }
 
     /// Takes up to `out.len()` bytes out of the stream. `Ok(0)` is the end of it. Bytes from both sides of a hole are never read as
@@ -252,10 +252,12 @@ impl Connection {
             return;
         }
         self.rcv.reclaimable = true;
+        self.rcv.wanted_edge_is_old = true;
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
         let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
         let rtt = self.snd.timer.srtt().max(received);
         self.rcv.flow.on_read(now, read, rtt);
+        self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
         self.update_window_if_due();
     }
 
@@ -310,6 +312,8 @@ impl Connection {
         let least = units.map_or(0, |units| units.least_receive_buffer()).max(2048);
         let bytes = bytes.clamp(least, crate::profile::MAX_WINDOW.max(least));
         self.rcv.flow.fix(bytes);
+        self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
+        self.rcv.wanted_edge_is_old = true;
         self.update_window_if_due();
     }
 

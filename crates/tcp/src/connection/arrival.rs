@@ -3,12 +3,14 @@
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, State};
 use crate::ack_policy::{AckDecision, Arrival};
+use crate::ordering::Arrived;
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
+use alloc::vec::Vec;
 use transom_wire::{Ecn, Flags, TcpHeader};
 
 /// Where a segment stands relative to the receive window.
@@ -34,7 +36,7 @@ impl Connection {
             _ => {}
         }
         let header = segment.header;
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         let start = self.rcv.space.from_wire(header.seq, next);
         if self.fails_paws(now, segment, start) {
             return;
@@ -122,14 +124,12 @@ impl Connection {
         self.rcv.ordering.supply(buffer, range.start)
     }
 
-    /// A buffer that was kept and has been read.
-    pub fn reclaim(&mut self) -> Option<PacketBuf> {
-        if !self.rcv.reclaimable {
-            return None;
+    /// Moves buffers that were kept and have been read to `spent`, until it holds `most` of them.
+    pub fn reclaim(&mut self, spent: &mut Vec<PacketBuf>, most: usize) {
+        if self.rcv.reclaimable {
+            self.rcv.ordering.reclaim_all(spent, most);
+            self.rcv.reclaimable = spent.len() >= most;
         }
-        let buffer = self.rcv.ordering.reclaim();
-        self.rcv.reclaimable = buffer.is_some();
-        buffer
     }
 
     /// One past the highest position that ever left, a window probe included.
@@ -192,14 +192,14 @@ impl Connection {
     /// the stream and an acknowledgement that can be true, the segment must echo a value that we have sent.
     fn is_repetition(&self, now: Instant, segment: &Segment<'_>, start: Pos) -> bool {
         let header = segment.header;
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         let end = start + segment.payload.len() as u64;
         let ack = self.snd.space.from_wire(header.ack, self.una());
         let echo = header.options.timestamps.map_or(0, |stamps| stamps.echo);
         !segment.payload.is_empty()
             && Pos::FIRST_DATA <= start
             && end < next
-            && next.since(start) <= self.rcv.flow.buffer_limit() as u64
+            && next.since(start) <= self.rcv.buffer_limit as u64
             && header.flags.contains(Flags::ACK)
             && self.is_plausible(ack)
             && self.rcv.timestamps.echo_rtt(echo, now).is_some()
@@ -218,7 +218,7 @@ impl Connection {
     /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one
     /// elsewhere in the window is challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         if start == next {
             match self.state {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
@@ -244,7 +244,7 @@ impl Connection {
     /// always: it is a retransmission whose acknowledgement was lost, or a window probe.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment<'_>, start: Pos) {
         let len = segment.payload.len() as u64;
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         if len > 0 || segment.header.flags.contains(Flags::FIN) {
             if Pos::FIRST_DATA <= start && start < next && len > 0 {
                 self.note_duplicate(start, (start + len).min(next));
@@ -303,16 +303,19 @@ impl Connection {
         // The SYN of a SYN-ACK carrying data comes first in its sequence space.
         let at = start;
         let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));
-        let taken = end.min(self.rcv.flow.takes_upto(self.rcv.ordering.window_base(), end));
-        if taken < end {
-            self.rcv.flow.on_dropped(end.since(taken.max(at)));
+        let mut taken = end;
+        if self.rcv.flow_drops {
+            taken = end.min(self.rcv.flow.takes_upto(self.rcv.ordering.window_base(), end));
+            if taken < end {
+                self.rcv.flow.on_dropped(end.since(taken.max(at)));
+            }
         }
         let wanted = taken.since(at) as usize;
         if wanted < segment.payload.len() {
             // Something was beyond the window: say what the window is.
             self.rcv.ack_now = true;
         }
-        if self.orphaned && end > self.rcv.ordering.next() {
+        if self.orphaned && end > self.rcv.next {
             // [SHLD-3] nobody will ever read it
             self.abort(now);
             return;
@@ -320,10 +323,10 @@ impl Connection {
         let payload = segment.payload.slice(0..wanted);
         // What is dropped anyway is neither claimed for a reader nor worth its buffer.
         let payload = if self.rcv.shut { payload.to_be_copied() } else { payload };
-        let limit = self.rcv.flow.buffer_limit();
-        let had_gap = self.rcv.ordering.has_gap();
-        let readable = self.rcv.ordering.readable();
-        let accepted = self.rcv.ordering.accept(at, payload, limit);
+        let Arrived { accepted, next, gap, readable } =
+            self.rcv.ordering.take_in(at, payload, self.rcv.buffer_limit);
+        self.rcv.next = next;
+        self.rcv.wanted_edge_is_old = true;
         self.rcv.reclaimable |= !accepted.in_order;
         self.counters.bytes_accepted += accepted.new_bytes;
         if let Some((from, upto)) = accepted.duplicate {
@@ -332,8 +335,6 @@ impl Connection {
         if !accepted.refused {
             self.note_arrival(now, segment, at..end);
         }
-        // In order means that there neither was nor is one.
-        let gap = had_gap || (!accepted.in_order && self.rcv.ordering.has_gap());
         self.counters.out_of_order_segments += u64::from(gap && !accepted.in_order);
         let one = segment.segment_size.map_or(len, u64::from);
         self.rcv.segment = self.rcv.segment.max(one.min(u64::from(self.path.announced_mss())));
@@ -347,7 +348,7 @@ impl Connection {
             in_order: accepted.in_order && !gap && accepted.duplicate.is_none(),
             fin: false,
         });
-        if self.rcv.ordering.readable() > readable {
+        if readable {
             if self.rcv.shut {
                 self.drop_received();
             } else {
@@ -374,7 +375,7 @@ impl Connection {
         if segment.header.flags.contains(Flags::FIN) && self.rcv.fin.is_none() {
             let fin = start + segment.payload.len() as u64;
             // Within the window (it may stand just behind it), and not before what was received already.
-            if fin <= self.rcv.edge && fin >= self.rcv.ordering.next() {
+            if fin <= self.rcv.edge && fin >= self.rcv.next {
                 self.rcv.fin = Some(fin);
                 self.note_arrival(now, segment, fin..fin + 1);
             }
@@ -385,12 +386,14 @@ impl Connection {
 
     /// The FIN is consumed when everything before it has arrived, or was given up.
     pub(super) fn reach_fin(&mut self, now: Instant) {
-        let complete = self.rcv.fin.is_some_and(|fin| fin == self.rcv.ordering.next());
+        let complete = self.rcv.fin.is_some_and(|fin| fin == self.rcv.next);
         if !complete || self.state == State::Closed {
             return;
         }
         self.rcv.ordering.consume_fin();
-        self.rcv.edge = self.rcv.edge.max(self.rcv.ordering.next());
+        self.rcv.next = self.rcv.ordering.next();
+        self.rcv.wanted_edge_is_old = true;
+        self.rcv.edge = self.rcv.edge.max(self.rcv.next);
         self.rcv.ack_now = true;
         self.acknowledge_arrival(&Arrival {
             now,

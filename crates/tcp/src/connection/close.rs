@@ -69,7 +69,7 @@ impl Connection {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
-            let ack = self.rcv.space.to_wire(self.rcv.ordering.next());
+            let ack = self.rcv.space.to_wire(self.rcv.next);
             let flags = Flags::RST | Flags::ACK;
             self.reset_due = Some(Box::new(TcpHeader { seq, ack, flags, ..self.base_header() }));
         }
@@ -123,7 +123,7 @@ impl Connection {
 
     /// What remains to be known in TIME-WAIT.
     pub(crate) fn time_wait_summary(&self) -> Summary {
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         let window = self.rcv.edge.since(next);
         Summary {
             snd_nxt: self.snd.space.to_wire(self.nxt()),

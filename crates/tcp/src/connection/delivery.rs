@@ -130,7 +130,7 @@ impl Connection {
             return Err(ReadError::WouldBlock);
         }
         // Without a FIN it is we who wanted no more.
-        let end = self.rcv.fin.unwrap_or(self.rcv.ordering.next());
+        let end = self.rcv.fin.unwrap_or(self.rcv.next);
         Ok(end.stream_offset())
     }
 

@@ -92,7 +92,7 @@ impl Connection {
         let before = ecn.feedback.echo();
         let at_once = ecn.feedback.on_data(marked, segment.header.flags.contains(Flags::CWR));
         if at_once && (self.rcv.ack_now || self.timers.is_set(Timer::Ack)) {
-            ecn.early_ack = Some((self.rcv.ordering.next(), before));
+            ecn.early_ack = Some((self.rcv.next, before));
         }
     }
 

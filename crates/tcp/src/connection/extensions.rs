@@ -282,7 +282,7 @@ impl Connection {
     /// A segment has been dealt with before which `next` was expected.
     #[inline]
     pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos) {
-        if self.extensions.is_some() && self.rcv.ordering.next() > next {
+        if self.extensions.is_some() && self.rcv.next > next {
             self.tell_of(now, Wake::DATA);
         }
     }

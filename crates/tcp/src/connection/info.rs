@@ -229,9 +229,9 @@ impl Connection {
             snd_una: self.una(),
             snd_nxt: self.nxt(),
             snd_wnd: snd.right_edge.since(self.una()),
-            rcv_nxt: rcv.ordering.next(),
-            rcv_wnd: rcv.edge.since(rcv.ordering.next()),
-            rcv_buffer: rcv.flow.buffer_limit(),
+            rcv_nxt: rcv.next,
+            rcv_wnd: rcv.edge.since(rcv.next),
+            rcv_buffer: rcv.buffer_limit,
             ordering: rcv.ordering.name(),
             flow: rcv.flow.name(),
             rcv_dropped: rcv.flow.dropped(),
@@ -291,7 +291,13 @@ impl Connection {
         if self.snd.syn_acked && self.snd.sent.start() > self.snd.buffer.start() + 1 {
             return Err("acknowledged data is still buffered");
         }
-        if self.rcv.ordering.next() > self.rcv.edge {
+        if self.rcv.next != self.rcv.ordering.next() {
+            return Err("RCV.NXT has moved unnoticed");
+        }
+        if self.rcv.buffer_limit != self.rcv.flow.buffer_limit() {
+            return Err("flow control has changed its mind unnoticed");
+        }
+        if self.rcv.next > self.rcv.edge {
             return Err("received beyond the window offered");
         }
         Ok(())

@@ -126,6 +126,7 @@ impl Connection {
         now: Instant,
     ) -> Self {
         let agreed = Agreed::new(&Options::default(), &Options::default(), path.ip_header);
+        let flow = units::flow(&profile);
         Connection {
             state: State::Closed,
             active: false,
@@ -175,8 +176,13 @@ impl Connection {
             rcv: Receiver {
                 space: SeqSpace::new(Seq::new(0)),
                 ordering: units::ordering(&profile, Pos::FIRST_DATA),
+                next: Pos::FIRST_DATA,
                 reclaimable: false,
-                flow: units::flow(&profile),
+                buffer_limit: flow.buffer_limit(),
+                flow_drops: flow.drops(),
+                flow,
+                wanted_edge: Pos::FIRST_DATA,
+                wanted_edge_is_old: true,
                 policy: units::acks(&profile),
                 edge: Pos::FIRST_DATA,
                 last_ack_sent: Pos::INITIAL,
@@ -219,6 +225,8 @@ impl Connection {
 
     /// The options are agreed: what depends on them is chosen.
     fn after_agreement(&mut self) {
+        // The window scale is one of them.
+        self.rcv.wanted_edge_is_old = true;
         self.snd.recovery = units::recovery(&self.profile, self.agreed.sack, self.agreed.partial);
         self.snd.recovery_waits = self.snd.recovery.has_deadlines();
         self.partial = PartialState::for_profile(&self.profile);

@@ -540,10 +540,10 @@ impl Connection {
             return TcpHeader { options, ..base };
         }
         self.rcv.ack_now = false;
-        self.rcv.last_ack_sent = self.rcv.ordering.next();
+        self.rcv.last_ack_sent = self.rcv.next;
         let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
         TcpHeader {
-            ack: self.rcv.space.to_wire(self.rcv.ordering.next()),
+            ack: self.rcv.space.to_wire(self.rcv.next),
             flags: Flags::SYN
                 | Flags::ACK
                 | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
@@ -560,7 +560,7 @@ impl Connection {
 
     /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
     pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         // What goes the other way only tells the policy nothing.
         if self.rcv.ack_now || next != self.rcv.last_ack_sent || self.timers.is_set(Timer::Ack) {
             self.rcv.ack_now = false;
@@ -635,9 +635,14 @@ impl Connection {
         }
     }
 
-    /// How far the window should reach now, if RCV.NXT is `next`.
-    fn wanted_edge(&self, next: Pos) -> Pos {
-        self.used_receive_edge(next, self.own_wanted_edge(next))
+    /// How far the window should reach now.
+    fn wanted_edge(&mut self) -> Pos {
+        let next = self.rcv.next;
+        if core::mem::take(&mut self.rcv.wanted_edge_is_old) {
+            self.rcv.wanted_edge = self.own_wanted_edge(next);
+        }
+        debug_assert_eq!(self.rcv.wanted_edge, self.own_wanted_edge(next), "it moved unnoticed");
+        self.used_receive_edge(next, self.rcv.wanted_edge)
     }
 
     /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
@@ -649,7 +654,7 @@ impl Connection {
     /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
     /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
     fn advertise(&mut self, next: Pos) -> u16 {
-        let wanted = self.wanted_edge(next);
+        let wanted = self.wanted_edge();
         let gain = wanted.since(self.rcv.edge);
         let half = || self.used_receive_buffer() / 2;
         let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half());
@@ -669,9 +674,9 @@ impl Connection {
 
     /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of the
     /// buffer has become free.
-    pub(super) fn window_update_is_due(&self) -> bool {
-        let next = self.rcv.ordering.next();
-        let gain = self.wanted_edge(next).since(self.rcv.edge);
+    pub(super) fn window_update_is_due(&mut self) -> bool {
+        let next = self.rcv.next;
+        let gain = self.wanted_edge().since(self.rcv.edge);
         let offered = self.rcv.edge.since(next);
         let half = self.used_receive_buffer() / 2;
         let segment = self.rcv.segment;

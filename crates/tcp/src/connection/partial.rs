@@ -125,7 +125,7 @@ impl Connection {
     /// The forward point in an acceptable segment at `start`.
     pub(super) fn take_forward_point(&mut self, now: Instant, header: &TcpHeader, start: Pos) {
         let Some(PartialReliability::ForwardPoint(seq)) = header.options.partial else { return };
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         let point = self.rcv.space.from_wire(seq, next);
         let beyond = point > start
             || point > self.rcv.edge
@@ -148,9 +148,11 @@ impl Connection {
 
     /// RCV.NXT moves over what is missing before `upto`.
     fn skip(&mut self, now: Instant, upto: Pos) {
-        let before = self.rcv.ordering.next();
+        let before = self.rcv.next;
         let skipped = self.rcv.ordering.skip(upto);
         let next = self.rcv.ordering.next();
+        self.rcv.next = next;
+        self.rcv.wanted_edge_is_old = true;
         self.rcv.ack_now = true;
         if next == before {
             return;
@@ -184,7 +186,7 @@ impl Connection {
             return;
         }
         self.note_stamp(segment.header);
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         // Without SACK an acknowledgement tells of one arrival, however many segments came together.
         let size = segment.segment_size.filter(|_| self.agreed.sack).map_or(u64::MAX, u64::from);
         let segments = range.end.since(range.start).div_ceil(size.max(1));
@@ -197,7 +199,7 @@ impl Connection {
     }
 
     fn arm_hole_timer(&mut self) {
-        let next = self.rcv.ordering.next();
+        let next = self.rcv.next;
         let Some(state) = &mut self.partial else { return };
         let Some(ages) = &mut state.ages else { return };
         ages.forget_below(next);
@@ -233,6 +235,7 @@ impl Connection {
     /// Nobody will read what has arrived.
     pub(super) fn drop_received(&mut self) {
         self.rcv.reclaimable = true;
+        self.rcv.wanted_edge_is_old = true;
         loop {
             let readable = self.rcv.ordering.readable();
             self.rcv.ordering.discard(readable);
@@ -251,6 +254,7 @@ impl Connection {
     /// The reader has taken note of the hole it stands before, and goes on behind it.
     pub fn take_hole(&mut self) -> Option<Hole> {
         let hole = self.rcv.ordering.take_hole()?;
+        self.rcv.wanted_edge_is_old = true;
         self.update_window_if_due();
         self.raise(Event::Readable);
         Some(Hole::from(hole))

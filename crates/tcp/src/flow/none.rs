@@ -49,6 +49,10 @@ impl FlowControl for NoFlowControl {
         next + widest
     }
 
+    fn drops(&self) -> bool {
+        true
+    }
+
     fn takes_upto(&self, base: Pos, end: Pos) -> Pos {
         end.min(base + self.memory as u64)
     }

@@ -37,12 +37,12 @@ impl Connection {
                 (own, safe::ssthresh(own, snd.window.segment()))
             }
             Variable::RcvWnd => {
-                let next = self.rcv.ordering.next();
+                let next = self.rcv.next;
                 let own = self.own_wanted_edge(next).since(next);
                 (own, safe::rcv_wnd(own))
             }
             Variable::RcvNxt => {
-                let own = self.rcv.ordering.next();
+                let own = self.rcv.next;
                 (own.get(), safe::rcv_nxt(own, used(Variable::RcvWnd)))
             }
             Variable::SndUna => {
@@ -128,7 +128,7 @@ impl Connection {
 
     /// How much of the receive buffer may be offered, in bytes.
     pub(in super::super) fn used_receive_buffer(&self) -> u64 {
-        let own = self.rcv.flow.buffer_limit() as u64;
+        let own = self.rcv.buffer_limit as u64;
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
         host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).used
     }
@@ -140,7 +140,7 @@ impl Connection {
         }
         let Some(host) = self.asked(Variable::RcvNxt) else { return false };
         let next = Used::new(self.rule(&host.shared, Variable::RcvNxt).used);
-        let new = start + len > self.rcv.ordering.next();
+        let new = start + len > self.rcv.next;
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = &mut self.extensions {
             host.shared.tallies.segments_rejected += 1;

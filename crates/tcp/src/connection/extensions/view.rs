@@ -80,7 +80,7 @@ impl<'a> View<'a> {
 
     /// The next position expected of the peer.
     pub fn rcv_nxt(&self) -> Pos {
-        self.connection.rcv.ordering.next()
+        self.connection.rcv.next
     }
 
     /// What is offered to the peer beyond rcv_nxt, in bytes.
