@@ -395,13 +395,13 @@ error: expected a whole number above zero, found the number 0
     );
     changed(
         "[hosts.b]",
-        "[hosts.b]\nprofile = { sack = \"no\" }",
+        "[hosts.b]\nprofile = { keepalive = \"no\" }",
         r#"
 error: expected true or false, found the text "no"
- --> test.toml:6:20
+ --> test.toml:6:25
   |
-6 | profile = { sack = "no" }
-  |                    ^^^^
+6 | profile = { keepalive = "no" }
+  |                         ^^^^
 "#,
     );
     changed(
@@ -456,7 +456,7 @@ fn what_does_not_go_together() {
         "[hosts.b]",
         "[hosts.b]\ncongestion = \"cubic\"",
         r#"
-error: `congestion` is for a host of kind "kernel"; for Transom's TCP, write profile.congestion
+error: `congestion` is for a host of kind "kernel"; for Transom's TCP, write profile.tcp
  --> test.toml:6:14
   |
 6 | congestion = "cubic"
@@ -476,24 +476,24 @@ error: `ecn` is for a host of kind "kernel"
     );
     changed(
         "[hosts.b]",
-        "[hosts.b]\nkind = \"kernel\"\nprofile = { sack = false }",
+        "[hosts.b]\nkind = \"kernel\"\nprofile = { tcp = \"no-sack\" }",
         r#"
 error: `profile` is for Transom's TCP, and this host has the kernel's
  --> test.toml:7:11
   |
-7 | profile = { sack = false }
-  |           ^^^^^^^^^^^^^^^^
+7 | profile = { tcp = "no-sack" }
+  |           ^^^^^^^^^^^^^^^^^^^
 "#,
     );
     changed(
         "[hosts.b]",
-        "[hosts.b]\nprofile = { sack = false, recovery = \"sack\" }",
+        "[hosts.b]\nprofile = { tcp = \"no-window-scale\", recv-buffer = \"1MiB\" }",
         r#"
-error: SACK and RACK-TLP recovery need the SACK option; offer it, or choose NewReno or go-back-N
+error: a receive buffer of 1048576 bytes needs the window scale option
  --> test.toml:6:11
   |
-6 | profile = { sack = false, recovery = "sack" }
-  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+6 | profile = { tcp = "no-window-scale", recv-buffer = "1MiB" }
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 "#,
     );
 }

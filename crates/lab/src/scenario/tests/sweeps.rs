@@ -81,8 +81,8 @@ fn bands_can_be_for_some_points() {
 #[test]
 fn bands_can_compare_points() {
     let variants = swept(
-        "[sweep]\nhosts.a.profile.sack = [true, false]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n\
-         [[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = { at = { hosts.a.profile.sack = true } }",
+        "[sweep]\nhosts.a.profile.tcp = [\"sack\", \"no-sack\"]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n\
+         [[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = { at = { hosts.a.profile.tcp = \"sack\" } }",
     );
     assert!(variants.iter().all(|variant| variant.resolved.expect.is_empty()));
     // With SACK it would be compared with itself; without, with the same loss.
@@ -121,8 +121,8 @@ fn bands_name_points_of_lists_side_by_side_and_of_tables() {
     // The value 2s is in the list twice.
     assert_eq!(baselines, [vec![], vec![0], vec![0]]);
     let variants = swept(&format!(
-        "{band}when = {{ hosts.a = {{ profile = {{ sack = false }} }} }}\nrelative-to = {{ flow = \"bulk\" }}\n\
-         [sweep]\nhosts.a = [{{ mtu = 1400 }}, {{ profile = {{ sack = false }} }}]",
+        "{band}when = {{ hosts.a = {{ profile = {{ tcp = \"no-sack\" }} }} }}\nrelative-to = {{ flow = \"bulk\" }}\n\
+         [sweep]\nhosts.a = [{{ mtu = 1400 }}, {{ profile = {{ tcp = \"no-sack\" }} }}]",
     ));
     let bands: Vec<usize> = variants.iter().map(|one| one.resolved.expect.len()).collect();
     assert_eq!(bands, [0, 1]);
