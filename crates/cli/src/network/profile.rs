@@ -59,9 +59,11 @@ mod tests {
         let tcp = |text: &str| ProfileArgs { tcp: text.parse().ok(), ..Default::default() };
         let refused = |text: &str| tcp(text).profile().unwrap_err().to_string();
         let unordered = refused("unordered");
-        assert!(unordered.contains("here a stream is read") && unordered.contains("in a scenario"));
+        assert!(
+            unordered.contains("here a stream is read") && unordered.contains("in-order works")
+        );
         let units = refused("adu-unordered");
-        assert!(units.contains("here bytes are written") && units.contains("in-order"));
+        assert!(units.contains("here bytes are written") && units.contains("in-order works"));
         assert!(tcp("no-flow-control + in-order").profile().is_ok());
     }
 

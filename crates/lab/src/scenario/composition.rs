@@ -239,10 +239,10 @@ mod tests {
         let read =
             |text: &str| toml::from_str::<std::collections::BTreeMap<String, Composition>>(text);
         let table =
-            "tcp = { undo = 'eifel + dsack', congestion = 'ltcp(beta=0.2)', preset = 'sackbase' }";
+            "tcp = { undo = 'eifel + dsack', congestion = 'ltcp(beta=0.1)', preset = 'sackbase' }";
         let tcp = read(table).unwrap().remove("tcp").unwrap();
-        assert_eq!(tcp.to_string(), "sackbase + ltcp(beta=0.2) + eifel + dsack");
-        assert_eq!(Ok(tcp.profile().unwrap()), compose("sack + ltcp(beta=0.2) + eifel + dsack"));
+        assert_eq!(tcp.to_string(), "sackbase + ltcp(beta=0.1) + eifel + dsack");
+        assert_eq!(Ok(tcp.profile().unwrap()), compose("sack + ltcp(beta=0.1) + eifel + dsack"));
         assert_eq!(read("tcp = {}").unwrap().remove("tcp").unwrap().to_string(), "");
         for wrong in [
             "{ congestion = 'sack' }",

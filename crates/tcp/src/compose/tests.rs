@@ -168,7 +168,7 @@ fn what_the_receiver_does_is_chosen_too() {
 fn a_text_is_laid_over_another() {
     let over = |base: &str, text: &str| Composer::default().over(base, text).unwrap();
     assert_eq!(over("immediate-ack", "ltcp + sack"), "immediate-ack + ltcp + sack");
-    assert_eq!(over("immediate-ack + reno", "ltcp(beta=0.2)"), "immediate-ack + ltcp(beta=0.2)");
+    assert_eq!(over("immediate-ack + reno", "ltcp(beta=0.1)"), "immediate-ack + ltcp(beta=0.1)");
     // A preset is its words, and those of the upper text win over all of the lower one.
     assert_eq!(over("sack + ecn", "exp"), "ecn + no-congestion-control + newreno + no-sack");
     assert_eq!(over("sackbase", "vegas"), "sack + vegas");
@@ -197,7 +197,7 @@ fn a_word_that_has_lost_does_nothing() {
 #[test]
 fn the_words_of_one_unit_are_told_from_others() {
     let check = |unit, text: &str| Composer::default().check_unit(unit, text);
-    assert_eq!(check(Unit::Congestion, "ltcp(beta=0.2)"), Ok(()));
+    assert_eq!(check(Unit::Congestion, "ltcp(beta=0.1)"), Ok(()));
     assert_eq!(check(Unit::Undo, "eifel + dsack"), Ok(()));
     let said = |unit, text: &str| check(unit, text).unwrap_err().to_string();
     assert_eq!(said(Unit::Congestion, "sack"), "`sack` is loss recovery, not congestion control");

@@ -127,3 +127,21 @@ fn bands_name_points_of_lists_side_by_side_and_of_tables() {
     let bands: Vec<usize> = variants.iter().map(|one| one.resolved.expect.len()).collect();
     assert_eq!(bands, [0, 1]);
 }
+
+/// A unit of a table is swept by itself.
+#[test]
+fn a_unit_can_be_swept() {
+    let variants = swept(
+        "[sweep]\nhosts.a.profile.tcp.congestion = [\"reno\", \"ltcp(beta=0.1)\"]\n\
+         hosts.a.profile.tcp.recovery = [\"sack\", \"rack-tlp\"]",
+    );
+    let texts: Vec<String> = variants
+        .iter()
+        .map(|one| {
+            one.resolved.hosts[&Name::new("a").unwrap()].profile.tcp.as_ref().unwrap().to_string()
+        })
+        .collect();
+    let all =
+        ["reno + sack", "reno + rack-tlp", "ltcp(beta=0.1) + sack", "ltcp(beta=0.1) + rack-tlp"];
+    assert_eq!(texts, all);
+}
