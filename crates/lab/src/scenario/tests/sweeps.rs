@@ -44,24 +44,26 @@ fn zipped_lists_go_side_by_side() {
 #[test]
 fn what_is_not_written_can_be_swept_and_so_can_tables() {
     let variants = swept(
-        "[sweep]\nhosts.a.profile = [{ sack = false }, { nodelay = true, sack = true }]\n\
+        "[sweep]\nhosts.a.profile = [{ tcp = \"no-sack\" }, { keepalive = true, tcp = \"nodelay\" }]\n\
          \"links.a-b.there.loss\" = [\"0\", \"1%\"]",
     );
     assert_eq!(
         settings(&variants),
         [
-            "{ sack = false } 0",
-            "{ sack = false } 1%",
-            "{ nodelay = true, sack = true } 0",
-            "{ nodelay = true, sack = true } 1%",
+            "{ tcp = \"no-sack\" } 0",
+            "{ tcp = \"no-sack\" } 1%",
+            "{ keepalive = true, tcp = \"nodelay\" } 0",
+            "{ keepalive = true, tcp = \"nodelay\" } 1%",
         ]
     );
     let loss = |variant: &Variant| variant.resolved.links[0].there.loss.to_string();
     assert_eq!(variants.iter().map(loss).collect::<Vec<_>>(), ["0", "0.01", "0", "0.01"]);
     assert_eq!(variants[1].resolved.links[0].back.loss.to_string(), "0");
     let host = |variant: &Variant| variant.resolved.hosts.values().next().unwrap().profile.clone();
-    assert_eq!((host(&variants[0]).sack, host(&variants[0]).nodelay), (Some(false), None));
-    assert_eq!((host(&variants[2]).sack, host(&variants[2]).nodelay), (Some(true), Some(true)));
+    let said =
+        |variant: &Variant| (host(variant).tcp.unwrap().to_string(), host(variant).keepalive);
+    assert_eq!(said(&variants[0]), ("no-sack".into(), None));
+    assert_eq!(said(&variants[2]), ("nodelay".into(), Some(true)));
 }
 
 #[test]
