@@ -155,7 +155,7 @@ error: there is no `pace` to choose
   |
 6 | profile = { tcp = { pacing = "pace" } }
   |                              ^^^^^^
-  = hint: did you mean `pacing`?
+  = hint: there is no-pacing, pacing
 "#,
     );
     profile(
