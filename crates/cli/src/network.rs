@@ -121,7 +121,7 @@ impl NetworkArgs {
         let tcp = self.profile.profile()?;
         if self.side == Side::Kernel {
             return Ok(Network {
-                host: Host::kernel(&self.profile),
+                host: Host::Kernel { nodelay: tcp.nodelay },
                 addresses: Vec::new(),
                 description: "the kernel's TCP".into(),
                 cleanup: Cleanup::new(None),

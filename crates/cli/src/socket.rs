@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt;
 use transom_net::{Info, Stack};
 
-use crate::network::{Network, ProfileArgs, Program};
+use crate::network::{Network, Program};
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
@@ -44,11 +44,6 @@ pub(crate) enum Listener {
 }
 
 impl Host {
-    /// The machine itself, as far as the options apply to it.
-    pub(crate) fn kernel(profile: &ProfileArgs) -> Self {
-        Host::Kernel { nodelay: profile.nodelay }
-    }
-
     /// The name of the side.
     pub(crate) fn side(&self) -> &'static str {
         match self {

@@ -82,9 +82,9 @@ fn ipv6_small_packets_and_no_offload() {
     for options in [
         &["--no-offload"][..],
         &["--mtu", "1280"],
-        &["--no-sack", "--no-timestamps", "--no-window-scale", "--nodelay"],
-        &["--newreno", "--send-buffer", "64K", "--recv-buffer", "64K", "--keepalive"],
-        &["--no-congestion-control"],
+        &["--tcp", "no-sack + no-timestamps + no-window-scale + nodelay"],
+        &["--tcp", "newreno", "--send-buffer", "64K", "--recv-buffer", "64K", "--keepalive"],
+        &["--tcp", "no-congestion-control"],
     ] {
         let network = ["--addr", "fd09::2/64", "--peer-addr", "fd09::1/64"];
         let start = ["recv", "[fd09::2]:9000", "-o", &copy_name, "--json"];

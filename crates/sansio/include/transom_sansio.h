@@ -281,7 +281,7 @@
 // Acknowledge the next arrivals at once.
 #define TS_TCP_QUICKACK 12
 
-// The congestion controller's name; setting any but the present one is `ENOENT`.
+// The congestion controller's name, at most 15 bytes and a zero; one that there is not is `ENOENT`. A live connection exchanges it.
 #define TS_TCP_CONGESTION 13
 
 // Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
@@ -344,17 +344,11 @@
 // `tcpi_state`: both closed at the same time.
 #define TS_TCP_CLOSING 11
 
-// `ts_config.congestion`: the peer's window alone bounds the flight.
-#define TS_CONGESTION_NONE 0
-
-// `ts_config.congestion`: RFC 5681.
-#define TS_CONGESTION_RENO 1
-
 // `ts_config.retries`: never give up.
 #define TS_RETRY_FOREVER UINT32_MAX
 
 // The version of this interface. It changes when something that was there changes its meaning.
-#define TS_ABI_VERSION 1
+#define TS_ABI_VERSION 2
 
 // A time that never comes.
 #define TS_NEVER INT64_MAX
@@ -380,32 +374,25 @@ struct ts_config {
     const struct ts_address *addresses;
     // How many there are.
     size_t address_count;
+    // The units that TCP is composed of, as words with " + " between them, such as "cubic + rack-tlp + delayed-ack(delay=10ms)", or a
+    // preset such as "modern"; null: the defaults. `transom units` lists the words. It is copied.
+    const char *tcp;
     // From this every initial sequence number, port and timestamp offset is derived: the same secret, the same run.
     uint8_t secret[16];
     // What the host's clock shows at first.
     int64_t start;
-    // The retransmission timeout before the first sample (RFC 6298 section 2.1).
-    int64_t initial_rto;
-    // The least retransmission timeout (RFC 6298 section 2.4).
-    int64_t min_rto;
-    // The largest retransmission timeout (RFC 6298 section 2.5).
-    int64_t max_rto;
-    // How long an acknowledgement may be delayed, less than half a second (RFC 9293 section 3.8.6.3).
-    int64_t delayed_ack;
     // How long TIME-WAIT lasts (2 MSL).
     int64_t time_wait;
     // How long a closed connection waits for the peer's FIN.
     int64_t fin_wait_2;
-    // The receive buffer at first; without window scaling at most 65535, as the next.
+    // The receive buffer at first; without window scaling at most 65535, as the next. 0: as `tcp` says.
     uint32_t receive_buffer;
-    // The receive buffer at most.
+    // The receive buffer at most; 0: as `tcp` says.
     uint32_t receive_buffer_max;
     // The send buffer at first.
     uint32_t send_buffer;
     // The send buffer at most.
     uint32_t send_buffer_max;
-    // `TS_CONGESTION_NONE` or `TS_CONGESTION_RENO`.
-    uint32_t congestion;
     // Duplicate acknowledgements that mean loss.
     uint32_t dup_thresh;
     // Retransmissions of a SYN until the attempt is given up.
@@ -416,14 +403,6 @@ struct ts_config {
     uint16_t ephemeral_first;
     // The last of them.
     uint16_t ephemeral_last;
-    // Send small segments at once (Nagle's algorithm off).
-    uint8_t nodelay;
-    // Offer selective acknowledgement (RFC 2018), and recover by it (RFC 6675); otherwise by RFC 6582.
-    uint8_t sack;
-    // Offer timestamps (RFC 7323).
-    uint8_t timestamps;
-    // Offer window scaling (RFC 7323).
-    uint8_t window_scale;
     // Time to live, or hop limit, of packets.
     uint8_t hop_limit;
     // Answer echo requests.
@@ -586,8 +565,8 @@ int32_t ts_parse_address(const char *text, struct ts_address *address);
 // make sense; `ts_message (0, text, room)` then says why.
 //
 // What the pointers must be:
-// `config` is null or valid for reading as many bytes as its `size` says (four at least), and its `addresses` for reading
-// `address_count` addresses.
+// `config` is null or valid for reading as many bytes as its `size` says (four at least), its `addresses` for reading
+// `address_count` addresses, and its `tcp` is null or a string that ends.
 ts_host ts_create(const struct ts_config *config);
 
 // Unmakes a host with all its sockets.

@@ -2,22 +2,20 @@
 //!
 //! The structure may grow: it begins with the size its user was compiled with. What lies beyond that has its default; what a
 //! later version added is refused if it is set, since ignoring it would be worse.
+//!
+//! Which units the host's TCP is composed of is said in words ([`transom_tcp::compose`]), as on the command line and in scenarios; the other
+//! fields are what no unit decides.
 
 use crate::address::{AF_INET, AF_INET6};
+use std::ffi::c_char;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
+use transom_tcp::compose::compose;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{
-    AckChoice, CongestionChoice, FlowChoice, OfferedOptions, Profile, RecoveryChoice, TimerChoice,
-};
-use transom_tcp::rto::rfc6298::Rfc6298Config;
+use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
-/// `ts_config.congestion`: the peer's window alone bounds the flight.
-pub const CONGESTION_NONE: u32 = 0;
-/// `ts_config.congestion`: RFC 5681.
-pub const CONGESTION_RENO: u32 = 1;
 /// `ts_config.retries`: never give up.
 pub const RETRY_FOREVER: u32 = u32::MAX;
 
@@ -79,32 +77,25 @@ pub struct Config {
     pub addresses: *const Address,
     /// How many there are.
     pub address_count: usize,
+    /// The units that TCP is composed of, as words with " + " between them, such as "cubic + rack-tlp + delayed-ack(delay=10ms)", or a
+    /// preset such as "modern"; null: the defaults. `transom units` lists the words. It is copied.
+    pub tcp: *const c_char,
     /// From this every initial sequence number, port and timestamp offset is derived: the same secret, the same run.
     pub secret: [u8; 16],
     /// What the host's clock shows at first.
     pub start: i64,
-    /// The retransmission timeout before the first sample (RFC 6298 section 2.1).
-    pub initial_rto: i64,
-    /// The least retransmission timeout (RFC 6298 section 2.4).
-    pub min_rto: i64,
-    /// The largest retransmission timeout (RFC 6298 section 2.5).
-    pub max_rto: i64,
-    /// How long an acknowledgement may be delayed, less than half a second (RFC 9293 section 3.8.6.3).
-    pub delayed_ack: i64,
     /// How long TIME-WAIT lasts (2 MSL).
     pub time_wait: i64,
     /// How long a closed connection waits for the peer's FIN.
     pub fin_wait_2: i64,
-    /// The receive buffer at first; without window scaling at most 65535, as the next.
+    /// The receive buffer at first; without window scaling at most 65535, as the next. 0: as `tcp` says.
     pub receive_buffer: u32,
-    /// The receive buffer at most.
+    /// The receive buffer at most; 0: as `tcp` says.
     pub receive_buffer_max: u32,
     /// The send buffer at first.
     pub send_buffer: u32,
     /// The send buffer at most.
     pub send_buffer_max: u32,
-    /// `TS_CONGESTION_NONE` or `TS_CONGESTION_RENO`.
-    pub congestion: u32,
     /// Duplicate acknowledgements that mean loss.
     pub dup_thresh: u32,
     /// Retransmissions of a SYN until the attempt is given up.
@@ -115,14 +106,6 @@ pub struct Config {
     pub ephemeral_first: u16,
     /// The last of them.
     pub ephemeral_last: u16,
-    /// Send small segments at once (Nagle's algorithm off).
-    pub nodelay: u8,
-    /// Offer selective acknowledgement (RFC 2018), and recover by it (RFC 6675); otherwise by RFC 6582.
-    pub sack: u8,
-    /// Offer timestamps (RFC 7323).
-    pub timestamps: u8,
-    /// Offer window scaling (RFC 7323).
-    pub window_scale: u8,
     /// Time to live, or hop limit, of packets.
     pub hop_limit: u8,
     /// Answer echo requests.
@@ -136,7 +119,7 @@ pub(crate) const MIN_SIZE: usize = core::mem::offset_of!(Config, start);
 
 // No bytes between the fields or behind them: what is copied is what is read.
 const _: () = assert!(core::mem::offset_of!(Config, reserved) + 6 == size_of::<Config>());
-const _: () = assert!(size_of::<Config>() == 128 + 2 * size_of::<usize>());
+const _: () = assert!(size_of::<Config>() == 88 + 3 * size_of::<usize>());
 
 fn nanos(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
@@ -151,39 +134,25 @@ impl Default for Config {
     fn default() -> Self {
         let stack = StackConfig::new(Vec::new());
         let profile = Profile::default();
-        let flow = profile.flow.buffer();
-        let timer = Rfc6298Config::default();
-        let delay = match profile.ack {
-            AckChoice::Delayed(delay) => delay,
-            AckChoice::Immediate => transom_tcp::time::Duration::ZERO,
-        };
         Config {
             size: size(size_of::<Config>()),
             mtu: stack.mtu,
             addresses: core::ptr::null(),
             address_count: 0,
+            tcp: core::ptr::null(),
             secret: stack.secret,
             start: 0,
-            initial_rto: nanos(timer.initial),
-            min_rto: nanos(timer.min),
-            max_rto: nanos(timer.max),
-            delayed_ack: nanos(delay),
             time_wait: nanos(profile.time_wait),
             fin_wait_2: nanos(profile.fin_wait_2),
-            receive_buffer: size(flow.initial),
-            receive_buffer_max: size(flow.max),
+            receive_buffer: 0,
+            receive_buffer_max: 0,
             send_buffer: size(profile.send_buffer),
             send_buffer_max: size(profile.max_send_buffer),
-            congestion: CONGESTION_RENO,
             dup_thresh: profile.dup_thresh,
             syn_retries: profile.syn_r2,
             retries: profile.r2.unwrap_or(RETRY_FOREVER),
             ephemeral_first: *stack.ephemeral_ports.start(),
             ephemeral_last: *stack.ephemeral_ports.end(),
-            nodelay: profile.nodelay.into(),
-            sack: profile.options.sack.into(),
-            timestamps: profile.options.timestamps.into(),
-            window_scale: profile.options.window_scale.into(),
             hop_limit: profile.hop_limit,
             echo: stack.echo.into(),
             reserved: [0; 6],
@@ -192,38 +161,35 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The stack's configuration, and when its clock starts. `addresses` are those that [`Config::addresses`] points to.
+    /// The stack's configuration, and when its clock starts. `addresses` and `tcp` are what [`Config::addresses`] and [`Config::tcp`] point
+    /// to; without words, the units are the default ones.
     ///
     /// # Errors
     /// What is wrong with a field, in words. Whether the fields work together is for the stack to say.
-    pub fn to_stack(&self, addresses: &[Address]) -> Result<(StackConfig, Instant), String> {
+    pub fn to_stack(
+        &self,
+        addresses: &[Address],
+        tcp: &str,
+    ) -> Result<(StackConfig, Instant), String> {
         let Config {
             size: _,
             mtu,
             addresses: _,
             address_count: _,
+            tcp: _,
             secret,
             start,
-            initial_rto,
-            min_rto,
-            max_rto,
-            delayed_ack,
             time_wait,
             fin_wait_2,
             receive_buffer,
             receive_buffer_max,
             send_buffer,
             send_buffer_max,
-            congestion,
             dup_thresh,
             syn_retries,
             retries,
             ephemeral_first,
             ephemeral_last,
-            nodelay,
-            sack,
-            timestamps,
-            window_scale,
             hop_limit,
             echo,
             reserved,
@@ -247,44 +213,24 @@ impl Config {
                 address.get().ok_or_else(|| format!("address {nth} is neither IPv4 nor IPv6"))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let sack = switch("sack", sack)?;
-        let default = Profile::default();
-        let timer = Rfc6298Config::default();
+        let composed = compose(tcp).map_err(|error| format!("tcp: {error}"))?;
+        // What C reads is a stream.
+        composed.carries_a_stream().map_err(|error| format!("tcp: {error}"))?;
+        let flow = composed.flow.buffer();
+        let or = |given: u32, otherwise: usize| if given == 0 { otherwise } else { given as usize };
+        let initial = or(receive_buffer, flow.initial.min(or(receive_buffer_max, usize::MAX)));
+        let max = or(receive_buffer_max, flow.max.max(initial));
         let profile = Profile {
-            congestion: match congestion {
-                CONGESTION_NONE => CongestionChoice::none(),
-                CONGESTION_RENO => CongestionChoice::reno(),
-                other => return Err(format!("there is no congestion controller {other}")),
-            },
-            recovery: if sack { RecoveryChoice::Sack } else { RecoveryChoice::NewReno },
-            timer: TimerChoice::Rfc6298(Rfc6298Config {
-                initial: span("initial_rto", initial_rto)?,
-                min: span("min_rto", min_rto)?,
-                // No more than that above the smoothed round-trip time either.
-                min_variation: timer.min_variation.min(span("min_rto", min_rto)?),
-                max: span("max_rto", max_rto)?,
-                ..timer
-            }),
-            flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig {
-                initial: receive_buffer as usize,
-                max: receive_buffer_max as usize,
-            }),
-            ack: AckChoice::Delayed(span("delayed_ack", delayed_ack)?),
-            options: OfferedOptions {
-                window_scale: switch("window_scale", window_scale)?,
-                timestamps: switch("timestamps", timestamps)?,
-                sack,
-            },
+            flow: composed.flow.with_buffer(ReceiveWindowConfig { initial, max }),
             dup_thresh,
             send_buffer: send_buffer as usize,
             max_send_buffer: send_buffer_max as usize,
-            nodelay: switch("nodelay", nodelay)?,
             r2: Some(retries).filter(|&retries| retries != RETRY_FOREVER),
             syn_r2: syn_retries,
             time_wait: span("time_wait", time_wait)?,
             fin_wait_2: span("fin_wait_2", fin_wait_2)?,
             hop_limit,
-            ..default
+            ..composed
         };
         let start = span("start", start)?;
         let config = StackConfig {
@@ -306,7 +252,7 @@ mod tests {
     #[test]
     fn the_defaults_are_the_stacks_own() {
         let address = Address::parse("192.0.2.1/24").unwrap();
-        let (config, start) = Config::default().to_stack(&[address]).unwrap();
+        let (config, start) = Config::default().to_stack(&[address], "").unwrap();
         assert_eq!(*config.profile, Profile::default());
         assert_eq!(config.addresses, [("192.0.2.1".parse().unwrap(), 24)]);
         assert_eq!(start, Instant::ZERO);
@@ -328,13 +274,41 @@ mod tests {
         let refused = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);
-            config.to_stack(&[]).unwrap_err()
+            config.to_stack(&[], "").unwrap_err()
         };
-        assert!(refused(|c| c.min_rto = -1).contains("min_rto"));
-        assert!(refused(|c| c.sack = 2).contains("sack"));
-        assert!(refused(|c| c.congestion = 9).contains("controller 9"));
+        assert!(refused(|c| c.time_wait = -1).contains("time_wait"));
+        assert!(refused(|c| c.echo = 2).contains("echo"));
         assert!(refused(|c| c.reserved[5] = 1).contains("reserved"));
         let config = Config::default();
-        assert!(config.to_stack(&[Address::default()]).unwrap_err().contains("address 0"));
+        assert!(config.to_stack(&[Address::default()], "").unwrap_err().contains("address 0"));
+    }
+    #[test]
+    fn units_are_chosen_by_words() {
+        let stack =
+            |tcp: &str| Config::default().to_stack(&[], tcp).map(|(stack, _)| stack.profile);
+        for tcp in
+            ["", "modern", "bbr", "newreno + no-sack + rfc6298(min=1s)", "fixed-window(size=20kB)"]
+        {
+            assert_eq!(*stack(tcp).unwrap(), compose(tcp).unwrap(), "{tcp}");
+        }
+        let refused = |tcp: &str| stack(tcp).unwrap_err();
+        assert_eq!(refused("cubik"), "tcp: there is no unit called `cubik`; did you mean cubic?");
+        assert_eq!(refused("sack + newreno"), "tcp: `sack` and `newreno` are both loss recovery");
+        assert!(refused("adu").contains("bytes are written"));
+        assert!(refused("unordered").contains("a stream is read"));
+    }
+
+    #[test]
+    fn a_receive_buffer_that_is_given_wins() {
+        let flow = |first: u32, most: u32, tcp: &str| {
+            let config =
+                Config { receive_buffer: first, receive_buffer_max: most, ..Config::default() };
+            config.to_stack(&[], tcp).unwrap().0.profile.flow.buffer()
+        };
+        let sizes = |initial, max| ReceiveWindowConfig { initial, max };
+        assert_eq!(flow(5000, 9000, "modern"), sizes(5000, 9000));
+        assert_eq!(flow(0, 9000, ""), sizes(9000, 9000));
+        assert_eq!(flow(7_000_000, 0, ""), sizes(7_000_000, 7_000_000));
+        assert_eq!(flow(0, 9000, "fixed-window"), sizes(9000, 9000));
     }
 }

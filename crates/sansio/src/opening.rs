@@ -141,7 +141,7 @@ impl Host {
         let waited = self.wait_unless(nonblocking, timeout, |host| host.stack.accept(id));
         let (connection, remote) = waited.into_result()?;
         let socket = self.sockets.get(fd)?;
-        let (family, options) = (socket.family, socket.options);
+        let (family, options) = (socket.family, socket.options.clone());
         let accepted = self.sockets.insert(Socket {
             family,
             nonblocking: flags & SOCK_NONBLOCK != 0,

@@ -6,7 +6,9 @@
 //!
 //! - `SO_RCVBUF` and `SO_SNDBUF` show twice what was set, but there is no bookkeeping overhead: what was set is how many bytes
 //!   fit, and the window that is offered. Without window scaling no more than 65,535 bytes are taken for it.
-//! - `TCP_CONGESTION` names the controller of the host's profile and cannot be changed.
+//! - `TCP_CONGESTION` takes the names of Transom's controllers (`transom units`), not of Linux' modules, and `none`, which is no congestion
+//!   control. The parameters are the default ones; to name the controller that is there changes nothing, its parameters neither. A
+//!   connection that a controller has asked to pace stays paced.
 //! - An IPv6 socket is for IPv6 alone (`IPV6_V6ONLY` is 1).
 
 mod names;
@@ -19,14 +21,17 @@ use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, Errno, Result};
 use crate::host::Host;
 use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
+use transom_tcp::compose::{Arguments, Composer};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
-use transom_tcp::profile::{KeepAlive, MAX_WINDOW, Profile};
+use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, PacingChoice, Profile};
 use transom_tcp::time::Duration;
-use values::{bool_of, int_in, int_of, linger_of, show_linger, show_time, time_of};
+use values::{
+    bool_of, int_in, int_of, linger_of, name_of, show_linger, show_name, show_time, time_of,
+};
 use zerocopy::IntoBytes;
 
 /// The settings of one socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) reuse_address: bool,
     pub(crate) oob_inline: bool,
@@ -36,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) send_timeout: Option<Duration>,
     receive_buffer: Option<usize>,
     send_buffer: Option<usize>,
+    congestion: CongestionChoice,
     nodelay: bool,
     quick_ack: bool,
     keep_alive: bool,
@@ -62,6 +68,7 @@ impl Options {
             send_timeout: None,
             receive_buffer: None,
             send_buffer: None,
+            congestion: profile.congestion.clone(),
             nodelay: profile.nodelay,
             quick_ack: false,
             keep_alive: profile.keep_alive.is_some(),
@@ -82,7 +89,10 @@ impl Options {
             let bytes = bytes.min(most);
             flow = ReceiveWindowConfig { initial: bytes, max: bytes };
         }
+        let pacing = if self.congestion.needs_pacing() { PacingChoice::Rate } else { base.pacing };
         Profile {
+            congestion: self.congestion.clone(),
+            pacing,
             flow: base.flow.with_buffer(flow),
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             max_send_buffer: self.send_buffer.unwrap_or(base.max_send_buffer),
@@ -109,6 +119,12 @@ impl Options {
             (SOL_SOCKET, SO_SNDTIMEO) => self.send_timeout = time_of(value)?,
             (SOL_SOCKET, SO_RCVBUF) => self.receive_buffer = Some(buffer_of(value)?),
             (SOL_SOCKET, SO_SNDBUF) => self.send_buffer = Some(buffer_of(value)?),
+            (IPPROTO_TCP, TCP_CONGESTION) => {
+                let name = name_of(value)?;
+                if name != self.congestion.name() {
+                    self.congestion = congestion_called(name)?;
+                }
+            }
             (IPPROTO_TCP, TCP_NODELAY) => self.nodelay = bool_of(value)?,
             (IPPROTO_TCP, TCP_QUICKACK) => self.quick_ack = bool_of(value)?,
             (IPPROTO_TCP, TCP_KEEPIDLE) => self.keep.idle = seconds(int_in(value, 1..=32_767)?),
@@ -187,31 +203,33 @@ fn buffer_of(value: &[u8]) -> Result<usize> {
     Ok(bytes.clamp(MIN_BUFFER, MAX_WINDOW))
 }
 
+/// The congestion controller of this name, with its default parameters.
+fn congestion_called(name: &str) -> Result<CongestionChoice> {
+    let composer = Composer::default();
+    let entry = composer.algorithm(name).ok_or(Errno(ENOENT))?;
+    let read = Arguments::read(name).and_then(|mut none| (entry.read)(&mut none));
+    read.map_err(|_| Errno(ENOENT))
+}
+
 impl Host {
     /// `setsockopt(2)`.
     ///
     /// # Errors
     /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, `ENOENT` for a congestion
-    /// controller other than the present one.
+    /// controller that there is not.
     pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
-        let profile = self.stack.config().profile.clone();
         let socket = self.sockets.get_mut(fd)?;
-        if (level, name) == (IPPROTO_TCP, TCP_CONGESTION) {
-            let wanted = value.split(|&byte| byte == 0).next().unwrap_or_default();
-            let same = wanted == profile.congestion.name().as_bytes();
-            return if same { Ok(()) } else { Err(Errno(ENOENT)) };
-        }
         // IPv4's options are not for IPv6 sockets, nor the other way round.
         let foreign = match level {
             IPPROTO_IP => socket.family == Family::V6,
             IPPROTO_IPV6 => socket.family == Family::V4,
             _ => false,
         };
-        let mut options = socket.options;
+        let mut options = socket.options.clone();
         if foreign || !options.set(level, name, value)? {
             return Err(Errno(ENOPROTOOPT));
         }
-        socket.options = options;
+        socket.options = options.clone();
         match socket.role {
             Role::Fresh => {}
             Role::Listener { .. } => self.renew_listener(fd)?,
@@ -232,9 +250,11 @@ impl Host {
         name: i32,
     ) {
         let Options { nodelay, quick_ack, keep, user_timeout, .. } = *options;
+        let congestion = || options.congestion.clone();
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
+            (IPPROTO_TCP, TCP_CONGESTION) => connection.set_congestion(now, congestion()),
             (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
             (IPPROTO_TCP, TCP_QUICKACK) => connection.set_quick_ack(quick_ack),
             (SOL_SOCKET, SO_KEEPALIVE)
@@ -276,7 +296,6 @@ impl Host {
             _ => {}
         }
         let socket = self.sockets.get(fd)?;
-        let profile = &self.stack.config().profile;
         match (level, name) {
             (SOL_SOCKET, SO_DOMAIN) => int(socket.family.number()),
             (SOL_SOCKET, SO_ACCEPTCONN) => int(matches!(socket.role, Role::Listener { .. }).into()),
@@ -285,11 +304,7 @@ impl Host {
                 int(i32::try_from(bytes.saturating_mul(2)).unwrap_or(i32::MAX))
             }
             (IPPROTO_TCP, TCP_MAXSEG) => int(self.segment_size(socket)),
-            (IPPROTO_TCP, TCP_CONGESTION) => {
-                let mut name = profile.congestion.name().as_bytes().to_vec();
-                name.resize(16, 0);
-                Ok(name)
-            }
+            (IPPROTO_TCP, TCP_CONGESTION) => Ok(show_name(socket.options.congestion.name())),
             _ => socket.options.get(level, name).ok_or(Errno(ENOPROTOOPT)),
         }
     }

@@ -10,6 +10,7 @@ use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
+use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{FlowChoice, OfferedOptions, Profile};
 use transom_tcp::time::{Duration, Instant};
@@ -88,8 +89,6 @@ fn values_out_of_range_change_nothing() {
         assert_eq!(set(&mut host, fd, level, name, 1), failed(ENOPROTOOPT));
     }
     assert_eq!(host.option(fd, SOL_SOCKET, 9999), failed(ENOPROTOOPT));
-    assert_eq!(host.set_option(fd, IPPROTO_TCP, TCP_CONGESTION, b"cubic"), failed(ENOENT));
-    assert_eq!(host.set_option(fd, IPPROTO_TCP, TCP_CONGESTION, b"reno"), Ok(()));
     let six = host.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
     assert_eq!(set(&mut host, six, IPPROTO_IP, IP_TTL, 9), failed(ENOPROTOOPT));
     assert_eq!(set(&mut host, six, IPPROTO_IPV6, IPV6_V6ONLY, 0), failed(EINVAL));
@@ -212,6 +211,82 @@ fn the_user_timeout_ends_the_wait_for_an_acknowledgement() {
     host.set_patience(Duration::from_secs(60)).unwrap();
     assert_eq!(host.read(fd, &mut [0]), failed(ETIMEDOUT));
     assert_eq!(host.now(), Instant::from_millis(1500));
+}
+
+/// The name as `TCP_CONGESTION` shows it: sixteen bytes with zeros at the end.
+fn congestion(host: &mut Host, fd: i32) -> String {
+    let bytes = host.option(fd, IPPROTO_TCP, TCP_CONGESTION).unwrap();
+    assert_eq!((bytes.len(), bytes[15]), (16, 0));
+    String::from_utf8(bytes.split(|&byte| byte == 0).next().unwrap().to_vec()).unwrap()
+}
+
+fn choose(host: &mut Host, fd: i32, name: &[u8]) -> Result<()> {
+    host.set_option(fd, IPPROTO_TCP, TCP_CONGESTION, name)
+}
+
+#[test]
+fn every_congestion_controller_is_chosen_by_its_name() {
+    let mut host = host(support::LOCAL);
+    let fd = socket(&mut host);
+    assert_eq!(congestion(&mut host, fd), "reno");
+    for entry in ALGORITHMS {
+        assert!(entry.name.len() < 16, "{}", entry.name);
+        assert_eq!(choose(&mut host, fd, entry.name.as_bytes()), Ok(()), "{}", entry.name);
+        assert_eq!(congestion(&mut host, fd), entry.name);
+    }
+    // With its zero and what is behind it, as C programs give it.
+    assert_eq!(choose(&mut host, fd, b"vegas\0cubic"), Ok(()));
+    for (name, error) in [
+        (&b"cubik"[..], ENOENT),
+        (b"sack", ENOENT),
+        (b"ltcp(wt=9)", ENOENT),
+        (b"no-congestion-control", ENOENT),
+        (b"\0", ENOENT),
+        (b"caf\xe9", ENOENT),
+        (b"", EINVAL),
+    ] {
+        assert_eq!(choose(&mut host, fd, name), failed(error), "{name:?}");
+    }
+    assert_eq!(congestion(&mut host, fd), "vegas", "what is refused changes nothing");
+}
+
+/// RFC 5681 halves what is in flight at a loss, RFC 9438 leaves seven tenths of it: ssthresh shows which one is at work.
+#[test]
+fn a_live_connection_exchanges_its_controller() {
+    for (name, ssthresh) in [("reno", 5), ("cubic", 7)] {
+        let mut host = host(support::LOCAL);
+        let (fd, mut peer) = accepted(&mut host);
+        choose(&mut host, fd, name.as_bytes()).unwrap();
+        assert_eq!(congestion(&mut host, fd), name);
+        assert_eq!(choose(&mut host, fd, b"nothing"), failed(ENOENT));
+        host.write(fd, &[0; 50_000]).unwrap();
+        assert_eq!(drain(&mut host).len(), 10, "the initial window (RFC 6928)");
+        // The first segment is lost, and three that followed it say so.
+        for _ in 0..3 {
+            peer.send(&mut host, Flags::ACK, b"");
+        }
+        assert_eq!(host.tcp_info(fd).unwrap().tcpi_snd_ssthresh, ssthresh, "{name}");
+    }
+}
+
+#[test]
+fn an_accepted_connection_has_its_listeners_controller() {
+    let mut host = host(support::LOCAL);
+    let listener = socket(&mut host);
+    host.bind(listener, at("0.0.0.0:80")).unwrap();
+    host.listen(listener, 1).unwrap();
+    // One that counts on pacing brings it.
+    choose(&mut host, listener, b"bbr").unwrap();
+    let mut peer = support::peer(40_000, 80);
+    peer.send(&mut host, Flags::SYN, b"");
+    let syn_ack = only(&mut host);
+    peer.take(&[syn_ack]);
+    peer.send(&mut host, Flags::ACK, b"");
+    let (fd, _) = host.accept(listener, 0).unwrap();
+    assert_eq!(congestion(&mut host, fd), "bbr");
+    choose(&mut host, fd, b"ltcp").unwrap();
+    assert_eq!(congestion(&mut host, fd), "ltcp");
+    assert_eq!(congestion(&mut host, listener), "bbr");
 }
 
 #[test]

@@ -2,8 +2,12 @@
 //!
 //! A text is a list of words joined by `+`. Each word is a choice of one unit, or a preset, which stands for a list of words; what is not
 //! said stays as it was. Two words for the same unit contradict each other, except that a word of the text's own wins over one of a
-//! preset. Where a choice cannot do without another and no word is about that one, it is made too: without the SACK option NewReno repairs
-//! losses, and a controller that counts on pacing is paced. The words of congestion control are its [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
+//! preset, and that a text can be laid [over](Composer::over) another. A word that has lost does nothing. Where a choice cannot do without
+//! another and no word is about that one, it is made too: without the SACK option NewReno repairs losses, and a controller that counts on
+//! pacing is paced. The words of congestion control are its [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
+//!
+//! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
+//! unit ([`Unit::key`]), as scenarios have it, says the same.
 //!
 //! ```
 //! use transom_tcp::compose::compose;
@@ -55,6 +59,19 @@ pub enum ComposeError {
         /// The other.
         second: String,
     },
+    /// A word where another unit is chosen.
+    #[error("`{word}` is {unit}, not {wanted}")]
+    Elsewhere {
+        /// The word.
+        word: String,
+        /// The unit that it chooses.
+        unit: Unit,
+        /// The unit that was to be chosen.
+        wanted: Unit,
+    },
+    /// No word where one is needed.
+    #[error("no word chooses {0}")]
+    Nothing(Unit),
     /// The parameters of a choice.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
@@ -95,11 +112,23 @@ impl Default for Composer {
     }
 }
 
-/// A choice that has been made: for which unit, by which word, and whether by a preset.
-struct Made {
+/// A word, and what it chooses.
+#[derive(Clone, Copy, Debug)]
+struct Chosen<'a> {
     unit: Unit,
-    word: String,
-    by_preset: bool,
+    /// Its name, and all of it, with its parameters.
+    name: &'a str,
+    text: &'a str,
+    /// Of two words for one unit, that of the higher rank counts.
+    rank: u8,
+}
+
+impl Chosen<'_> {
+    /// Whether both hold: for most units only one word can.
+    fn goes_with(&self, other: &Chosen<'_>) -> bool {
+        let none = |one: &Chosen<'_>| one.unit.none() == Some(one.name);
+        self.unit != other.unit || self.unit.is_additive() && !none(self) && !none(other)
+    }
 }
 
 impl Composer {
@@ -115,69 +144,112 @@ impl Composer {
         &self.algorithms
     }
 
+    /// The algorithm of congestion control by this name.
+    pub fn algorithm(&self, name: &str) -> Option<&Entry> {
+        self.algorithms.iter().find(|entry| entry.name == name)
+    }
+
     /// The profile that `text` makes of `base`.
     ///
     /// # Errors
     /// [`ComposeError`].
     pub fn compose(&self, base: Profile, text: &str) -> Result<Profile, ComposeError> {
         let mut profile = base;
-        let mut made: Vec<Made> = Vec::new();
-        // Presets first, wherever they stand: what the text itself says wins.
-        let (presets, words): (Vec<&str>, Vec<&str>) =
-            split(text).into_iter().partition(|word| preset(word).is_some());
-        for word in presets {
-            let Some(preset) = preset(word) else { continue };
-            for word in split(preset.text) {
-                self.choose(&mut profile, word, true, &mut made)?;
-            }
+        let chosen = self.choose(&[text])?;
+        for word in &chosen {
+            self.apply(&mut profile, word)?;
         }
-        for word in words {
-            self.choose(&mut profile, word, false, &mut made)?;
-        }
+        let silent = |unit: Unit| chosen.iter().all(|word| word.unit != unit);
         // Without the option there is only one recovery that nobody has to ask for.
-        if !profile.options.sack && !made.iter().any(|made| made.unit == Unit::Recovery) {
+        if !profile.options.sack && silent(Unit::Recovery) {
             profile.recovery = RecoveryChoice::NewReno;
         }
         // Pacing comes with a controller that counts on it, unless a word says otherwise: then the profile is refused.
-        if profile.congestion.needs_pacing() && !made.iter().any(|made| made.unit == Unit::Pacing) {
+        if profile.congestion.needs_pacing() && silent(Unit::Pacing) {
             profile.pacing = PacingChoice::Rate;
         }
         profile.validate()?;
         Ok(profile)
     }
 
-    fn choose(
-        &self,
-        profile: &mut Profile,
-        text: &str,
-        by_preset: bool,
-        made: &mut Vec<Made>,
-    ) -> Result<(), ComposeError> {
-        let mut arguments = Arguments::read(text)?;
-        let name = arguments.choice();
-        let unit = if let Some(word) = WORDS.iter().find(|word| word.name == name) {
-            (word.choose)(profile, &mut arguments)?;
-            word.unit
-        } else if let Some(entry) =
-            self.algorithms.iter().find(|entry| entry.name == name && name != "none")
-        {
-            profile.congestion = (entry.read)(&mut arguments)?;
-            Unit::Congestion
-        } else {
-            return Err(ComposeError::Unknown { word: name.into(), near: self.near(name) });
-        };
-        arguments.finish()?;
-        let same = |one: &&mut Made| one.unit == unit && !unit.is_additive();
-        if let Some(before) = made.iter_mut().find(same) {
-            if before.by_preset == by_preset {
-                let (first, second) = (before.word.clone(), name.into());
-                return Err(ComposeError::Twice { unit, first, second });
-            }
-            *before = Made { unit, word: name.into(), by_preset };
-        } else {
-            made.push(Made { unit, word: name.into(), by_preset });
+    /// `text` laid over `base`: one text with the words of both, in which those of `text` and its presets win. Whether they work together
+    /// is for [`Composer::compose`] to say.
+    ///
+    /// # Errors
+    /// [`ComposeError`] if one of them is wrong by itself.
+    pub fn over(&self, base: &str, text: &str) -> Result<String, ComposeError> {
+        let chosen = self.choose(&[base, text])?;
+        Ok(chosen.iter().map(|word| word.text).collect::<Vec<_>>().join(" + "))
+    }
+
+    /// Checks that a text has words for `unit`, with the right parameters, and for no other.
+    ///
+    /// # Errors
+    /// [`ComposeError`].
+    pub fn check_unit(&self, wanted: Unit, text: &str) -> Result<(), ComposeError> {
+        let words = split(text);
+        if words.is_empty() {
+            return Err(ComposeError::Nothing(wanted));
         }
-        Ok(())
+        for word in &words {
+            let word = self.word(word, 0)?;
+            if word.unit != wanted {
+                let (unit, word) = (word.unit, word.name.into());
+                return Err(ComposeError::Elsewhere { word, unit, wanted });
+            }
+            self.apply(&mut Profile::default(), &word)?;
+        }
+        self.choose(&[text]).map(|_| ())
+    }
+
+    /// The words of which no other has won, from texts of which each counts for more than those before.
+    fn choose<'a>(&self, texts: &[&'a str]) -> Result<Vec<Chosen<'a>>, ComposeError> {
+        let mut chosen: Vec<Chosen<'a>> = Vec::new();
+        for (text, rank) in texts.iter().zip((0u8..).step_by(2)) {
+            // Presets first, wherever they stand: what the text itself says wins.
+            let (presets, words): (Vec<&str>, Vec<&str>) =
+                split(text).into_iter().partition(|word| preset(word).is_some());
+            let presets = presets.into_iter().filter_map(preset).flat_map(|one| split(one.text));
+            let ranked = presets
+                .map(|word| (word, rank))
+                .chain(words.into_iter().map(|word| (word, rank + 1)));
+            for (text, rank) in ranked {
+                let word = self.word(text, rank)?;
+                if let Some(before) =
+                    chosen.iter().find(|before| before.rank == rank && !before.goes_with(&word))
+                {
+                    let (first, second) = (before.name.into(), word.name.into());
+                    return Err(ComposeError::Twice { unit: word.unit, first, second });
+                }
+                chosen.retain(|before| before.unit != word.unit || before.rank == rank);
+                chosen.push(word);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// What a word chooses. Its parameters are not looked at.
+    fn word<'a>(&self, text: &'a str, rank: u8) -> Result<Chosen<'a>, ComposeError> {
+        let name = Arguments::read(text)?.choice();
+        let unit = match WORDS.iter().find(|word| word.name == name) {
+            Some(word) => word.unit,
+            // Its word is `no-congestion-control`.
+            None if name != "none" && self.algorithm(name).is_some() => Unit::Congestion,
+            None => {
+                return Err(ComposeError::Unknown { word: name.into(), near: self.near(name) });
+            }
+        };
+        Ok(Chosen { unit, name, text, rank })
+    }
+
+    fn apply(&self, profile: &mut Profile, word: &Chosen<'_>) -> Result<(), ComposeError> {
+        let mut arguments = Arguments::read(word.text)?;
+        if let Some(word) = WORDS.iter().find(|one| one.name == word.name) {
+            (word.choose)(profile, &mut arguments)?;
+        } else if let Some(entry) = self.algorithm(word.name) {
+            profile.congestion = (entry.read)(&mut arguments)?;
+        }
+        Ok(arguments.finish()?)
     }
 
     /// Words that share their beginning or end with one that does not exist.

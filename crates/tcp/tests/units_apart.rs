@@ -129,7 +129,7 @@ fn the_connection_mentions_no_choice() {
 #[test]
 fn what_is_named_is_found() {
     let choices = choices();
-    let named = named(&sources().join("profile.rs"), None, &choices);
+    let named = named(&sources().join("profile/assemble.rs"), None, &choices);
     for one in ["recovery::sack", "reduction::prr", "ack_policy::delayed"] {
         assert!(named.iter().any(|name| name == one), "{one} is not in {named:?}");
     }

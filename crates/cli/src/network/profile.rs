@@ -1,7 +1,7 @@
 //! The options that change how Transom's TCP behaves: those of a scenario's profiles, as far as a command line has them.
 
 use clap::Args;
-use transom_lab::scenario::{Composition, Congestion, ProfileOptions, Recovery, Size};
+use transom_lab::scenario::{Composition, ProfileOptions, Size};
 use transom_net::Profile;
 
 use crate::units::parse_bytes;
@@ -14,10 +14,6 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "UNITS")]
     tcp: Option<Composition>,
 
-    /// Send small segments at once (no Nagle algorithm).
-    #[arg(long)]
-    pub(crate) nodelay: bool,
-
     /// Let the send buffer grow to this size at most.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     send_buffer: Option<u64>,
@@ -25,26 +21,6 @@ pub(crate) struct ProfileArgs {
     /// Let the receive buffer grow to this size at most.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     recv_buffer: Option<u64>,
-
-    /// Do not offer selective acknowledgements (RFC 2018); recovery is then NewReno's.
-    #[arg(long)]
-    no_sack: bool,
-
-    /// Do not offer timestamps (RFC 7323).
-    #[arg(long)]
-    no_timestamps: bool,
-
-    /// Do not offer window scaling (RFC 7323); windows then end at 65,535 bytes.
-    #[arg(long)]
-    no_window_scale: bool,
-
-    /// Recover from losses by NewReno (RFC 6582) even where SACK was agreed.
-    #[arg(long)]
-    newreno: bool,
-
-    /// Do without congestion control: the peer's window alone bounds what is in flight. For private networks.
-    #[arg(long)]
-    no_congestion_control: bool,
 
     /// Probe connections that are silent, by the default times of RFC 9293.
     #[arg(long)]
@@ -55,26 +31,9 @@ impl ProfileArgs {
     /// The profile, or why there is none.
     pub(crate) fn profile(&self) -> anyhow::Result<Profile> {
         // Exhaustive, so that a new option cannot be forgotten here.
-        let ProfileArgs {
-            tcp,
-            nodelay,
-            send_buffer,
-            recv_buffer,
-            no_sack,
-            no_timestamps,
-            no_window_scale,
-            newreno,
-            no_congestion_control,
-            keepalive,
-        } = self.clone();
+        let ProfileArgs { tcp, send_buffer, recv_buffer, keepalive } = self.clone();
         let options = ProfileOptions {
             tcp,
-            congestion: no_congestion_control.then_some(Congestion::None),
-            recovery: (no_sack || newreno).then_some(Recovery::Newreno),
-            sack: no_sack.then_some(false),
-            timestamps: no_timestamps.then_some(false),
-            window_scale: no_window_scale.then_some(false),
-            nodelay: nodelay.then_some(true),
             send_buffer: send_buffer.map(Size),
             recv_buffer: recv_buffer.map(Size),
             keepalive: keepalive.then_some(true),
@@ -89,7 +48,6 @@ impl ProfileArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transom_tcp::profile::RecoveryChoice;
 
     #[test]
     fn nothing_chosen_is_the_default() {
@@ -97,21 +55,15 @@ mod tests {
     }
 
     #[test]
-    fn options_that_depend_on_each_other_go_together() {
-        let args = ProfileArgs { no_sack: true, no_window_scale: true, ..Default::default() };
-        let profile = args.profile().unwrap();
-        assert_eq!(profile.recovery, RecoveryChoice::NewReno);
-        let receive = profile.flow.buffer();
-        assert_eq!(receive.max, 65_535);
-        assert!(!profile.options.sack && !profile.options.window_scale);
-    }
-
-    #[test]
     fn what_delivers_no_stream_is_refused_with_the_reason() {
         let tcp = |text: &str| ProfileArgs { tcp: text.parse().ok(), ..Default::default() };
         let refused = |text: &str| tcp(text).profile().unwrap_err().to_string();
-        assert!(refused("unordered").contains("leave unordered out"));
-        assert!(refused("adu-unordered").contains("leave adu out"));
+        let unordered = refused("unordered");
+        assert!(
+            unordered.contains("here a stream is read") && unordered.contains("in-order works")
+        );
+        let units = refused("adu-unordered");
+        assert!(units.contains("here bytes are written") && units.contains("in-order works"));
         assert!(tcp("no-flow-control + in-order").profile().is_ok());
     }
 
@@ -132,8 +84,11 @@ mod tests {
     fn impossible_profiles_are_refused_with_the_reason() {
         let small = ProfileArgs { recv_buffer: Some(100), ..Default::default() };
         assert!(small.profile().unwrap_err().to_string().contains("at least one segment"));
-        let contradiction =
-            ProfileArgs { no_window_scale: true, recv_buffer: Some(1 << 20), ..Default::default() };
+        let contradiction = ProfileArgs {
+            tcp: Some("no-window-scale".parse().unwrap()),
+            recv_buffer: Some(1 << 20),
+            ..Default::default()
+        };
         assert!(contradiction.profile().unwrap_err().to_string().contains("window scale"));
     }
 }

@@ -258,7 +258,7 @@ fn check_host(host: &Host, options: &Table, key: &Span, problems: &mut Problems)
     match host.kind {
         HostKind::Transom => {
             if host.congestion.is_some() {
-                let text = "`congestion` is for a host of kind \"kernel\"; for Transom's TCP, write profile.congestion";
+                let text = "`congestion` is for a host of kind \"kernel\"; for Transom's TCP, write profile.tcp";
                 problems.add(at("congestion"), Problem::Conflict(text.into()));
             }
             if host.ecn.is_some() {

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::PoisonError;
 
 /// The version of this interface. It changes when something that was there changes its meaning.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Addresses of one host at most.
 const MAX_ADDRESSES: usize = 1024;
@@ -71,8 +71,8 @@ pub unsafe extern "C" fn ts_parse_address(text: *const c_char, address: *mut Add
 /// make sense; `ts_message (0, text, room)` then says why.
 ///
 /// # Safety
-/// `config` is null or valid for reading as many bytes as its `size` says (four at least), and its `addresses` for reading
-/// `address_count` addresses.
+/// `config` is null or valid for reading as many bytes as its `size` says (four at least), its `addresses` for reading
+/// `address_count` addresses, and its `tcp` is null or a string that ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
     let made = without(|| {
@@ -95,11 +95,26 @@ pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
             REFUSAL.set(why);
             Errno(EINVAL)
         };
-        let (config, start) = config.to_stack(&addresses).map_err(refuse)?;
+        // SAFETY: what the caller promises.
+        let tcp = unsafe { words(config.tcp) }?;
+        let (config, start) = config.to_stack(&addresses, tcp).map_err(refuse)?;
         let host = Host::new(config, start).map_err(|error| refuse(error.to_string()))?;
         Ok(add(host))
     });
     made.unwrap_or_else(|error| -HostNumber::from(error.0))
+}
+
+/// The words for TCP's units; none where there is no string.
+///
+/// # Safety
+/// As for [`ts_create`].
+unsafe fn words<'a>(tcp: *const c_char) -> Result<&'a str> {
+    if tcp.is_null() {
+        return Ok("");
+    }
+    // SAFETY: what the caller promises.
+    let text = unsafe { memory::text(tcp) };
+    text.inspect_err(|_| REFUSAL.set("tcp: the words are not UTF-8".into()))
 }
 
 /// Reads a configuration that may be shorter or longer than ours.

@@ -50,7 +50,7 @@ pub const TCP_SYNCNT: i32 = 7;
 pub const TCP_INFO: i32 = 11;
 /// Acknowledge the next arrivals at once.
 pub const TCP_QUICKACK: i32 = 12;
-/// The congestion controller's name; setting any but the present one is `ENOENT`.
+/// The congestion controller's name, at most 15 bytes and a zero; one that there is not is `ENOENT`. A live connection exchanges it.
 pub const TCP_CONGESTION: i32 = 13;
 /// Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
 pub const TCP_USER_TIMEOUT: i32 = 18;

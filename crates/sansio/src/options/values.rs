@@ -1,6 +1,6 @@
 //! Option values as C programs hold them.
 
-use crate::errno::{EINVAL, Errno, Result};
+use crate::errno::{EINVAL, ENOENT, Errno, Result};
 use core::ops::RangeInclusive;
 use transom_tcp::time::Duration;
 
@@ -17,6 +17,26 @@ pub(super) fn bool_of(value: &[u8]) -> Result<bool> {
 pub(super) fn int_in(value: &[u8], range: RangeInclusive<i32>) -> Result<i32> {
     let value = int_of(value)?;
     if range.contains(&value) { Ok(value) } else { Err(Errno(EINVAL)) }
+}
+
+/// The room for a congestion controller's name with the zero byte at its end (Linux' `TCP_CA_NAME_MAX`).
+const NAME_MAX: usize = 16;
+
+/// A name: up to a zero byte or the end; as Linux does, what is longer than a name can be is cut.
+pub(super) fn name_of(value: &[u8]) -> Result<&str> {
+    if value.is_empty() {
+        return Err(Errno(EINVAL));
+    }
+    let value = value.get(..NAME_MAX - 1).unwrap_or(value);
+    let name = value.split(|&byte| byte == 0).next().unwrap_or_default();
+    str::from_utf8(name).map_err(|_| Errno(ENOENT))
+}
+
+/// A name, with zeros behind it.
+pub(super) fn show_name(name: &str) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize(NAME_MAX, 0);
+    bytes
 }
 
 /// `struct linger`.

@@ -74,7 +74,17 @@ static void configurations(void)
     config.address_count = SIZE_MAX;
     CHECK(ts_create(&config) == -TS_EINVAL);
     config.address_count = 1;
-    config.window_scale = 0;
+    config.tcp = "cubik";
+    CHECK(ts_create(&config) == -TS_EINVAL);
+    CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "did you mean cubic"));
+    config.tcp = "adu";
+    CHECK(ts_create(&config) == -TS_EINVAL);
+    CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "bytes are written"));
+    config.tcp = "caf\xe9";
+    CHECK(ts_create(&config) == -TS_EINVAL);
+    CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "UTF-8"));
+    config.tcp = "no-window-scale";
+    config.receive_buffer_max = 70000;
     CHECK(ts_create(&config) == -TS_EINVAL);
     CHECK(ts_message(0, text, sizeof text) > 0 && strstr(text, "window scale"));
     /* A message is cut to the room there is, and its length told. */
@@ -96,8 +106,8 @@ static void configurations(void)
     grown.config.size = UINT32_MAX;
     CHECK(ts_create(&grown.config) == -TS_E2BIG);
     memset(&config, 0xff, sizeof config);
-    CHECK(ts_config_init(&config, offsetof(struct ts_config, min_rto)) == 0);
-    CHECK(config.min_rto == -1 && config.size == offsetof(struct ts_config, min_rto));
+    CHECK(ts_config_init(&config, offsetof(struct ts_config, time_wait)) == 0);
+    CHECK(config.time_wait == -1 && config.size == offsetof(struct ts_config, time_wait));
     config.addresses = &address;
     config.address_count = 1;
     host = ts_create(&config);

@@ -127,11 +127,9 @@ int main(void)
     CHECK(ts_config_init(&config, sizeof config) == 0);
     config.addresses = &address;
     config.address_count = 1;
-    config.sack = 0; /* RFC 6582 */
-    config.timestamps = 0;
-    config.window_scale = 0;
+    /* Recovery without SACK is that of RFC 6582. */
+    config.tcp = "no-sack + no-timestamps + no-window-scale + delayed-ack(delay=40ms)";
     config.receive_buffer = config.receive_buffer_max = 65535;
-    config.delayed_ack = 40 * MS;
     host = ts_create(&config);
     CHECK(host > 0);
 

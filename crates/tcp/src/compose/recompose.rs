@@ -82,15 +82,22 @@ impl Composer {
             None => Vec::from([word]),
         });
         for word in words {
-            let (mut profile, mut made) = (current.clone(), Vec::new());
-            if let Err(error) = self.choose(&mut profile, word, false, &mut made) {
+            let mut profile = current.clone();
+            let chosen = match self.word(word, 0) {
+                Ok(chosen) => chosen,
+                Err(error) => return error.into(),
+            };
+            if let Err(error) = self.apply(&mut profile, &chosen) {
                 return error.into();
             }
-            if let Some(made) = made.pop()
-                && let Err(reason) = made.unit.exchangeable()
+            if let Err(reason) = chosen.unit.exchangeable()
                 && !keeps_what_is_fixed(current, &profile)
             {
-                return RecomposeError::Fixed { word: made.word, unit: made.unit, reason };
+                return RecomposeError::Fixed {
+                    word: chosen.name.into(),
+                    unit: chosen.unit,
+                    reason,
+                };
             }
         }
         // Without SACK's option only one recovery is left, which no word has named.

@@ -7,6 +7,7 @@ use crate::profile::{
 };
 use crate::slow_start::limited::Limited;
 use crate::time::Duration;
+use crate::undo::UndoConfig;
 use std::format;
 use std::string::ToString;
 
@@ -161,4 +162,70 @@ fn what_the_receiver_does_is_chosen_too() {
         error("adu(max=lots)"),
         "adu's `max`: `lots` is not a size: write it like 64KiB or 1500"
     );
+}
+
+#[test]
+fn a_text_is_laid_over_another() {
+    let over = |base: &str, text: &str| Composer::default().over(base, text).unwrap();
+    assert_eq!(over("immediate-ack", "ltcp + sack"), "immediate-ack + ltcp + sack");
+    assert_eq!(over("immediate-ack + reno", "ltcp(beta=0.1)"), "immediate-ack + ltcp(beta=0.1)");
+    // A preset is its words, and those of the upper text win over all of the lower one.
+    assert_eq!(over("sack + ecn", "exp"), "ecn + no-congestion-control + newreno + no-sack");
+    assert_eq!(over("sackbase", "vegas"), "sack + vegas");
+    assert_eq!(over("", "prr"), "prr");
+    assert_eq!(over("prr", ""), "prr");
+    // Whether both work together is seen afterwards.
+    let text = over("rack-tlp", "no-sack");
+    assert_eq!(compose(&text), Err(ComposeError::Profile(ProfileError::SackWithoutOption)));
+    assert!(Composer::default().over("reno + cubic", "vegas").is_err());
+}
+
+/// What has lost leaves no traces: the options of a preset, its buffers, its other words for a unit whose words add up.
+#[test]
+fn a_word_that_has_lost_does_nothing() {
+    assert_eq!(
+        compose("minimal + window-scale + timestamps + sack-option + passive-ecn"),
+        compose("newreno")
+    );
+    assert_eq!(compose("modern + f-rto").unwrap().undo, compose("f-rto").unwrap().undo);
+    assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::NONE);
+    assert_eq!(compose("interactive + delayed-ack").unwrap().ack, Profile::default().ack);
+    assert_eq!(error("eifel + no-undo"), "`eifel` and `no-undo` are both undo");
+    assert_eq!(error("no-undo + dsack"), "`no-undo` and `dsack` are both undo");
+}
+
+#[test]
+fn the_words_of_one_unit_are_told_from_others() {
+    let check = |unit, text: &str| Composer::default().check_unit(unit, text);
+    assert_eq!(check(Unit::Congestion, "ltcp(beta=0.1)"), Ok(()));
+    assert_eq!(check(Unit::Undo, "eifel + dsack"), Ok(()));
+    let said = |unit, text: &str| check(unit, text).unwrap_err().to_string();
+    assert_eq!(said(Unit::Congestion, "sack"), "`sack` is loss recovery, not congestion control");
+    assert_eq!(
+        said(Unit::Recovery, "sack + rack-tlp"),
+        "`sack` and `rack-tlp` are both loss recovery"
+    );
+    assert_eq!(said(Unit::Pacing, " "), "no word chooses pacing");
+    assert_eq!(said(Unit::Reduction, "prr(x=1)"), "prr has no parameter `x`; it has none");
+    assert!(said(Unit::Congestion, "modern").starts_with("there is no unit called `modern`"));
+}
+
+/// Whatever a text below says, one above can say that a unit is as it is by default.
+#[test]
+fn every_default_has_a_word() {
+    for unit in Unit::ALL {
+        let is_default = |word: &str| compose(word) == Ok(Profile::default());
+        assert!(unit.words().any(is_default), "{unit}");
+    }
+}
+
+#[test]
+fn every_word_belongs_to_a_unit_with_a_key() {
+    let mut keys: Vec<&str> = Unit::ALL.iter().map(|unit| unit.key()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), Unit::ALL.len());
+    let count: usize = Unit::ALL.iter().map(|unit| unit.words().count()).sum();
+    // `none` is among the algorithms and is no word.
+    assert_eq!(count, WORDS.len() + ALGORITHMS.len() - 1);
 }

@@ -2,7 +2,7 @@
 
 use super::{ArgumentError, Arguments};
 use crate::adu::AduConfig;
-use crate::congestion::CongestionChoice;
+use crate::congestion::{ALGORITHMS, CongestionChoice};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::{HoleChoice, Patience};
@@ -16,6 +16,7 @@ use crate::rto::fixed::FixedConfig;
 use crate::rto::rfc6298::Rfc6298Config;
 use crate::slow_start::limited::Limited;
 use crate::slow_start::standard::Standard;
+use crate::time::Duration;
 use crate::undo::UndoConfig;
 use core::fmt;
 
@@ -65,9 +66,75 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All of them, in the order in which a table has their keys.
+    pub const ALL: [Unit; 20] = [
+        Unit::Congestion,
+        Unit::SlowStart,
+        Unit::Recovery,
+        Unit::Persistence,
+        Unit::Holes,
+        Unit::EarlyRetransmit,
+        Unit::LimitedTransmit,
+        Unit::Reduction,
+        Unit::Validation,
+        Unit::Undo,
+        Unit::Timer,
+        Unit::Ecn,
+        Unit::Pacing,
+        Unit::Acknowledgements,
+        Unit::Ordering,
+        Unit::FlowControl,
+        Unit::SackOption,
+        Unit::TimestampsOption,
+        Unit::WindowScaleOption,
+        Unit::Nagle,
+    ];
+
+    /// Its key in a table that has one for each unit.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Unit::Congestion => "congestion",
+            Unit::SlowStart => "slow-start",
+            Unit::Recovery => "recovery",
+            Unit::Persistence => "persistence",
+            Unit::Holes => "holes",
+            Unit::EarlyRetransmit => "early-retransmit",
+            Unit::LimitedTransmit => "limited-transmit",
+            Unit::Reduction => "reduction",
+            Unit::Validation => "validation",
+            Unit::Undo => "undo",
+            Unit::Timer => "timer",
+            Unit::Ecn => "ecn",
+            Unit::Pacing => "pacing",
+            Unit::Acknowledgements => "acknowledgements",
+            Unit::Ordering => "ordering",
+            Unit::FlowControl => "flow-control",
+            Unit::SackOption => "sack-option",
+            Unit::TimestampsOption => "timestamps",
+            Unit::WindowScaleOption => "window-scale",
+            Unit::Nagle => "nagle",
+        }
+    }
+
+    /// Its words: those of this crate.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let words = WORDS.iter().filter(move |word| word.unit == self).map(|word| word.name);
+        // The word of the algorithm `none` is `no-congestion-control`.
+        let algorithms = ALGORITHMS
+            .iter()
+            .map(|entry| entry.name)
+            .filter(move |name| self == Unit::Congestion && *name != "none");
+        words.chain(algorithms)
+    }
+
     /// Whether several words for it add up instead of contradicting each other.
     pub fn is_additive(self) -> bool {
         self == Unit::Undo
+    }
+
+    /// The word that adds nothing, for a unit whose words add up.
+    pub(super) fn none(self) -> Option<&'static str> {
+        self.is_additive().then_some("no-undo")
     }
 }
 
@@ -151,6 +218,9 @@ fn units(
     profile.ordering = OrderingChoice::Units(AduConfig { max, ordered });
     Ok(())
 }
+
+/// How long an acknowledgement is delayed if nothing is said.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// The widest window without the option (RFC 9293 section 3.1).
 const UNSCALED_WINDOW: usize = 65_535;
@@ -285,6 +355,7 @@ pub const WORDS: &[Word] = &[
         "an unused window is kept",
         validation = ValidationChoice::Keep
     ),
+    plain!("no-undo", Undo, "what was reduced stays", undo = UndoConfig::NONE),
     plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
     plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
     plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),
@@ -317,6 +388,12 @@ pub const WORDS: &[Word] = &[
         },
     ),
     plain!("no-ecn", Ecn, "neither offered nor agreed to", ecn = EcnChoice::Off),
+    plain!(
+        "passive-ecn",
+        Ecn,
+        "RFC 3168, agreed to and not offered",
+        ecn = EcnChoice::Classic(EcnConfig { offer: false, ..OFFERED })
+    ),
     plain!("ecn", Ecn, "RFC 3168, offered", ecn = EcnChoice::Classic(OFFERED)),
     plain!(
         "ecn++",
@@ -333,9 +410,8 @@ pub const WORDS: &[Word] = &[
     plain!("no-pacing", Pacing, "as soon as the windows allow", pacing = PacingChoice::None),
     plain!("pacing", Pacing, "spread over the round trip", pacing = PacingChoice::Rate),
     word("delayed-ack", Unit::Acknowledgements, "RFC 5681; delay=40ms", |profile, given| {
-        if let Some(delay) = given.duration("delay")? {
-            profile.ack = AckChoice::Delayed(delay);
-        }
+        let delay = given.duration("delay")?;
+        profile.ack = AckChoice::Delayed(delay.unwrap_or(DELAYED_ACK));
         Ok(())
     }),
     plain!(
@@ -387,8 +463,11 @@ pub const WORDS: &[Word] = &[
             Ok(())
         },
     ),
+    plain!("sack-option", SackOption, "RFC 2018, offered", options.sack = true),
     plain!("no-sack", SackOption, "SACK is not offered", options.sack = false),
+    plain!("timestamps", TimestampsOption, "RFC 7323, offered", options.timestamps = true),
     plain!("no-timestamps", TimestampsOption, "not offered", options.timestamps = false),
+    plain!("window-scale", WindowScaleOption, "RFC 7323, offered", options.window_scale = true),
     word(
         "no-window-scale",
         Unit::WindowScaleOption,
@@ -405,5 +484,6 @@ pub const WORDS: &[Word] = &[
             Ok(())
         },
     ),
+    plain!("nagle", Nagle, "RFC 9293: small segments wait for others", nodelay = false),
     plain!("nodelay", Nagle, "small segments leave at once", nodelay = true),
 ];

@@ -1,8 +1,8 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr-06; Cardwell, Swett, Beshay: "BBR Congestion Control").
 //!
 //! Like its first version it models the path by the rate it delivers and its round-trip propagation time, and paces at the one. It also heeds
-//! losses: with more than 2 % lost of what was in flight, that was too much. The model (section 5.5) is in a file of its own; here is what is done
-//! with it:
+//! losses: with more than 2 % lost of what was in flight, that was too much. The model (section 5.5), PROBE_BW and PROBE_RTT have files
+//! of their own. What is done with the model:
 //! - STARTUP paces at 2.77 times the rate until that has not grown by a quarter for three round trips, or until a round trip of fast recovery
 //!   shows losses above the threshold; DRAIN empties the queue that left, at half of the rate.
 //! - PROBE_BW cycles: DOWN at 0.9 until the queue is gone and there is room for others, CRUISE at the rate, and after two to three seconds, or as
@@ -23,6 +23,8 @@
 //! - Section 4.1.3.3 (asking the receiver for fewer acknowledgements) needs an option that there is not.
 
 mod model;
+mod probe_bw;
+mod probe_rtt;
 
 use self::model::{BETA, Bounds, LEAST_WINDOW, Model, Sample, Seen, inflight_at_loss, larger};
 use super::arithmetic::{bytes_in, mul_div};
@@ -337,214 +339,6 @@ impl Controller {
             if drained || self.model.rounds.count > since + 3 {
                 self.start_down(ack.now);
             }
-        }
-    }
-
-    // ----- PROBE_BW (section 5.3.3) -----
-
-    /// StartProbeBW_DOWN, with PickProbeWait.
-    fn start_down(&mut self, now: Instant) {
-        self.model.reset_signals();
-        let random = scramble(now.as_nanos() ^ self.delivered.rotate_left(32));
-        let spread = Duration::from_nanos((random >> 1) % (PROBE_WAIT_SPREAD + 1));
-        self.cycle.acked_per_segment = None;
-        self.cycle.rounds_since_up = random & 1;
-        self.cycle.wait = PROBE_WAIT + spread;
-        self.cycle.since = now;
-        self.cycle.acks = AckPhase::ProbeStopping;
-        self.model.rounds.restart(self.delivered);
-        self.mode = Mode::Down;
-    }
-
-    /// StartProbeBW_REFILL.
-    fn start_refill(&mut self) {
-        self.model.reset_shortterm();
-        self.cycle.up_rounds = 0;
-        self.cycle.up_acked = 0;
-        self.cycle.precautionary = false;
-        self.cycle.acks = AckPhase::Refilling;
-        self.model.rounds.restart(self.delivered);
-        self.mode = Mode::Refill;
-    }
-
-    /// StartProbeBW_UP.
-    fn start_up(&mut self, window: &Window, sample: &Sample) {
-        self.cycle.acks = AckPhase::ProbeStarting;
-        self.model.rounds.restart(self.delivered);
-        self.full_pipe.reset(sample.rate);
-        self.mode = Mode::Up;
-        self.raise_slope(window);
-    }
-
-    /// UpdateProbeBWCyclePhase.
-    fn advance_cycle(&mut self, window: &Window, ack: &AckContext, sample: &Sample) {
-        if !self.full_pipe.reached || self.adapt_longterm(window, ack, sample) {
-            return;
-        }
-        if self.mode == Mode::Up && self.is_time_to_go_down(window, ack, sample) {
-            self.cycle.too_high = false;
-            self.start_down(ack.now);
-            return;
-        }
-        match self.mode {
-            Mode::Down | Mode::Cruise if self.is_time_to_probe(window, ack.now) => {
-                self.start_refill();
-            }
-            Mode::Down if self.is_time_to_cruise(window, ack) => self.mode = Mode::Cruise,
-            Mode::Refill if self.model.rounds.starts => {
-                self.cycle.is_probe_sample = true;
-                self.start_up(window, sample);
-            }
-            _ => {}
-        }
-    }
-
-    /// IsTimeToProbeBW.
-    fn is_time_to_probe(&self, window: &Window, now: Instant) -> bool {
-        let reno = (self.target_inflight(window) / window.segment()).min(RENO_ROUNDS);
-        now > self.cycle.since + self.cycle.wait || self.cycle.rounds_since_up >= reno
-    }
-
-    /// IsTimeToCruise.
-    fn is_time_to_cruise(&self, window: &Window, ack: &AckContext) -> bool {
-        let room = self.model.inflight_with_headroom(window).unwrap_or(u64::MAX);
-        let product = self.product(self.model.max_rate(), 1000, window);
-        ack.in_flight <= room.min(self.quantized(product, window))
-    }
-
-    /// IsTimeToGoDown.
-    fn is_time_to_go_down(&mut self, window: &Window, ack: &AckContext, sample: &Sample) -> bool {
-        let longterm = self.model.bounds.inflight_longterm.unwrap_or(u64::MAX);
-        if self.cycle.too_high && ack.in_flight >= longterm {
-            self.cycle.precautionary = true;
-            return true;
-        }
-        if ack.cwnd_limited && window.cwnd >= longterm {
-            self.full_pipe.reset(sample.rate);
-            return false;
-        }
-        self.full_pipe.now
-    }
-
-    /// RaiseInflightLongtermSlope.
-    fn raise_slope(&mut self, window: &Window) {
-        let growth = 1 << self.cycle.up_rounds;
-        self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);
-        self.cycle.acked_per_segment = Some((window.cwnd / growth).max(window.segment()));
-    }
-
-    /// ProbeInflightLongtermUpward.
-    fn raise_longterm(&mut self, window: &Window, ack: &AckContext, sample: &Sample) {
-        let Some(longterm) = self.model.bounds.inflight_longterm else { return };
-        if !ack.cwnd_limited || window.cwnd < longterm {
-            return;
-        }
-        let cycle = &mut self.cycle;
-        cycle.up_acked = cycle.up_acked.saturating_add(sample.newly);
-        if let Some(each) = cycle.acked_per_segment {
-            let segments = cycle.up_acked / each.max(1);
-            cycle.up_acked %= each.max(1);
-            let raised = longterm.saturating_add(segments.saturating_mul(window.segment()));
-            self.model.bounds.inflight_longterm = Some(raised.min(Window::WIDEST));
-        }
-        if self.model.rounds.starts {
-            self.raise_slope(window);
-        }
-    }
-
-    /// AdaptLongTermModel. Returns whether it has decided about the next state.
-    fn adapt_longterm(&mut self, window: &Window, ack: &AckContext, sample: &Sample) -> bool {
-        let starts = self.model.rounds.starts;
-        match self.cycle.acks {
-            AckPhase::ProbeStarting if starts => self.cycle.acks = AckPhase::ProbeFeedback,
-            AckPhase::ProbeStopping if starts => {
-                self.cycle.is_probe_sample = false;
-                self.cycle.acks = AckPhase::Init;
-                if self.mode.is_probe_bw() {
-                    if !sample.limited {
-                        self.model.advance_cycle();
-                    }
-                    if self.cycle.precautionary && !self.cycle.too_high {
-                        self.start_refill();
-                        return true;
-                    }
-                }
-            }
-            _ => {}
-        }
-        if let Some(longterm) = self.model.bounds.inflight_longterm
-            && !sample.is_too_high(ack.sack_agreed)
-        {
-            self.model.bounds.inflight_longterm = Some(longterm.max(sample.in_flight));
-            if self.mode == Mode::Up {
-                self.raise_longterm(window, ack, sample);
-            }
-        }
-        false
-    }
-
-    /// HandleInflightTooHigh.
-    fn on_too_high(&mut self, window: &Window, in_flight: u64, limited: bool, now: Instant) {
-        self.cycle.too_high = true;
-        self.cycle.is_probe_sample = false;
-        if !limited {
-            let least = mul_div(self.target_inflight(window), BETA, 1000);
-            self.model.bounds.inflight_longterm = Some(in_flight.max(least).min(Window::WIDEST));
-        }
-        if self.mode == Mode::Up {
-            self.left = Some(Left::Up);
-            self.start_down(now);
-        }
-    }
-
-    // ----- PROBE_RTT (section 5.3.4) -----
-
-    /// CheckProbeRTT.
-    fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckContext) {
-        let probing = matches!(self.mode, Mode::ProbeRtt { .. });
-        if !probing && self.model.probe_rtt_expired && !self.idle_restart {
-            self.save_window(window);
-            self.mode = Mode::ProbeRtt { until: None, round_done: false };
-            self.cycle.acks = AckPhase::ProbeStopping;
-            self.model.rounds.restart(self.delivered);
-        }
-        if let Mode::ProbeRtt { until, round_done } = self.mode {
-            self.limited_until = ack.delivered.saturating_add(ack.in_flight).max(1);
-            match until {
-                None if ack.in_flight <= self.probe_rtt_window(window) => {
-                    let until = Some(ack.now + PROBE_RTT_TIME);
-                    self.mode = Mode::ProbeRtt { until, round_done: false };
-                    self.model.rounds.restart(self.delivered);
-                }
-                None => {}
-                Some(_) => {
-                    let round_done = round_done || self.model.rounds.starts;
-                    self.mode = Mode::ProbeRtt { until, round_done };
-                    if round_done {
-                        self.check_probe_rtt_done(window, ack.now);
-                    }
-                }
-            }
-        }
-        if ack.rate.is_some_and(|rate| rate.delivered > 0) {
-            self.idle_restart = false;
-        }
-    }
-
-    /// CheckProbeRTTDone and ExitProbeRTT.
-    fn check_probe_rtt_done(&mut self, window: &mut Window, now: Instant) {
-        let Mode::ProbeRtt { until: Some(until), .. } = self.mode else { return };
-        if now <= until {
-            return;
-        }
-        self.model.probe_rtt = self.model.probe_rtt.map(|seen| Seen { at: now, ..seen });
-        window.resize(window.cwnd.max(self.prior_cwnd));
-        self.model.reset_shortterm();
-        if self.full_pipe.reached {
-            self.start_down(now);
-            self.mode = Mode::Cruise;
-        } else {
-            self.mode = Mode::Startup;
         }
     }
 

@@ -196,22 +196,16 @@ impl Ordering for InOrder {
             return accepted;
         }
         accepted.duplicate = accepted.duplicate.or_else(|| self.received.duplicate(&range));
-        // Only what is missing is taken, gap by gap, so that bytes already held stay as they are.
         let mut from = at;
-        while let Some(gap) = self.received.missing(from..end) {
-            let lo = gap.start.since(at) as usize;
-            let hi = gap.end.since(at) as usize;
-            let part = payload.slice(lo..hi);
+        while let Some((gap, part, offset)) = self.received.missing_part(from, at, &payload) {
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
-            // A part that is small against the whole is not worth the whole's buffer.
-            let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
             if gap.start == self.received.next() {
-                self.append(&part, fresh + lo);
+                self.append(&part, fresh + offset);
                 self.join();
                 from = from.max(self.received.next());
             } else {
-                self.insert_early(gap.start, &part, fresh + lo);
+                self.insert_early(gap.start, &part, fresh + offset);
                 self.received.insert(gap);
             }
         }

@@ -3,6 +3,7 @@
 //! It is the same bookkeeping in whatever order the data reaches the application, so that the peer cannot tell the difference:
 //! acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
 
+use crate::packet::Payload;
 use crate::pos::Pos;
 use crate::ranges::RangeSet;
 use core::ops::Range;
@@ -82,6 +83,22 @@ impl Received {
     /// The first part of `range` that has not arrived.
     pub(super) fn missing(&self, range: Range<Pos>) -> Option<Range<Pos>> {
         self.early.gaps(range).next()
+    }
+
+    /// The first part of a segment that has not arrived, from `from` on: its range, its payload, and where that begins in `payload`, which
+    /// stands at `at`. What is held already stays as it is, so a segment is taken in by its missing parts.
+    pub(super) fn missing_part<'a>(
+        &self,
+        from: Pos,
+        at: Pos,
+        payload: &Payload<'a>,
+    ) -> Option<(Range<Pos>, Payload<'a>, usize)> {
+        let gap = self.missing(from..at + payload.len() as u64)?;
+        let offset = gap.start.since(at) as usize;
+        let part = payload.slice(offset..gap.end.since(at) as usize);
+        // A part that is small against the whole is not worth the whole's buffer.
+        let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
+        Some((gap, part, offset))
     }
 
     /// RCV.NXT moves over so many bytes that arrived in order.

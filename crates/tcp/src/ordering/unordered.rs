@@ -134,16 +134,11 @@ impl Ordering for Unordered {
             return Accepted { refused: true, ..Accepted::default() };
         }
         accepted.duplicate = accepted.duplicate.or_else(|| self.received.duplicate(&range));
-        let mut from = range.start;
-        while let Some(gap) = self.received.missing(from..end) {
-            let lo = gap.start.since(range.start) as usize;
-            let hi = gap.end.since(range.start) as usize;
-            let part = payload.slice(lo..hi);
+        let (at, mut from) = (range.start, range.start);
+        while let Some((gap, part, offset)) = self.received.missing_part(from, at, &payload) {
             accepted.new_bytes += part.len() as u64;
             from = gap.end;
-            // A part that is small against the whole is not worth the whole's buffer.
-            let part = if part.len() * 2 < payload.len() { part.to_be_copied() } else { part };
-            self.keep(gap.start, &part, fresh + lo);
+            self.keep(gap.start, &part, fresh + offset);
             if gap.start == self.received.next() {
                 self.received.advance(part.len() as u64);
                 from = from.max(self.received.join());

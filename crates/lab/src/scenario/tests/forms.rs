@@ -16,7 +16,7 @@ min = "9Mbit/s"
 [forms.quick]
 scenario.duration = "2s"
 flows.bulk.start = "1s"
-hosts.a.profile = { nodelay = true }
+hosts.a.profile = { tcp = "nodelay" }
 sweep.links.a-b.rate = ["1Mbit/s"]
 [[forms.quick.expect]]
 measure = "goodput"
@@ -39,7 +39,7 @@ fn a_form_says_what_is_different() {
     assert_eq!(one.expect.len(), 1);
     assert_eq!(one.expect[0].min.unwrap().to_string(), "900kbit/s");
     let a = one.hosts.values().next().unwrap();
-    assert_eq!(a.profile.nodelay, Some(true));
+    assert_eq!(a.profile.tcp, Some("nodelay".parse().unwrap()));
     // What it says nothing of is as it was.
     assert_eq!(one.links[0].there.delay.as_millis(), 10);
 }

@@ -304,3 +304,36 @@ fn traces_are_read_and_part_of_the_identity() {
         assert!(said.contains(message), "{said}");
     }
 }
+
+/// A table and a text that say the same are the same experiment, whatever the order of the table.
+#[test]
+fn units_as_a_text_and_as_a_table() {
+    let with = |profile: &str| {
+        resolved(&minimal("").replacen(
+            "[hosts.b]",
+            &format!("[hosts.b]\nprofile.tcp = {profile}"),
+            1,
+        ))
+    };
+    let text = with("\"modern + ltcp(beta=0.1) + immediate-ack\"");
+    let table = "{ acknowledgements = \"immediate-ack\", congestion = \"ltcp(beta=0.1)\", preset = \"modern\" }";
+    assert_eq!(with(table), text);
+    assert_eq!(with(table).id(1, "1.0"), text.id(1, "1.0"));
+    assert!(text.to_toml().contains("tcp = \"modern + ltcp(beta=0.1) + immediate-ack\""));
+}
+
+/// What a flow says of a unit wins; what it does not speak of is as each of its hosts has it.
+#[test]
+fn a_flows_units_are_laid_over_its_hosts() {
+    let text = minimal("")
+        .replacen("[hosts.b]", "[hosts.b]\nprofile.tcp = \"immediate-ack + cubic\"", 1)
+        .replacen("kind = \"bulk\"", "kind = \"bulk\"\nprofile.tcp = \"ltcp\"", 1);
+    let resolved = resolved(&text);
+    let at = |host: &str| {
+        let host = &resolved.hosts[&Name::new(host).unwrap()].profile;
+        resolved.flows[0].profile.or(host).profile().unwrap()
+    };
+    assert_eq!((at("a").congestion.name(), at("b").congestion.name()), ("ltcp", "ltcp"));
+    assert_eq!(at("a").ack, transom_tcp::profile::Profile::default().ack);
+    assert_eq!(at("b").ack, transom_tcp::profile::AckChoice::Immediate);
+}

@@ -116,7 +116,7 @@ fn the_identity_is_of_what_decides_the_outcome() {
     for (from, to) in [
         ("10Mbit/s", "11Mbit/s"),
         ("duration = \"10s\"", "duration = \"11s\""),
-        ("[hosts.b]", "[hosts.b]\nprofile = { sack = true }"),
+        ("[hosts.b]", "[hosts.b]\nprofile = { tcp = \"sack\" }"),
         ("kind = \"bulk\"", "kind = \"bulk\"\nstart = \"1s\""),
         ("kind = \"bulk\"", "kind = \"bulk\"\n[measure]\ncapture = [\"a-b\"]"),
     ] {
@@ -169,7 +169,8 @@ fn scenario() -> impl Strategy<Value = String> {
     ];
     let more = (1..4u32, 0..1000u32, proptest::option::of(0..1000u32), any::<bool>());
     (topology, link, traffic, more, 1..3usize).prop_map(
-        |((topology, name, from, to), link, traffic, (count, stagger, bound, sack), points)| {
+        |((topology, name, from, to), link, traffic, (count, stagger, bound, nodelay), points)| {
+            let nagle = if nodelay { "nodelay" } else { "nagle" };
             let bound = bound.map_or(String::new(), |bound| {
                 format!("[[expect]]\nmeasure = \"goodput\"\nstatistic = \"mean\"\nmin = \"{bound}.5kbit/s\"\n")
             });
@@ -177,7 +178,7 @@ fn scenario() -> impl Strategy<Value = String> {
             format!(
                 "[scenario]\nname = \"p\"\nduration = \"100s\"\n[topology]\n{topology}\n{name} = {{ {link} }}\n\
                  [[flows]]\nname = \"f\"\nfrom = \"{from}\"\nto = \"{to}\"\ncount = {count}\nstagger = \"{stagger}ms\"\n\
-                 profile = {{ nodelay = {sack} }}\n{traffic}\n{bound}[sweep]\ntopology.{name}.delay = [{delays}]\n"
+                 profile = {{ tcp = \"{nagle}\" }}\n{traffic}\n{bound}[sweep]\ntopology.{name}.delay = [{delays}]\n"
             )
         },
     )

@@ -44,24 +44,26 @@ fn zipped_lists_go_side_by_side() {
 #[test]
 fn what_is_not_written_can_be_swept_and_so_can_tables() {
     let variants = swept(
-        "[sweep]\nhosts.a.profile = [{ sack = false }, { nodelay = true, sack = true }]\n\
+        "[sweep]\nhosts.a.profile = [{ tcp = \"no-sack\" }, { keepalive = true, tcp = \"nodelay\" }]\n\
          \"links.a-b.there.loss\" = [\"0\", \"1%\"]",
     );
     assert_eq!(
         settings(&variants),
         [
-            "{ sack = false } 0",
-            "{ sack = false } 1%",
-            "{ nodelay = true, sack = true } 0",
-            "{ nodelay = true, sack = true } 1%",
+            "{ tcp = \"no-sack\" } 0",
+            "{ tcp = \"no-sack\" } 1%",
+            "{ keepalive = true, tcp = \"nodelay\" } 0",
+            "{ keepalive = true, tcp = \"nodelay\" } 1%",
         ]
     );
     let loss = |variant: &Variant| variant.resolved.links[0].there.loss.to_string();
     assert_eq!(variants.iter().map(loss).collect::<Vec<_>>(), ["0", "0.01", "0", "0.01"]);
     assert_eq!(variants[1].resolved.links[0].back.loss.to_string(), "0");
     let host = |variant: &Variant| variant.resolved.hosts.values().next().unwrap().profile.clone();
-    assert_eq!((host(&variants[0]).sack, host(&variants[0]).nodelay), (Some(false), None));
-    assert_eq!((host(&variants[2]).sack, host(&variants[2]).nodelay), (Some(true), Some(true)));
+    let said =
+        |variant: &Variant| (host(variant).tcp.unwrap().to_string(), host(variant).keepalive);
+    assert_eq!(said(&variants[0]), ("no-sack".into(), None));
+    assert_eq!(said(&variants[2]), ("nodelay".into(), Some(true)));
 }
 
 #[test]
@@ -81,8 +83,8 @@ fn bands_can_be_for_some_points() {
 #[test]
 fn bands_can_compare_points() {
     let variants = swept(
-        "[sweep]\nhosts.a.profile.sack = [true, false]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n\
-         [[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = { at = { hosts.a.profile.sack = true } }",
+        "[sweep]\nhosts.a.profile.tcp = [\"sack\", \"no-sack\"]\nlinks.a-b.there.loss = [\"1%\", \"2%\"]\n\
+         [[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = { at = { hosts.a.profile.tcp = \"sack\" } }",
     );
     assert!(variants.iter().all(|variant| variant.resolved.expect.is_empty()));
     // With SACK it would be compared with itself; without, with the same loss.
@@ -121,9 +123,27 @@ fn bands_name_points_of_lists_side_by_side_and_of_tables() {
     // The value 2s is in the list twice.
     assert_eq!(baselines, [vec![], vec![0], vec![0]]);
     let variants = swept(&format!(
-        "{band}when = {{ hosts.a = {{ profile = {{ sack = false }} }} }}\nrelative-to = {{ flow = \"bulk\" }}\n\
-         [sweep]\nhosts.a = [{{ mtu = 1400 }}, {{ profile = {{ sack = false }} }}]",
+        "{band}when = {{ hosts.a = {{ profile = {{ tcp = \"no-sack\" }} }} }}\nrelative-to = {{ flow = \"bulk\" }}\n\
+         [sweep]\nhosts.a = [{{ mtu = 1400 }}, {{ profile = {{ tcp = \"no-sack\" }} }}]",
     ));
     let bands: Vec<usize> = variants.iter().map(|one| one.resolved.expect.len()).collect();
     assert_eq!(bands, [0, 1]);
+}
+
+/// A unit of a table is swept by itself.
+#[test]
+fn a_unit_can_be_swept() {
+    let variants = swept(
+        "[sweep]\nhosts.a.profile.tcp.congestion = [\"reno\", \"ltcp(beta=0.1)\"]\n\
+         hosts.a.profile.tcp.recovery = [\"sack\", \"rack-tlp\"]",
+    );
+    let texts: Vec<String> = variants
+        .iter()
+        .map(|one| {
+            one.resolved.hosts[&Name::new("a").unwrap()].profile.tcp.as_ref().unwrap().to_string()
+        })
+        .collect();
+    let all =
+        ["reno + sack", "reno + rack-tlp", "ltcp(beta=0.1) + sack", "ltcp(beta=0.1) + rack-tlp"];
+    assert_eq!(texts, all);
 }
