@@ -11,6 +11,7 @@
 mod bench;
 mod choices;
 mod demo;
+mod ext;
 mod get;
 mod hash;
 mod html;
@@ -69,6 +70,7 @@ enum Command {
     Ltcp(ltcp::Args),
     Papers(papers::Args),
     Units(choices::Args),
+    Ext(ext::Args),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Ltcp(args) => ltcp::run(args),
         Command::Papers(args) => papers::run(args),
         Command::Units(args) => choices::run(args),
+        Command::Ext(args) => ext::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

@@ -1,9 +1,7 @@
 //! Extensions by name: texts such as `nice + rr(cap=0.8)`, in the language of profiles.
 
-use std::fmt;
-use std::sync::Arc;
 use transom_tcp::compose::{ArgumentError, Arguments};
-use transom_tcp::extension::Extension;
+use transom_tcp::extension::{Extension, ExtensionChoice};
 
 /// An extension that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +15,7 @@ pub struct Entry {
     /// Its parameters, each with its default and what it is.
     pub parameters: &'static [(&'static str, &'static str)],
     /// Reads its parameters.
-    pub read: fn(&mut Arguments<'_>) -> Result<Choice, ArgumentError>,
+    pub read: fn(&mut Arguments<'_>) -> Result<ExtensionChoice, ArgumentError>,
 }
 
 /// All of them.
@@ -30,28 +28,12 @@ pub const CATALOGUE: &[Entry] = &[
     crate::rate_cap::ENTRY,
 ];
 
-/// An extension with its parameters, of which each connection gets one of its own.
-#[derive(Clone)]
-pub struct Choice {
-    make: Arc<dyn Fn() -> Box<dyn Extension> + Send + Sync>,
-}
-
-impl Choice {
-    /// Copies of this one.
-    pub fn new(extension: impl Extension + Clone + Sync + 'static) -> Self {
-        Choice { make: Arc::new(move || Box::new(extension.clone())) }
-    }
-
-    /// One for a connection.
-    pub fn extension(&self) -> Box<dyn Extension> {
-        (self.make)()
-    }
-}
-
-impl fmt::Debug for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.extension().fmt(f)
-    }
+/// What copies of `extension` are made for.
+pub(crate) fn choice(
+    arguments: &Arguments<'_>,
+    extension: impl Extension + Clone + Sync + 'static,
+) -> ExtensionChoice {
+    ExtensionChoice::new(arguments.choice(), move || Box::new(extension.clone()))
 }
 
 /// Why a text does not name extensions.
@@ -86,11 +68,11 @@ fn names() -> String {
 ///
 /// # Errors
 /// [`StackError`].
-pub fn stack(text: &str) -> Result<Vec<Choice>, StackError> {
+pub fn stack(text: &str) -> Result<Vec<ExtensionChoice>, StackError> {
     split(text).into_iter().map(one).collect()
 }
 
-fn one(text: &str) -> Result<Choice, StackError> {
+fn one(text: &str) -> Result<ExtensionChoice, StackError> {
     let mut arguments = Arguments::read(text)?;
     let name = arguments.choice();
     let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) else {
@@ -98,7 +80,8 @@ fn one(text: &str) -> Result<Choice, StackError> {
     };
     let choice = (entry.read)(&mut arguments)?;
     arguments.finish()?;
-    Ok(choice)
+    let made = move || choice.extension();
+    Ok(ExtensionChoice::new(text, made))
 }
 
 /// The parts between separators that stand outside of parentheses.

@@ -8,7 +8,7 @@
 //! only duplicate would have passed by then. New data that the first duplicates would let out (RFC 3042) would bring further ones; where there is any,
 //! and room for it, nothing is asked for.
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
 
 /// EFR.
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[("small", "4 segments: the largest flight it applies to")],
     read: |arguments| {
         let small = arguments.number("small")?.unwrap_or(Efr::default().small);
-        Ok(Choice::new(Efr { small }))
+        Ok(choice(arguments, Efr { small }))
     },
 };
 

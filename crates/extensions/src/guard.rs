@@ -37,6 +37,11 @@ impl Guarded {
         Guarded { inner, name, allowed: None, late: 0, fault: None }
     }
 
+    /// [`Guarded::against_panics`], boxed: to be put around choices.
+    pub fn boxed(inner: Box<dyn Extension>) -> Box<dyn Extension> {
+        Box::new(Guarded::against_panics(inner))
+    }
+
     fn call(&mut self, what: impl FnOnce(&mut dyn Extension)) {
         if self.fault.is_some() {
             return; // What has panicked is not called again.

@@ -78,5 +78,5 @@ mod round;
 pub mod rr;
 pub mod vegas;
 
-pub use catalogue::{CATALOGUE, Choice, Entry, StackError, stack};
+pub use catalogue::{CATALOGUE, Entry, StackError, stack};
 pub use guard::Guarded;

@@ -7,7 +7,7 @@
 //! that is asked for is the extension's own, and grows whether TCP's own does or not; where that is smaller, it is what is used. So after a loss
 //! the limit is set to TCP's window, and slow start begins again from there.
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
 /// Limited Slow-Start.
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[("max-ssthresh", "100 segments: from here on the window no longer doubles")],
     read: |arguments| match arguments.number("max-ssthresh")?.unwrap_or(100) {
         0 | 1 => Err(arguments.impossible("max-ssthresh is two segments at least")),
-        max_ssthresh => Ok(Choice::new(LimitedSlowStart::new(max_ssthresh))),
+        max_ssthresh => Ok(choice(arguments, LimitedSlowStart::new(max_ssthresh))),
     },
 };
 

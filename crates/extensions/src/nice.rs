@@ -13,7 +13,7 @@
 //! - A round trip in which nothing may leave is a smoothed round-trip time long.
 //! - minRTT and maxRTT are the least and the largest sample of the connection.
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use crate::vegas::{Core, Parameters as VegasParameters, Verdict};
 use transom_tcp::compose::Fraction;
@@ -66,7 +66,7 @@ pub const ENTRY: Entry = Entry {
                 format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
             return Err(arguments.impossible(reason));
         }
-        Ok(Choice::new(Nice::new(Parameters { vegas, fraction, threshold })))
+        Ok(choice(arguments, Nice::new(Parameters { vegas, fraction, threshold })))
     },
 };
 

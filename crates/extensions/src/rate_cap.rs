@@ -2,7 +2,7 @@
 //!
 //! TCP's own window goes on as it would; where it allows less, less is sent.
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
 /// The cap.
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     summary: "sends no faster than a rate",
     parameters: &[("rate", "bytes in a second, such as 2MB; must be given")],
     read: |arguments| match arguments.bytes("rate")? {
-        Some(rate) if rate > 0 => Ok(Choice::new(RateCap { rate })),
+        Some(rate) if rate > 0 => Ok(choice(arguments, RateCap { rate })),
         _ => Err(arguments.impossible("rate says how many bytes in a second, as in rate=2MB")),
     },
 };

@@ -10,7 +10,7 @@
 //! What differs: Blanton and Allman compare several ways to raise dupthresh; this is the one that goes to the length that was measured. The
 //! window that was reduced for nothing is not restored: that would be more than TCP's own. (A profile with DSACK detection does.)
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use std::collections::VecDeque;
 use transom_tcp::compose::Fraction;
 use transom_tcp::extension::{
@@ -43,7 +43,7 @@ pub const ENTRY: Entry = Entry {
         if cap > Fraction::ONE {
             return Err(arguments.impossible(format_args!("cap is at most 1, not {cap}")));
         }
-        Ok(Choice::new(Rr { cap, ..Rr::default() }))
+        Ok(choice(arguments, Rr { cap, ..Rr::default() }))
     },
 };
 

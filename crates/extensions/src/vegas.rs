@@ -13,7 +13,7 @@
 //! As in the native one RTT is the least of a round's samples, a round without samples changes nothing, the window grows only when it was used, and it
 //! never shrinks below two segments.
 
-use crate::catalogue::{Choice, Entry};
+use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use transom_tcp::compose::{ArgumentError, Arguments, Fraction};
 use transom_tcp::extension::{Capabilities, Event, Extension, Limits, View, Wake, variable};
@@ -83,7 +83,12 @@ pub const ENTRY: Entry = Entry {
         ("gamma", "1 segment in queues: with more slow start is over"),
         ("poll", "round, ack or send: when it looks"),
     ],
-    read: |arguments| Ok(Choice::new(Vegas::new(Parameters::read(arguments)?))),
+    read: |arguments| {
+        Ok({
+            let vegas = Vegas::new(Parameters::read(arguments)?);
+            choice(arguments, vegas)
+        })
+    },
 };
 
 /// What a round found.

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use transom_extensions::{Guarded, stack};
 use transom_tcp::compose::compose;
-use transom_tcp::extension::{Event, Extension, Fault, Limits, Variable, View, Wake, variable};
+use transom_tcp::extension::{
+    DepartureReason, Event, Extension, Fault, Limits, Variable, View, Wake, variable,
+};
 
 fn attach(peer: &mut Peer, text: &str) {
     for choice in stack(text).unwrap() {
@@ -279,7 +281,7 @@ fn a_panic_detaches_the_layer() {
     peer.connection.attach(peer.now, Box::new(Guarded::against_panics(Box::new(Panics)))).unwrap();
     peer.write(250_000).drain();
     peer.wait(100).recv(seg().ack(1001)).drain();
-    assert_eq!(peer.connection.poll_departure().unwrap().fault, Fault::Panicked);
+    assert_eq!(peer.connection.poll_departure().unwrap().reason, Fault::Panicked.into());
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, None);
     assert_eq!(peer.info().in_flight, peer.info().cwnd);
 }
@@ -295,6 +297,9 @@ fn who_dawdles_is_detached() {
         assert_eq!(peer.connection.poll_departure(), None);
         peer.recv(seg().ack(1 + 1000 * n)).drain();
     }
-    let fault = peer.connection.poll_departure().unwrap().fault;
-    assert!(matches!(fault, Fault::Overran { allowed, .. } if allowed == ms(1)), "{fault}");
+    let reason = peer.connection.poll_departure().unwrap().reason;
+    let DepartureReason::Fault(Fault::Overran { allowed, took }) = reason else {
+        panic!("{reason}");
+    };
+    assert!(allowed == ms(1) && took > allowed);
 }

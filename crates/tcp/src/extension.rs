@@ -59,6 +59,7 @@
 //! }
 //! ```
 
+mod choice;
 mod event;
 mod history;
 mod interval;
@@ -71,6 +72,7 @@ pub mod variable;
 mod tests;
 
 pub use crate::connection::extensions::{Tallies, View};
+pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
 pub use interval::Interval;
@@ -149,13 +151,24 @@ pub enum AttachError {
     Failed(Fault),
 }
 
-/// A layer that was detached for its fault.
+/// Why there is no such layer (any more).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DepartureReason {
+    /// It failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The profile names it, and it could not be attached.
+    #[error(transparent)]
+    NotAttached(#[from] AttachError),
+}
+
+/// A layer that is not there though nobody detached it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Which it was.
-    pub layer: LayerId,
+    /// Which it was, if it ever was attached.
+    pub layer: Option<LayerId>,
     /// Its name.
     pub name: String,
-    /// What was wrong.
-    pub fault: Fault,
+    /// Why.
+    pub reason: DepartureReason,
 }

@@ -8,6 +8,7 @@ mod check;
 mod choices;
 
 use crate::ecn::EcnConfig;
+use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
 use crate::persistence::Persistence;
@@ -15,6 +16,7 @@ use crate::rto::rfc6298::Rfc6298Config;
 use crate::slow_start::standard::Standard;
 use crate::time::Duration;
 use crate::undo::UndoConfig;
+use alloc::vec::Vec;
 
 pub use crate::congestion::CongestionChoice;
 pub use check::ProfileError;
@@ -72,6 +74,8 @@ pub struct Profile {
     pub undo: UndoConfig,
     /// How marks are fed back, and whether ECN is offered.
     pub ecn: EcnChoice,
+    /// Extensions that every connection gets, from the bottom up.
+    pub extensions: Vec<ExtensionChoice>,
     /// Options offered to the peer.
     pub options: OfferedOptions,
     /// The largest segment announced and sent, in bytes of payload and options, if less than the interface takes
@@ -132,6 +136,7 @@ impl Default for Profile {
             validation: ValidationChoice::RestartWindow,
             undo: UndoConfig::NONE,
             ecn: EcnChoice::Classic(EcnConfig::default()),
+            extensions: Vec::new(),
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
             max_segment: None,
             dup_thresh: 3,

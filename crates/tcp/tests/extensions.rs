@@ -12,8 +12,8 @@ use transom_tcp::extension::variable::{
     SSTHRESH,
 };
 use transom_tcp::extension::{
-    AckKind, AttachError, Capabilities, Decider, Event, Extension, Fault, Interval, Limits,
-    MAX_LAYERS, Variable, View, Wake,
+    AckKind, AttachError, Capabilities, Decider, Event, Extension, ExtensionChoice, Fault,
+    Interval, Limits, MAX_LAYERS, Variable, View, Wake,
 };
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
@@ -439,7 +439,7 @@ fn a_layer_that_fails_is_detached() {
     peer.write(30_000).drain();
     peer.wait(100).recv(seg().ack(1001)).expect_ranges(&[(5001, 6001)]);
     let departure = peer.connection.poll_departure().unwrap();
-    assert_eq!(departure.fault, Fault::Nonsense(Variable::Dupthresh));
+    assert_eq!(departure.reason, Fault::Nonsense(Variable::Dupthresh).into());
     assert_eq!(departure.name, "puppet");
     assert_eq!(peer.connection.poll_departure(), None);
     assert_eq!(peer.connection.layers().count(), 1);
@@ -463,6 +463,25 @@ fn what_cannot_be_attached_is_refused() {
     }
     let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
     assert_eq!(refused, Err(AttachError::TooMany));
+}
+
+/// What a profile names is there as soon as the handshake is complete, at either end; what the connection cannot give it is told of.
+#[test]
+fn a_profile_brings_its_extensions() {
+    let narrow = || asking(|view, limits| limits.at_most(CWND, 2 * view.mss()));
+    let wants = || -> Box<dyn Extension> {
+        Box::new(Puppet { requires: Capabilities::TIMESTAMPS, ..puppet() })
+    };
+    let setup = Setup::default().profile(|profile| {
+        profile.extensions =
+            vec![ExtensionChoice::new("narrow", narrow), ExtensionChoice::new("wants", wants)];
+    });
+    for mut peer in [setup.active(), setup.passive()] {
+        assert_eq!(peer.write(30_000).ranges().len(), 2);
+        let departure = peer.connection.poll_departure().unwrap();
+        assert_eq!((departure.layer, departure.name.as_str()), (None, "wants"));
+        assert_eq!(departure.reason, AttachError::Lacks(Capabilities::TIMESTAMPS).into());
+    }
 }
 
 /// A conflict leaves TCP's own value, and is counted once for as long as it lasts.

@@ -1,7 +1,7 @@
 //! The options that change how Transom's TCP behaves: those of a scenario's profiles, as far as a command line has them.
 
 use clap::Args;
-use transom_lab::scenario::{Composition, ProfileOptions, Size};
+use transom_lab::scenario::{Composition, Extensions, ProfileOptions, Size};
 use transom_net::Profile;
 
 use crate::units::parse_bytes;
@@ -13,6 +13,10 @@ pub(crate) struct ProfileArgs {
     /// Choose units by name, such as "sack + cubic + prr"; `transom units` lists them.
     #[arg(long, value_name = "UNITS")]
     tcp: Option<Composition>,
+
+    /// Give each connection extensions, which can only make it less aggressive, such as "nice + rr"; `transom ext list` lists them.
+    #[arg(long, value_name = "EXTENSIONS")]
+    extension: Option<Extensions>,
 
     /// Let the send buffer grow to this size at most.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -31,9 +35,10 @@ impl ProfileArgs {
     /// The profile, or why there is none.
     pub(crate) fn profile(&self) -> anyhow::Result<Profile> {
         // Exhaustive, so that a new option cannot be forgotten here.
-        let ProfileArgs { tcp, send_buffer, recv_buffer, keepalive } = self.clone();
+        let ProfileArgs { tcp, extension, send_buffer, recv_buffer, keepalive } = self.clone();
         let options = ProfileOptions {
             tcp,
+            extensions: extension,
             send_buffer: send_buffer.map(Size),
             recv_buffer: recv_buffer.map(Size),
             keepalive: keepalive.then_some(true),
@@ -78,6 +83,14 @@ mod tests {
         assert_eq!((profile.send_buffer, profile.max_send_buffer), (8192, 8192));
         let receive = profile.flow.buffer();
         assert_eq!((receive.initial, receive.max), (16_384, 16_384));
+    }
+
+    #[test]
+    fn extensions_are_named() {
+        let extended = ProfileArgs { extension: "nice + rr".parse().ok(), ..Default::default() };
+        let names: Vec<_> =
+            extended.profile().unwrap().extensions.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["nice", "rr"]);
     }
 
     #[test]

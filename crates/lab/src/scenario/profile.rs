@@ -4,6 +4,7 @@
 //! is said in words ([`Composition`]); the other keys are the sizes and settings that are no unit's. They are those of the command line.
 
 use super::composition::Composition;
+use super::extensions::Extensions;
 use super::quantity::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct ProfileOptions {
     /// The units it is composed of. What a flow says of a unit wins over what its hosts say of that unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Composition>,
+    /// Extensions of the connection, which can only make it less aggressive, such as "nice + rr".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<Extensions>,
     /// The send buffer at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Size>,
@@ -44,13 +48,21 @@ impl ProfileOptions {
     /// These options, and `base`'s where these say nothing; of units too.
     pub fn or(&self, base: &ProfileOptions) -> ProfileOptions {
         // Exhaustive, so that a new option cannot be forgotten.
-        let ProfileOptions { tcp, send_buffer, recv_buffer, max_segment, dup_thresh, keepalive } =
-            self.clone();
+        let ProfileOptions {
+            tcp,
+            extensions,
+            send_buffer,
+            recv_buffer,
+            max_segment,
+            dup_thresh,
+            keepalive,
+        } = self.clone();
         ProfileOptions {
             tcp: match (tcp, &base.tcp) {
                 (Some(tcp), Some(base)) => Some(tcp.over(base)),
                 (tcp, base) => tcp.or_else(|| base.clone()),
             },
+            extensions: extensions.or_else(|| base.extensions.clone()),
             send_buffer: send_buffer.or(base.send_buffer),
             recv_buffer: recv_buffer.or(base.recv_buffer),
             max_segment: max_segment.or(base.max_segment),
@@ -64,13 +76,23 @@ impl ProfileOptions {
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.
     pub fn profile(&self) -> Result<Profile, ComposeError> {
-        let ProfileOptions { tcp, send_buffer, recv_buffer, max_segment, dup_thresh, keepalive } =
-            self;
+        let ProfileOptions {
+            tcp,
+            extensions,
+            send_buffer,
+            recv_buffer,
+            max_segment,
+            dup_thresh,
+            keepalive,
+        } = self;
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
         let mut profile = match tcp {
             Some(tcp) => tcp.profile()?,
             None => Profile::default(),
         };
+        if let Some(extensions) = extensions {
+            profile.extensions = extensions.choices();
+        }
         if let Some(size) = *send_buffer {
             profile.max_send_buffer = bytes(size);
             profile.send_buffer = profile.send_buffer.min(profile.max_send_buffer);

@@ -108,11 +108,9 @@ impl Host {
         let departures = &mut self.departures;
         self.layers.retain(|layer| {
             let Some(fault) = layer.fault else { return true };
-            if departures.len() == DEPARTURES {
-                departures.pop_front();
-            }
             let name = layer.extension.name().to_string();
-            departures.push_back(Departure { layer: layer.id, name, fault });
+            let (layer, reason) = (Some(layer.id), fault.into());
+            note(departures, Departure { layer, name, reason });
             false
         });
         self.layers.len() < before
@@ -121,6 +119,13 @@ impl Host {
     fn next_wake(&self) -> Option<Instant> {
         self.layers.iter().filter_map(|layer| layer.limits.next_wake()).min()
     }
+}
+
+fn note(departures: &mut VecDeque<Departure>, departure: Departure) {
+    if departures.len() == DEPARTURES {
+        departures.pop_front();
+    }
+    departures.push_back(departure);
 }
 
 impl Layer {
@@ -186,6 +191,21 @@ impl Connection {
         result
     }
 
+    /// The handshake is complete: what the profile names is attached. What cannot be is told of as a departure.
+    pub(super) fn attach_chosen(&mut self, now: Instant) {
+        if self.profile.extensions.is_empty() {
+            return;
+        }
+        let profile = self.profile.clone();
+        for choice in &profile.extensions {
+            if let Err(error) = self.attach(now, choice.extension()) {
+                let host = self.extensions.get_or_insert_default();
+                let (name, reason) = (choice.to_string(), error.into());
+                note(&mut host.departures, Departure { layer: None, name, reason });
+            }
+        }
+    }
+
     /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
@@ -209,7 +229,7 @@ impl Connection {
         })
     }
 
-    /// The next layer that was detached for a fault of its own.
+    /// The next layer that was detached for a fault of its own, or that the profile names and could not be attached.
     pub fn poll_departure(&mut self) -> Option<Departure> {
         self.extensions.as_mut()?.departures.pop_front()
     }

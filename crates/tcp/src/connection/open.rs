@@ -344,5 +344,6 @@ impl Connection {
         self.arm_keep_alive();
         self.raise(Event::Connected);
         self.raise(Event::Writable);
+        self.attach_chosen(now);
     }
 }

@@ -1,0 +1,120 @@
+//! `transom ext`: the extensions that connections can have.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::json;
+use transom_extensions::{CATALOGUE, Entry, stack};
+
+use crate::output;
+
+/// List the extensions that connections can have, or describe one
+///
+/// An extension sees everything of its connection and can only make it less aggressive. They stack: what two of them ask for is what both
+/// allow.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom ext list
+      what there is
+  transom ext describe nice
+      what it does, with its parameters
+  transom get --extension 'nice + rr' http://10.9.0.1/file
+      a download with two of them
+  transom send --extension 'rate-cap(rate=2MB)' FILE 10.9.0.2:7000
+      no more than two megabytes in a second")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Command {
+    /// List them
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Describe one
+    Describe {
+        /// Its name
+        name: String,
+    },
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::List { json: true } => output::json(&as_json())?,
+        Command::List { json: false } => output::line(list())?,
+        Command::Describe { name } => output::line(describe(&name)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json() -> serde_json::Value {
+    let entries: Vec<_> = CATALOGUE
+        .iter()
+        .map(|entry| {
+            let parameters: serde_json::Map<_, _> =
+                entry.parameters.iter().map(|(name, what)| ((*name).into(), json!(what))).collect();
+            json!({
+                "name": entry.name,
+                "summary": entry.summary,
+                "source": entry.source,
+                "parameters": parameters,
+            })
+        })
+        .collect();
+    json!(entries)
+}
+
+fn list() -> String {
+    let width = CATALOGUE.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let lines =
+        CATALOGUE.iter().map(|Entry { name, summary, .. }| format!("{name:width$}  {summary}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn describe(name: &str) -> anyhow::Result<String> {
+    let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) else {
+        let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
+        bail!("there is no extension called `{name}`; there are {}", names.join(", "));
+    };
+    let Entry { name, source, summary, parameters, .. } = entry;
+    let mut text = format!("{name}: {summary}\n\nSource: {source}\n");
+    // One that needs a parameter cannot be made without.
+    if let Some(extension) = stack(name).ok().and_then(|stack| Some(stack.first()?.extension())) {
+        let needs: Vec<_> = extension.requires().iter_names().map(|(name, _)| name).collect();
+        let wakes: Vec<_> = extension.wake_on().iter_names().map(|(name, _)| name).collect();
+        let or_nothing = |names: Vec<&str>| match names.is_empty() {
+            true => "nothing".to_owned(),
+            false => names.join(", "),
+        };
+        let _ = writeln!(text, "Needs: {}", or_nothing(needs));
+        let _ = writeln!(text, "Woken for: {}", or_nothing(wakes));
+    }
+    text += "\nParameters:\n";
+    let width = parameters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, what) in *parameters {
+        let _ = writeln!(text, "  {name:width$}  {what}");
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_extension_is_listed_and_described() {
+        assert_eq!(as_json().as_array().unwrap().len(), CATALOGUE.len());
+        for entry in CATALOGUE {
+            assert!(list().contains(entry.summary));
+            let text = describe(entry.name).unwrap();
+            assert!(entry.parameters.iter().all(|(name, _)| text.contains(name)), "{text}");
+        }
+        assert!(describe("nise").unwrap_err().to_string().contains("nice"));
+    }
+}

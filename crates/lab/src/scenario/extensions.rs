@@ -1,0 +1,73 @@
+//! Which extensions a TCP has, as it is written in a scenario: a text such as `"nice + rr"`.
+//!
+//! They are those of [`transom_extensions`], and something stands around each: one that panics is detached, and the flow goes on.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use transom_extensions::{CATALOGUE, Guarded, StackError, stack};
+use transom_tcp::extension::ExtensionChoice;
+
+/// Extensions by name, known to exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extensions {
+    text: String,
+    choices: Vec<ExtensionChoice>,
+}
+
+impl Extensions {
+    /// What they are, from the bottom up.
+    pub fn choices(&self) -> Vec<ExtensionChoice> {
+        self.choices.iter().map(|choice| choice.clone().wrapped(Guarded::boxed)).collect()
+    }
+}
+
+impl FromStr for Extensions {
+    type Err = StackError;
+
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        // One space between words, so that what means the same is written the same.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(Extensions { choices: stack(&text)?, text })
+    }
+}
+
+impl fmt::Display for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Extensions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Extensions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl JsonSchema for Extensions {
+    fn schema_name() -> Cow<'static, str> {
+        "Extensions".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
+        let description = format!(
+            "Extensions by name, joined by \" + \", such as \"nice + rr(cap=0.8)\": {}.",
+            names.join(", ")
+        );
+        json_schema!({ "type": "string", "description": description })
+    }
+}

@@ -1,0 +1,57 @@
+//! Extensions that a profile names, attached to each of its connections when the handshake is complete.
+
+use super::Extension;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+type Make = dyn Fn() -> Box<dyn Extension> + Send + Sync;
+
+/// An extension with its parameters, of which every connection gets one of its own. Two with the same text are the same.
+#[derive(Clone)]
+pub struct ExtensionChoice {
+    text: String,
+    make: Arc<Make>,
+}
+
+impl ExtensionChoice {
+    /// What `make` makes, called `text`: its name and its parameters.
+    pub fn new(
+        text: impl Into<String>,
+        make: impl Fn() -> Box<dyn Extension> + Send + Sync + 'static,
+    ) -> Self {
+        ExtensionChoice { text: text.into(), make: Arc::new(make) }
+    }
+
+    /// One for a connection.
+    pub fn extension(&self) -> Box<dyn Extension> {
+        (self.make)()
+    }
+
+    /// The same, with something around each.
+    pub fn wrapped(self, wrap: fn(Box<dyn Extension>) -> Box<dyn Extension>) -> Self {
+        let make = self.make;
+        ExtensionChoice { text: self.text, make: Arc::new(move || wrap(make())) }
+    }
+}
+
+impl PartialEq for ExtensionChoice {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for ExtensionChoice {}
+
+impl fmt::Display for ExtensionChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ExtensionChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExtensionChoice({})", self.text)
+    }
+}
