@@ -284,6 +284,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         false
     }
 
+    /// Whether the window grows by counting acknowledged bytes in [`Window::cwnd_cnt`], so that who holds the count back holds the window back
+    /// and nothing else.
+    fn counts_acknowledged_bytes(&self) -> bool {
+        false
+    }
+
     /// Whether the controller reduces its window for marks ([`CongestionEvent::Ecn`]). What is sent for one that does not is not marked as
     /// ECN-capable, though ECN may have been agreed on: a mark would be lost, and a router that drops is heard (RFC 3168 section 5).
     fn answers_marks(&self) -> bool {

@@ -19,6 +19,7 @@ mod delivery;
 mod duplicates;
 mod ecn;
 pub mod exchange;
+pub mod extensions;
 mod icmp;
 mod info;
 mod limiter;
@@ -278,6 +279,8 @@ pub struct Connection {
     reset_due: Option<Box<TcpHeader>>,
     /// Where data may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
+    /// While there are any.
+    extensions: Option<Box<extensions::Host>>,
     events: u8,
     error: Option<ConnectionError>,
     soft_error: Option<IcmpError>,

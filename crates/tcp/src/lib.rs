@@ -60,6 +60,7 @@ pub mod compose;
 pub mod congestion;
 pub mod connection;
 pub mod ecn;
+pub mod extension;
 pub mod flow;
 pub mod holes;
 pub mod options;

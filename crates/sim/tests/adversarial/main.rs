@@ -5,6 +5,7 @@ mod delivery;
 mod exchange;
 mod partial;
 mod seeds;
+mod stacked;
 mod swaps;
 mod whole;
 

@@ -89,6 +89,10 @@ impl CongestionControl for Controller {
         "dctcp"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     // Section 3.3.
     fn on_sample(&mut self, _window: &mut Window, ack: &AckContext) {
         self.acked = self.acked.saturating_add(ack.acked);

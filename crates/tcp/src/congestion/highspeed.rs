@@ -50,6 +50,10 @@ impl CongestionControl for HighSpeed {
         "highspeed"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
         let line = table::line(window.cwnd / window.segment());
         window.additive_increase(acked, window.cwnd / u64::from(line.increase));

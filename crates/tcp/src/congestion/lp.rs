@@ -135,6 +135,10 @@ impl CongestionControl for Controller {
         "lp"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
         let now = ack.now;
         self.phase = self.phase.filter(|phase| now < phase.end);

@@ -178,6 +178,10 @@ impl CongestionControl for Controller {
         "ltcp"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
         self.settle(window);
         window.additive_increase(acked, window.cwnd / u64::from(self.state.layer));

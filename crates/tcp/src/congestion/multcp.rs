@@ -73,6 +73,10 @@ impl CongestionControl for Controller {
         "multcp"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
         window.additive_increase(acked, window.cwnd / self.flows);
     }

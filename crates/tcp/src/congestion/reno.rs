@@ -37,6 +37,10 @@ impl CongestionControl for Reno {
         "reno"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     // [MUST-19] congestion avoidance
     fn on_ack(&mut self, window: &mut Window, acked: u64, _ack: &AckContext) {
         window.additive_increase(acked, window.cwnd);

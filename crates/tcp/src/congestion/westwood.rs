@@ -91,6 +91,10 @@ impl CongestionControl for Controller {
         "westwood"
     }
 
+    fn counts_acknowledged_bytes(&self) -> bool {
+        true
+    }
+
     fn on_sample(&mut self, _window: &mut Window, ack: &AckContext) {
         self.min_rtt = ack.min_rtt;
         let Some((since, before)) = self.sample else {

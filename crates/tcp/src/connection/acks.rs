@@ -4,6 +4,7 @@ use super::timers::Timer;
 use super::{Connection, Event, State};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
+use crate::extension::{Ack, AckKind};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::segment::Segment;
@@ -46,6 +47,9 @@ impl Connection {
         if ack < una {
             return true;
         }
+        if self.rejects_ack(ack) {
+            return true;
+        }
         let header = segment.header;
         let window = self.scaled_window(header);
         let in_order = start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2);
@@ -59,9 +63,11 @@ impl Connection {
             return true;
         }
         let same_window = ack + window == self.snd.right_edge;
+        let prior_window = self.snd.right_edge.since(una);
         let prior_in_flight = self.in_flight();
         let had_outstanding = self.snd.sent.outstanding() > 0;
 
+        self.remember_messages(now, ack);
         let mut delivered = Delivered::default();
         if ack > self.nxt() {
             // The window probe was taken after all. When it was sent says nothing about the round trip.
@@ -88,9 +94,10 @@ impl Connection {
             } else {
                 ack == una && bare && same_window
             };
-        if delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0 {
+        let news = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
+        let round_start = news && ack > self.snd.round_end;
+        if news {
             // A round trip lasts until what was outstanding at its beginning is acknowledged.
-            let round_start = ack > self.snd.round_end;
             if round_start {
                 self.snd.round_end = self.nxt();
                 self.snd.timer.on_round();
@@ -129,6 +136,21 @@ impl Connection {
             });
         }
         self.after_acknowledgement(now, delivered.acked);
+        if self.extensions.is_some() {
+            let mut kind = AckKind::empty();
+            kind.set(AckKind::NEW_DATA, delivered.acked > 0);
+            kind.set(AckKind::DUPLICATE, duplicate);
+            kind.set(AckKind::SACK, delivered.sacked > 0);
+            kind.set(AckKind::DSACK, duplicated > 0);
+            kind.set(AckKind::WINDOW_UPDATE, window != prior_window);
+            kind.set(AckKind::ECN_ECHO, self.agreed.ecn && header.flags.contains(Flags::ECE));
+            let first = header.options.sack.iter().next().filter(|_| duplicated > 0);
+            let position = |seq| self.snd.space.from_wire(seq, ack);
+            let duplicated = first.map(|block| position(block.left)..position(block.right));
+            let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
+            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
+            self.tell_of_ack(told, round_start);
+        }
         true
     }
 
@@ -323,12 +345,17 @@ impl Connection {
 
     /// New data was acknowledged, and the window was what held it back.
     fn grow_window(&mut self, ack: &AckContext) {
-        let snd = &mut self.snd;
         let mut acked = ack.acked.saturating_sub(ack.given_up);
-        if snd.window.in_slow_start() && !snd.congestion.has_own_slow_start() {
-            acked = snd.slow_start.grow(&mut snd.window, acked, ack);
+        if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
+            let first = self.within_slow_start(acked);
+            let snd = &mut self.snd;
+            acked = acked - first + snd.slow_start.grow(&mut snd.window, first, ack);
         }
-        if acked > 0 {
+        // After a timeout one acknowledgement can cover what several windows of the present size would hold, and most of it was sent in
+        // larger ones. It is one round trip all the same, and worth one increase (RFC 5681 section 3.1).
+        acked = acked.min(self.snd.window.cwnd);
+        if acked > 0 && !self.withholds_growth(acked) {
+            let snd = &mut self.snd;
             snd.congestion.on_ack(&mut snd.window, acked, ack);
         }
     }

@@ -76,6 +76,10 @@ impl Connection {
             self.establish(now);
             self.on_syn_ack_echo(now, header.flags);
         }
+        if place == Place::Inside && self.rejects_segment(start, segment.payload.len() as u64) {
+            self.rcv.ack_now = true;
+            return;
+        }
         if !self.on_acknowledgement(now, segment, start, ack) || self.state == State::Closed {
             return;
         }
@@ -95,6 +99,7 @@ impl Connection {
         self.take_forward_point(now, header, start);
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
+        self.tell_of_arrival(now, next);
     }
 
     /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer

@@ -16,6 +16,11 @@ use crate::units::direct::*;
 impl Connection {
     /// Duplicates that mean a loss now.
     pub(super) fn loss_threshold(&self) -> u32 {
+        self.used_dupthresh(self.own_loss_threshold())
+    }
+
+    /// Duplicates that mean a loss to TCP.
+    pub(super) fn own_loss_threshold(&self) -> u32 {
         let usual = self.profile.dup_thresh;
         let calm = matches!(self.snd.recovery.phase(), Phase::Open | Phase::Disorder);
         if !self.profile.early_retransmit || !calm {

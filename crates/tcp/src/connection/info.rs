@@ -20,6 +20,8 @@ pub enum LimitedBy {
     CongestionWindow,
     /// Pacing.
     Pacing,
+    /// An extension that keeps the congestion window lower than TCP would.
+    VirtualWindow,
 }
 
 /// Time spent under each limit.
@@ -27,12 +29,12 @@ pub enum LimitedBy {
 pub(super) struct LimitedAccount {
     current: LimitedBy,
     since: Instant,
-    spent: [Duration; 4],
+    spent: [Duration; 5],
 }
 
 impl LimitedAccount {
     pub(super) fn new(now: Instant) -> Self {
-        LimitedAccount { current: LimitedBy::Application, since: now, spent: [Duration::ZERO; 4] }
+        LimitedAccount { current: LimitedBy::Application, since: now, spent: [Duration::ZERO; 5] }
     }
 
     pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
@@ -186,6 +188,8 @@ pub struct Info {
     pub limited_congestion_window: Duration,
     /// Time spent limited by pacing.
     pub limited_pacing: Duration,
+    /// Time spent limited by an extension that keeps the congestion window lower than TCP would.
+    pub limited_virtual_window: Duration,
     /// What came of explicit congestion notification, if it was agreed.
     pub ecn: Option<EcnInfo>,
     /// What came of partial reliability, if this end wanted any of it.
@@ -252,6 +256,7 @@ impl Connection {
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),
             limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
             limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
+            limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
             ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
                 marked_segments: ecn.marked_segments,
                 reductions: ecn.reductions,
@@ -294,7 +299,7 @@ impl Connection {
 }
 
 impl LimitedAccount {
-    fn current(&self) -> LimitedBy {
+    pub(super) fn current(&self) -> LimitedBy {
         self.current
     }
 }

@@ -197,6 +197,7 @@ impl Connection {
             limiter: ReplyLimiter::default(),
             reset_due: None,
             partial: None,
+            extensions: None,
             events: 0,
             error: None,
             soft_error: None,

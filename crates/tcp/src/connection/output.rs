@@ -96,6 +96,9 @@ impl Connection {
         self.counters.bytes_sent += len;
         let mss = u64::from(self.mss());
         let segment_size = (len > mss).then(|| u16::try_from(mss).unwrap_or(u16::MAX));
+        if len > 0 {
+            self.tell_of_data(now, range.clone());
+        }
         Some(Prepared { header, range, segment_size, ecn })
     }
 
@@ -152,11 +155,16 @@ impl Connection {
         }
         let mss = u64::from(self.mss());
         let quantum = self.snd.pacing.as_ref().map_or(u64::MAX, |pacing| {
-            let rate = self.pacing_rate();
+            let rate = self.own_pacing_rate();
             pacing.quantum(rate).max(mss)
         });
+        let limited = self.used_pacing();
+        let quantum = match limited {
+            Some((rate, _)) => quantum.min((rate / 1000).max(mss)),
+            None => quantum,
+        };
         let most = self.max_super_segment().min(quantum);
-        let cwnd_room = self.snd.window.cwnd.saturating_sub(self.counted_in_flight());
+        let cwnd_room = self.used_cwnd().left_after(self.counted_in_flight());
         let has_new = self.new_data(most, cwnd_room);
         let lost = if self.wants_new_data(has_new.as_ref().err().copied()) {
             None
@@ -170,10 +178,9 @@ impl Connection {
             self.note_hold(now, hold);
             return None;
         }
-        if let Some(pacing) = &self.snd.pacing
-            && let release = pacing.release_at()
-            && release > now
-        {
+        let own_release = self.snd.pacing.as_ref().map(|pacing| pacing.release_at());
+        let release = own_release.max(limited.map(|(_, release)| release));
+        if let Some(release) = release.filter(|&release| release > now) {
             self.timers.set(Timer::Pacing, release);
             self.limited.note(now, LimitedBy::Pacing);
             return None;
@@ -301,6 +308,10 @@ impl Connection {
                 self.limited.note(now, LimitedBy::Application);
             }
             Hold::Nagle => self.limited.note(now, LimitedBy::Application),
+            Hold::CongestionWindow if self.would_fit_without_limits() => {
+                // TCP's own window was not what held it back, and is not to grow for it.
+                self.limited.note(now, LimitedBy::VirtualWindow);
+            }
             Hold::CongestionWindow => {
                 self.snd.cwnd_limited_upto = self.nxt();
                 self.limited.note(now, LimitedBy::CongestionWindow);
@@ -449,7 +460,7 @@ impl Connection {
     }
 
     /// The rate to pace at: the controller's, or a window in a little less than a round trip.
-    fn pacing_rate(&self) -> Option<u64> {
+    pub(super) fn own_pacing_rate(&self) -> Option<u64> {
         let snd = &self.snd;
         snd.congestion
             .pacing_rate(&snd.window)
@@ -466,12 +477,13 @@ impl Connection {
     fn after_data(&mut self, now: Instant, len: u64) {
         self.snd.last_sent = now;
         if self.snd.pacing.is_some() {
-            let rate = self.pacing_rate();
+            let rate = self.own_pacing_rate();
             if let Some(pacing) = &mut self.snd.pacing {
                 pacing.on_sent(now, len, rate);
             }
         }
         self.count_in_reduction(len);
+        self.count_in_pacing(now, len);
         if !self.timers.is_set(Timer::Retransmit) {
             self.rearm_retransmission(now);
         }
@@ -623,8 +635,13 @@ impl Connection {
         }
     }
 
-    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
+    /// How far the window should reach now, if RCV.NXT is `next`.
     fn wanted_edge(&self, next: Pos) -> Pos {
+        self.used_receive_edge(next, self.own_wanted_edge(next))
+    }
+
+    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
+    pub(super) fn own_wanted_edge(&self, next: Pos) -> Pos {
         let widest = u64::from(u16::MAX) << self.agreed.receive_scale;
         self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest)
     }
@@ -634,7 +651,7 @@ impl Connection {
     fn advertise(&mut self, next: Pos) -> u16 {
         let wanted = self.wanted_edge(next);
         let gain = wanted.since(self.rcv.edge);
-        let half = || self.rcv.flow.buffer_limit() as u64 / 2;
+        let half = || self.used_receive_buffer() / 2;
         let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half());
         let edge = if moves { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
@@ -656,7 +673,7 @@ impl Connection {
         let next = self.rcv.ordering.next();
         let gain = self.wanted_edge(next).since(self.rcv.edge);
         let offered = self.rcv.edge.since(next);
-        let half = self.rcv.flow.buffer_limit() as u64 / 2;
+        let half = self.used_receive_buffer() / 2;
         let segment = self.rcv.segment;
         gain >= segment.min(half) && (offered < 2 * segment || gain >= half)
     }

@@ -3,6 +3,7 @@
 use super::Connection;
 use crate::ack_context::AckContext;
 use crate::congestion::{CongestionEvent, Window};
+use crate::extension::Wake;
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::reduction::Reduction;
@@ -53,6 +54,7 @@ impl Connection {
     /// Fast recovery begins with `ack`, after which `flight` bytes are outstanding.
     pub(super) fn begin_recovery(&mut self, ack: &AckContext, flight: u64) {
         self.counters.fast_recoveries += 1;
+        self.note_for_extensions(Wake::LOSS);
         let mut reduction = match self.snd.congestion.has_own_recovery() {
             true => None,
             false => self.profile.reduction(),

@@ -5,6 +5,7 @@
 
 use super::{Connection, ConnectionError, Event, State};
 use crate::congestion::CongestionEvent;
+use crate::extension::Wake;
 use crate::recovery::{Expiry, Phase, Times};
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
@@ -32,9 +33,11 @@ pub(super) enum Timer {
     Hole,
     /// Give memory back after a while without traffic.
     Idle,
+    /// An extension asked to be woken.
+    Extension,
 }
 
-const COUNT: usize = 9;
+const COUNT: usize = 10;
 const ALL: [Timer; COUNT] = [
     Timer::Recovery,
     Timer::Retransmit,
@@ -45,6 +48,7 @@ const ALL: [Timer; COUNT] = [
     Timer::Pacing,
     Timer::Hole,
     Timer::Idle,
+    Timer::Extension,
 ];
 
 /// Unused buffers are kept for so long.
@@ -111,6 +115,7 @@ impl Connection {
                 Timer::Pacing => {}
                 Timer::Hole => self.on_hole_timeout(now),
                 Timer::Idle => self.on_idle(now),
+                Timer::Extension => self.tell_of(now, Wake::TIMER),
             }
         }
     }
@@ -151,13 +156,16 @@ impl Connection {
             }
         }
         self.give_up_what_is_hopeless(now);
+        self.tell_of(now, Wake::empty());
     }
 
     /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise
     /// (RFC 6298 section 5).
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.una() < self.nxt() {
-            self.set_retransmission(now + self.snd.timer.rto());
+            self.note_armed(now);
+            let own = now + self.snd.timer.rto();
+            self.set_retransmission(self.used_rto().map_or(own, |used| used.after(now)));
         } else {
             self.timers.clear(Timer::Retransmit);
         }
@@ -167,14 +175,15 @@ impl Connection {
     pub(super) fn restart_retransmission(&mut self, now: Instant) {
         match self.snd.sent.first() {
             Some(oldest) => {
-                let at = self.snd.timer.restart(now, oldest.last_sent);
-                self.set_retransmission(at);
+                let own = self.snd.timer.restart(now, oldest.last_sent);
+                self.note_armed(now);
+                self.set_retransmission(self.used_rto().map_or(own, |used| used.after(now)));
             }
             None => self.rearm_retransmission(now),
         }
     }
 
-    fn set_retransmission(&mut self, at: Instant) {
+    pub(super) fn set_retransmission(&mut self, at: Instant) {
         self.timers.set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
     }
 
@@ -189,7 +198,7 @@ impl Connection {
             (self.snd.retransmits.max(self.snd.probes), Some(self.profile.orphan_retries))
         } else {
             // [MUST-37] answered probes do not count.
-            (self.snd.retransmits.max(self.snd.unanswered_probes), self.profile.r2)
+            (self.used_retransmits().max(self.snd.unanswered_probes), self.profile.r2)
         };
         // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
         if self.user_timeout().is_some() && !self.orphaned {
@@ -228,6 +237,7 @@ impl Connection {
             self.repeat_forward_point();
         }
         self.rearm_retransmission(now);
+        self.tell_of(now, Wake::TIMEOUT);
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {

@@ -358,6 +358,13 @@ impl Peer {
         std::mem::take(&mut self.sent)
     }
 
+    /// The sequence space that left since the last look.
+    #[track_caller]
+    pub fn expect_ranges(&mut self, ranges: &[(i64, i64)]) -> &mut Self {
+        assert_eq!(self.ranges(), ranges);
+        self
+    }
+
     /// The ranges of data that left, forgotten: `(from, up to)`, FIN included.
     pub fn ranges(&mut self) -> Vec<(i64, i64)> {
         self.drain()

@@ -1,0 +1,357 @@
+//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in [`used`].
+
+mod used;
+mod view;
+
+pub use view::View;
+
+use super::timers::Timer;
+use super::{Connection, State};
+use crate::extension::stack::Combined;
+use crate::extension::variable::{ALL, COUNT};
+use crate::extension::{
+    Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
+    Limits, MAX_LAYERS, Ruling, Variable, Wake,
+};
+use crate::pacing::RatePacing;
+use crate::pos::Pos;
+use crate::time::Instant;
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// So many departures wait to be asked for.
+const DEPARTURES: usize = MAX_LAYERS;
+
+/// What became of what extensions asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Times an extension was woken.
+    pub wakes: u64,
+    /// Acknowledgements that were not believed, for limits of snd_una and snd_nxt.
+    pub acks_rejected: u64,
+    /// Segments that were not taken, for limits of rcv_nxt.
+    pub segments_rejected: u64,
+    /// For each variable, in the order of [`ALL`], how often layers began to contradict each other.
+    pub conflicts: [u64; COUNT],
+}
+
+#[derive(Debug)]
+struct Layer {
+    id: LayerId,
+    extension: Box<dyn Extension>,
+    limits: Limits,
+    wakes: Wake,
+    requires: Capabilities,
+    fault: Option<Fault>,
+}
+
+/// What an extension may see of the others and of the past.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    combined: Combined,
+    history: History,
+    tallies: Tallies,
+}
+
+/// The layers, while there are any.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    /// In the order in which they were attached.
+    layers: Vec<Layer>,
+    shared: Shared,
+    next_id: u32,
+    /// What wakes any of them.
+    wakes: Wake,
+    /// What has happened and was not told yet.
+    pending: Wake,
+    /// When the retransmission timer was last started; [`Instant::ZERO`] if it was before there were extensions.
+    armed_at: Instant,
+    /// Keeps the pacing rate where the connection does not pace by itself.
+    pacer: RatePacing,
+    departures: VecDeque<Departure>,
+}
+
+impl Host {
+    /// The layers have changed, or what they ask for.
+    fn recombine(&mut self) {
+        let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
+        let combined = Combined::of(layers);
+        let before = core::mem::replace(&mut self.shared.combined, combined);
+        for (variable, conflicts) in ALL.into_iter().zip(&mut self.shared.tallies.conflicts) {
+            let begins = self.shared.combined.conflicts(variable) && !before.conflicts(variable);
+            *conflicts += u64::from(begins);
+        }
+    }
+
+    /// The set of layers has changed.
+    fn survey(&mut self) {
+        self.wakes = Wake::TIMER;
+        let mut requires = Capabilities::empty();
+        for layer in &self.layers {
+            self.wakes |= layer.wakes;
+            requires |= layer.requires;
+        }
+        self.shared.history.keep(
+            requires.contains(Capabilities::ACK_LIST),
+            requires.contains(Capabilities::MESSAGE_LIST),
+        );
+    }
+
+    /// Removes the layers that failed, and tells of them. Returns whether there were any.
+    fn expel(&mut self) -> bool {
+        let before = self.layers.len();
+        let departures = &mut self.departures;
+        self.layers.retain(|layer| {
+            let Some(fault) = layer.fault else { return true };
+            if departures.len() == DEPARTURES {
+                departures.pop_front();
+            }
+            let name = layer.extension.name().to_string();
+            departures.push_back(Departure { layer: layer.id, name, fault });
+            false
+        });
+        self.layers.len() < before
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.layers.iter().filter_map(|layer| layer.limits.next_wake()).min()
+    }
+}
+
+impl Layer {
+    /// What is wrong with it after a call.
+    fn examine(&mut self) {
+        let nonsense = || self.limits.nonsense().map(Fault::Nonsense);
+        self.fault = self.extension.fault().or_else(nonsense);
+    }
+}
+
+/// A layer of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerInfo<'a> {
+    /// Which it is.
+    pub id: LayerId,
+    /// Its name.
+    pub name: &'a str,
+    /// What it asks for.
+    pub limits: &'a Limits,
+}
+
+impl Connection {
+    /// Attaches an extension as the topmost layer of a connection whose handshake is complete. The owner asks for segments to send afterwards, as after every call.
+    ///
+    /// # Errors
+    ///
+    /// If the handshake is not complete, the connection lacks what the extension [requires](Extension::requires), there are
+    /// [`MAX_LAYERS`] already, or it fails when it is attached.
+    pub fn attach(
+        &mut self,
+        now: Instant,
+        mut extension: Box<dyn Extension>,
+    ) -> Result<LayerId, AttachError> {
+        if !self.state.is_synchronized() || self.state == State::TimeWait {
+            return Err(AttachError::NotEstablished);
+        }
+        let requires = extension.requires();
+        let lacking = requires - self.capabilities();
+        if !lacking.is_empty() {
+            return Err(AttachError::Lacks(lacking));
+        }
+        let mut host = self.extensions.take().unwrap_or_default();
+        let result = if host.layers.len() < MAX_LAYERS {
+            let id = LayerId(host.next_id);
+            host.next_id += 1;
+            let mut limits = Limits::default();
+            extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
+            let (wakes, fault) = (extension.wake_on(), None);
+            let mut layer = Layer { id, extension, limits, wakes, requires, fault };
+            layer.examine();
+            match layer.fault {
+                Some(fault) => Err(AttachError::Failed(fault)),
+                None => {
+                    host.layers.push(layer);
+                    host.survey();
+                    Ok(id)
+                }
+            }
+        } else {
+            Err(AttachError::TooMany)
+        };
+        self.settle(now, host, true);
+        result
+    }
+
+    /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
+    pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
+        let mut host = self.extensions.take()?;
+        let index = host.layers.iter().position(|other| other.id == layer);
+        let gone = index.map(|index| host.layers.remove(index).extension);
+        if gone.is_some() {
+            host.survey();
+        }
+        self.settle(now, host, gone.is_some());
+        gone
+    }
+
+    /// The layers, in the order in which they were attached.
+    pub fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
+        self.extensions.iter().flat_map(|host| {
+            host.layers.iter().map(|layer| LayerInfo {
+                id: layer.id,
+                name: layer.extension.name(),
+                limits: &layer.limits,
+            })
+        })
+    }
+
+    /// The next layer that was detached for a fault of its own.
+    pub fn poll_departure(&mut self) -> Option<Departure> {
+        self.extensions.as_mut()?.departures.pop_front()
+    }
+
+    /// What is asked of a variable, what is used, and who decided.
+    pub fn ruling(&self, variable: Variable) -> Ruling {
+        match &self.extensions {
+            Some(host) => self.rule(&host.shared, variable),
+            None => self.rule(&Shared::default(), variable),
+        }
+    }
+
+    /// What became of what extensions asked for.
+    pub fn tallies(&self) -> Tallies {
+        self.extensions.as_ref().map_or(Tallies::default(), |host| host.shared.tallies)
+    }
+
+    /// What the connection has that an extension may require.
+    pub fn capabilities(&self) -> Capabilities {
+        let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
+        has.set(Capabilities::SACK, self.agreed.sack);
+        has.set(Capabilities::TIMESTAMPS, self.agreed.timestamps);
+        has.set(Capabilities::CWND_CNT, self.snd.congestion.counts_acknowledged_bytes());
+        has
+    }
+
+    /// Something happened that is told with the next event.
+    pub(super) fn note_for_extensions(&mut self, what: Wake) {
+        if let Some(host) = &mut self.extensions {
+            host.pending |= what;
+        }
+    }
+
+    /// The retransmission timer starts.
+    #[inline]
+    pub(super) fn note_armed(&mut self, now: Instant) {
+        if let Some(host) = &mut self.extensions {
+            host.armed_at = now;
+        }
+    }
+
+    /// The messages before `ack` are about to leave the scoreboard.
+    pub(super) fn remember_messages(&mut self, now: Instant, ack: Pos) {
+        let Some(host) = &mut self.extensions else { return };
+        if host.shared.history.keeps_messages() {
+            for record in self.snd.sent.records().take_while(|record| record.start < ack) {
+                host.shared.history.note_acknowledged(record, ack, now);
+            }
+        }
+    }
+
+    /// An acknowledgement has been dealt with.
+    pub(super) fn tell_of_ack(&mut self, ack: Ack, round: bool) {
+        let Some(host) = &mut self.extensions else { return };
+        host.shared.history.note_ack(&ack);
+        let mut what = Wake::empty();
+        what.set(Wake::ACK, ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
+        what.set(Wake::DUPLICATE_ACK, ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
+        what.set(Wake::ROUND, round);
+        self.wake(Event { now: ack.at, what, ack: Some(ack), sent: None });
+    }
+
+    /// Data has left.
+    pub(super) fn tell_of_data(&mut self, now: Instant, sent: Range<Pos>) {
+        if self.extensions.is_some() {
+            self.wake(Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
+        }
+    }
+
+    /// A segment has been dealt with before which `next` was expected.
+    #[inline]
+    pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos) {
+        if self.extensions.is_some() && self.rcv.ordering.next() > next {
+            self.tell_of(now, Wake::DATA);
+        }
+    }
+
+    /// Something happened that is neither an acknowledgement nor a transmission; or what is pending is to be told now.
+    pub(super) fn tell_of(&mut self, now: Instant, what: Wake) {
+        if self.extensions.is_some() {
+            self.wake(Event { now, what, ack: None, sent: None });
+        }
+    }
+
+    /// Wakes every layer that waits for any of it. None of them sees what another asks for in answer.
+    fn wake(&mut self, mut event: Event) {
+        let Some(mut host) = self.extensions.take() else { return };
+        event.what |= core::mem::take(&mut host.pending);
+        let by_clock = host.next_wake().is_some_and(|at| at <= event.now);
+        if !host.wakes.intersects(event.what) && !by_clock {
+            self.extensions = Some(host);
+            return;
+        }
+        let happened = event.what - Wake::TIMER;
+        let mut woken = 0;
+        let Host { layers, shared, .. } = &mut *host;
+        let view = View::new(self, shared, event.now);
+        for layer in layers.iter_mut() {
+            let due = layer.limits.take_due(event.now);
+            if due || layer.wakes.intersects(happened) {
+                event.what = happened;
+                event.what.set(Wake::TIMER, due);
+                layer.extension.on_wake(&event, &view, &mut layer.limits);
+                layer.examine();
+                woken += 1;
+            }
+        }
+        shared.tallies.wakes += woken;
+        self.settle(event.now, host, false);
+    }
+
+    /// After layers were attached, woken or detached: what follows for the connection.
+    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: bool) {
+        if host.expel() {
+            host.survey();
+            changed = true;
+        }
+        for layer in &mut host.layers {
+            changed |= layer.limits.take_changed();
+        }
+        if changed {
+            host.recombine();
+        }
+        match host.next_wake() {
+            Some(at) => self.timers.set(Timer::Extension, at),
+            None => self.timers.clear(Timer::Extension),
+        }
+        let nobody = host.layers.is_empty() && host.departures.is_empty();
+        self.extensions = Some(host).filter(|_| !nobody);
+        if changed && self.state.is_synchronized() {
+            self.limits_changed(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection without extensions pays for a pointer.
+    #[test]
+    fn nothing_is_kept_for_nobody() {
+        assert_eq!(size_of::<Option<Box<Host>>>(), size_of::<usize>());
+    }
+}

@@ -1,0 +1,227 @@
+//! Where limits take effect: each function gives the value that is used in one place of the connection instead of TCP's own. Nothing here
+//! changes a value of TCP's own.
+
+use super::super::Connection;
+use super::super::timers::Timer;
+use super::{Host, Shared};
+use crate::extension::safe::{self, Used};
+use crate::extension::{Interval, Ruling, Variable};
+use crate::pacing::Pacing as _;
+use crate::pos::Pos;
+use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+
+impl Host {
+    fn asks(&self, variable: Variable) -> bool {
+        self.shared.combined.asks(variable)
+    }
+}
+
+impl Connection {
+    /// The layers, if they ask anything of `variable`: most connections are done here.
+    #[inline]
+    fn asked(&self, variable: Variable) -> Option<&Host> {
+        self.extensions.as_deref().filter(|host| host.asks(variable))
+    }
+
+    /// TCP's own value of a variable and its safe range, and with them what is used.
+    pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
+        let snd = &self.snd;
+        let used = |variable| self.rule(shared, variable).used;
+        let (own, safe) = match variable {
+            Variable::Cwnd => (snd.window.cwnd, safe::cwnd(snd.window.cwnd)),
+            Variable::CwndCnt => (snd.window.cwnd_cnt, safe::cwnd_cnt(snd.window.cwnd_cnt)),
+            Variable::Ssthresh => {
+                let own = snd.window.ssthresh;
+                (own, safe::ssthresh(own, snd.window.segment()))
+            }
+            Variable::RcvWnd => {
+                let next = self.rcv.ordering.next();
+                let own = self.own_wanted_edge(next).since(next);
+                (own, safe::rcv_wnd(own))
+            }
+            Variable::RcvNxt => {
+                let own = self.rcv.ordering.next();
+                (own.get(), safe::rcv_nxt(own, used(Variable::RcvWnd)))
+            }
+            Variable::SndUna => {
+                let own = self.una();
+                (own.get(), safe::snd_una(own, self.nxt()))
+            }
+            Variable::SndNxt => {
+                let (own, una) = (self.nxt(), used(Variable::SndUna));
+                let una = self.una() + una.saturating_sub(self.una().get());
+                (own.get(), safe::snd_nxt(una, own))
+            }
+            Variable::Dupthresh => {
+                let segments = used(Variable::Cwnd) / snd.window.segment();
+                (u64::from(self.own_loss_threshold()), safe::dupthresh(segments))
+            }
+            Variable::Rto => {
+                let own = snd.timer.rto();
+                let estimate = snd.timer.srtt().zip(snd.timer.rttvar());
+                (own.as_nanos(), safe::rto(own, estimate, snd.timer.backoffs()))
+            }
+            Variable::Retransmits => {
+                (u64::from(snd.retransmits), safe::retransmits(self.profile.r2))
+            }
+            Variable::PacingRate => {
+                let own = snd.pacing.as_ref().and_then(|_| self.own_pacing_rate());
+                (own.unwrap_or(u64::MAX), safe::pacing_rate(own))
+            }
+        };
+        shared.combined.rule(variable, own, safe)
+    }
+
+    /// The window that new data has to fit into, in bytes. What an extension leaves of TCP's own counts in whole segments, so that less than one is
+    /// none, and not a small one.
+    pub(in super::super) fn used_cwnd(&self) -> Used<u64> {
+        let own = self.snd.window.cwnd;
+        let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
+        let used = self.rule(&host.shared, Variable::Cwnd).used;
+        let segment = self.snd.window.segment();
+        Used::new(if used < own { used - used % segment } else { own })
+    }
+
+    /// Whether another segment would fit into TCP's own window.
+    pub(in super::super) fn would_fit_without_limits(&self) -> bool {
+        let window = &self.snd.window;
+        self.asked(Variable::Cwnd).is_some()
+            && window.cwnd.saturating_sub(self.counted_in_flight()) >= window.segment()
+    }
+
+    /// Of `acked` bytes, those that slow start may grow the window by; the rest comes after the threshold.
+    pub(in super::super) fn within_slow_start(&self, acked: u64) -> u64 {
+        let Some(host) = self.asked(Variable::Ssthresh) else { return acked };
+        let threshold = Used::new(self.rule(&host.shared, Variable::Ssthresh).used);
+        threshold.left_after(self.snd.window.cwnd).min(acked)
+    }
+
+    /// With `acked` bytes more, the count towards the next increase of cwnd would be TCP's own; whether an extension keeps it lower. Then what
+    /// is withheld counts on, up to one increase and no further: that one comes when it is released.
+    pub(in super::super) fn withholds_growth(&mut self, acked: u64) -> bool {
+        if self.asked(Variable::CwndCnt).is_none()
+            || !self.snd.congestion.counts_acknowledged_bytes()
+        {
+            return false;
+        }
+        let window = &self.snd.window;
+        let own = window.cwnd_cnt.saturating_add(acked).min(window.cwnd);
+        let Some(host) = &self.extensions else { return false };
+        let combined = &host.shared.combined;
+        let ruling = combined.rule(Variable::CwndCnt, own, safe::cwnd_cnt(own));
+        let withheld = Used::new(ruling.used).is_below(own);
+        if withheld {
+            self.snd.window.cwnd_cnt = own;
+        }
+        withheld
+    }
+
+    /// Where the receive window ends at most, if the next byte expected is `next`.
+    pub(in super::super) fn used_receive_edge(&self, next: Pos, own: Pos) -> Pos {
+        let Some(host) = self.asked(Variable::RcvWnd) else { return own };
+        let window = own.since(next);
+        let ruling = host.shared.combined.rule(Variable::RcvWnd, window, safe::rcv_wnd(window));
+        own - window.saturating_sub(ruling.used)
+    }
+
+    /// How much of the receive buffer may be offered, in bytes.
+    pub(in super::super) fn used_receive_buffer(&self) -> u64 {
+        let own = self.rcv.flow.buffer_limit() as u64;
+        let Some(host) = self.asked(Variable::RcvWnd) else { return own };
+        host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).used
+    }
+
+    /// Whether a segment with new data at `start` is not taken.
+    pub(in super::super) fn rejects_segment(&mut self, start: Pos, len: u64) -> bool {
+        if len == 0 {
+            return false;
+        }
+        let Some(host) = self.asked(Variable::RcvNxt) else { return false };
+        let next = Used::new(self.rule(&host.shared, Variable::RcvNxt).used);
+        let new = start + len > self.rcv.ordering.next();
+        let rejects = new && next.is_above(start.get());
+        if rejects && let Some(host) = &mut self.extensions {
+            host.shared.tallies.segments_rejected += 1;
+        }
+        rejects
+    }
+
+    /// Whether an acknowledgement is not believed.
+    pub(in super::super) fn rejects_ack(&mut self, ack: Pos) -> bool {
+        if self.extensions.is_none() {
+            return false;
+        }
+        let rule = |host: &Host, variable| Used::new(self.rule(&host.shared, variable).used);
+        let old = self
+            .asked(Variable::SndUna)
+            .is_some_and(|host| rule(host, Variable::SndUna).is_above(ack.get()));
+        let early = self
+            .asked(Variable::SndNxt)
+            .is_some_and(|host| rule(host, Variable::SndNxt).is_below(ack.get()));
+        if (old || early)
+            && let Some(host) = &mut self.extensions
+        {
+            host.shared.tallies.acks_rejected += 1;
+        }
+        old || early
+    }
+
+    /// Duplicates that mean a loss, where TCP would say `own`.
+    pub(in super::super) fn used_dupthresh(&self, own: u32) -> u32 {
+        let Some(host) = self.asked(Variable::Dupthresh) else { return own };
+        let used = self.rule(&host.shared, Variable::Dupthresh).used;
+        Used::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
+    }
+
+    /// The retransmission timeout, if it is not TCP's own.
+    pub(in super::super) fn used_rto(&self) -> Option<Used<Duration>> {
+        let host = self.asked(Variable::Rto)?;
+        let ruling = self.rule(&host.shared, Variable::Rto);
+        (ruling.used != ruling.own).then(|| Used::new(Duration::from_nanos(ruling.used)))
+    }
+
+    /// The timeouts that count towards giving up.
+    pub(in super::super) fn used_retransmits(&self) -> u32 {
+        let own = self.snd.retransmits;
+        let Some(host) = self.asked(Variable::Retransmits) else { return own };
+        let used = self.rule(&host.shared, Variable::Retransmits).used;
+        Used::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
+    }
+
+    /// The rate an extension wants kept, in bytes per second, and until when it has been used up.
+    pub(in super::super) fn used_pacing(&self) -> Option<(u64, Instant)> {
+        let host = self.asked(Variable::PacingRate)?;
+        let ruling = self.rule(&host.shared, Variable::PacingRate);
+        (ruling.used != ruling.own).then(|| (ruling.used, host.pacer.release_at()))
+    }
+
+    /// `bytes` have left.
+    pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64) {
+        let Some((rate, _)) = self.used_pacing() else { return };
+        if let Some(host) = &mut self.extensions {
+            host.pacer.on_sent(now, bytes, Some(rate));
+        }
+    }
+
+    /// What is asked for has changed: what runs by an earlier answer is asked anew.
+    pub(super) fn limits_changed(&mut self, now: Instant) {
+        if self.window_update_is_due() {
+            self.rcv.ack_now = true;
+        }
+        self.timers.clear(Timer::Pacing);
+        if self.timers.is_set(Timer::Retransmit)
+            && let Some(host) = &self.extensions
+            && let Some(used) = self.used_rto()
+        {
+            let armed = if host.armed_at == Instant::ZERO { now } else { host.armed_at };
+            self.set_retransmission(used.after(armed).max(now));
+        }
+    }
+
+    /// The whole of what is safe, for a variable of this connection.
+    pub fn safe_range(&self, variable: Variable) -> Interval {
+        self.ruling(variable).safe
+    }
+}

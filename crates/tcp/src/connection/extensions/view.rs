@@ -1,0 +1,212 @@
+//! What an extension sees.
+
+use super::super::{Connection, Counters, Info, LimitedBy, State};
+use super::{Shared, Tallies};
+use crate::extension::{Ack, Message, Ruling, Variable};
+use crate::pos::Pos;
+use crate::recovery::Phase;
+use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+
+/// Everything there is to see of a connection, as it was when the event had been dealt with and before any layer was woken for it. The
+/// values are TCP's own; what is used instead is in [`View::ruling`].
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    connection: &'a Connection,
+    shared: &'a Shared,
+    now: Instant,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(connection: &'a Connection, shared: &'a Shared, now: Instant) -> Self {
+        View { connection, shared, now }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The state of RFC 9293.
+    pub fn state(&self) -> State {
+        self.connection.state
+    }
+
+    /// Open, disorder, recovery or loss.
+    pub fn phase(&self) -> Phase {
+        self.connection.snd.recovery.phase()
+    }
+
+    /// Payload of a full segment, in bytes.
+    pub fn mss(&self) -> u64 {
+        self.connection.snd.window.segment()
+    }
+
+    /// The congestion window, in bytes.
+    pub fn cwnd(&self) -> u64 {
+        self.connection.snd.window.cwnd
+    }
+
+    /// Bytes acknowledged towards the next increase of cwnd.
+    pub fn cwnd_cnt(&self) -> u64 {
+        self.connection.snd.window.cwnd_cnt
+    }
+
+    /// The slow-start threshold, in bytes; `u64::MAX` before the first reduction.
+    pub fn ssthresh(&self) -> u64 {
+        self.connection.snd.window.ssthresh
+    }
+
+    /// Whether cwnd is below ssthresh.
+    pub fn in_slow_start(&self) -> bool {
+        self.connection.snd.window.in_slow_start()
+    }
+
+    /// The oldest position not acknowledged.
+    pub fn snd_una(&self) -> Pos {
+        self.connection.una()
+    }
+
+    /// The next position to be sent.
+    pub fn snd_nxt(&self) -> Pos {
+        self.connection.nxt()
+    }
+
+    /// What the peer offers beyond snd_una, in bytes.
+    pub fn snd_wnd(&self) -> u64 {
+        self.connection.snd.right_edge.since(self.snd_una())
+    }
+
+    /// The next position expected of the peer.
+    pub fn rcv_nxt(&self) -> Pos {
+        self.connection.rcv.ordering.next()
+    }
+
+    /// What is offered to the peer beyond rcv_nxt, in bytes.
+    pub fn rcv_wnd(&self) -> u64 {
+        self.connection.rcv.edge.since(self.rcv_nxt())
+    }
+
+    /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
+    pub fn outstanding(&self) -> u64 {
+        self.connection.snd.sent.outstanding()
+    }
+
+    /// Believed to be in the network, in bytes (the pipe of RFC 6675).
+    pub fn in_flight(&self) -> u64 {
+        self.connection.in_flight()
+    }
+
+    /// Written by the application and not sent yet, in bytes.
+    pub fn unsent(&self) -> u64 {
+        self.connection.snd.buffer.end().since(self.snd_nxt())
+    }
+
+    /// The smoothed round-trip time, once there is a sample.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.connection.snd.timer.srtt()
+    }
+
+    /// The round-trip time variation, once there is a sample.
+    pub fn rttvar(&self) -> Option<Duration> {
+        self.connection.snd.timer.rttvar()
+    }
+
+    /// The least round-trip time seen.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.connection.snd.min_rtt()
+    }
+
+    /// The last round-trip time.
+    pub fn last_rtt(&self) -> Option<Duration> {
+        self.connection.snd.last_rtt()
+    }
+
+    /// The retransmission timeout with its back-off.
+    pub fn rto(&self) -> Duration {
+        self.connection.snd.timer.rto()
+    }
+
+    /// How often the timer has backed off since the last sample.
+    pub fn backoffs(&self) -> u32 {
+        self.connection.snd.timer.backoffs()
+    }
+
+    /// Timeouts in a row.
+    pub fn retransmits(&self) -> u32 {
+        self.connection.snd.retransmits
+    }
+
+    /// Duplicate acknowledgements in a row.
+    pub fn duplicate_acks(&self) -> u32 {
+        self.connection.snd.recovery.duplicate_acks()
+    }
+
+    /// How many of them mean a loss to TCP now.
+    pub fn dupthresh(&self) -> u32 {
+        self.connection.own_loss_threshold()
+    }
+
+    /// Bytes delivered to the peer so far, cumulatively or selectively acknowledged.
+    pub fn delivered(&self) -> u64 {
+        self.connection.snd.sent.delivery().delivered()
+    }
+
+    /// Bytes marked lost so far.
+    pub fn lost(&self) -> u64 {
+        self.connection.counters.lost_bytes
+    }
+
+    /// What holds the sender back.
+    pub fn limited_by(&self) -> LimitedBy {
+        self.connection.limited.current()
+    }
+
+    /// Whether SACK is agreed.
+    pub fn has_sack(&self) -> bool {
+        self.connection.agreed.sack
+    }
+
+    /// Running totals.
+    pub fn counters(&self) -> &'a Counters {
+        &self.connection.counters
+    }
+
+    /// Everything at once, shaped after Linux' `TCP_INFO`.
+    pub fn info(&self) -> Info {
+        self.connection.info(self.now)
+    }
+
+    /// The messages not yet acknowledged cumulatively, the oldest first.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = Message> + use<'a> {
+        self.connection.snd.sent.records().map(Message::of)
+    }
+
+    /// The messages acknowledged lately, the latest first; none unless the extension
+    /// [requires](crate::extension::Capabilities::MESSAGE_LIST) the list.
+    pub fn past_messages(&self) -> impl Iterator<Item = &'a Message> + use<'a> {
+        self.shared.history.messages()
+    }
+
+    /// The acknowledgements that arrived lately, the latest first; none unless the extension
+    /// [requires](crate::extension::Capabilities::ACK_LIST) the list.
+    pub fn acks(&self) -> impl Iterator<Item = &'a Ack> + use<'a> {
+        self.shared.history.acks()
+    }
+
+    /// How many acknowledgements have arrived since the first extension was attached.
+    pub fn acks_seen(&self) -> u64 {
+        self.shared.history.acks_seen()
+    }
+
+    /// What all layers together ask of a variable, what is used, and who decided.
+    pub fn ruling(&self, variable: Variable) -> Ruling {
+        self.connection.rule(self.shared, variable)
+    }
+
+    /// What became of what extensions asked for.
+    pub fn tallies(&self) -> Tallies {
+        self.shared.tallies
+    }
+}

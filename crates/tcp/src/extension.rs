@@ -1,0 +1,161 @@
+//! Information and safe control: what anyone may see of a connection, and how far anyone may change it.
+//!
+//! A *congestion controller* is trusted; whoever runs the stack chooses it. An [`Extension`] is not. It sees everything of its connection
+//! ([`View`]) and sets *limited virtual variables* ([`Limits`]): for each [`Variable`] an interval in which it wants the value that TCP
+//! uses. After icTCP (Gunawi, Arpaci-Dusseau and Arpaci-Dusseau, OSDI 2004), what makes that safe is:
+//!
+//! - Any request is accepted. What is *used* is coerced into the variable's [safe range](safe) at every use, because the range moves with
+//!   the connection.
+//! - TCP's own value never changes. A value that was used is a [`safe::Used`], which can be compared and used up, and cannot be stored
+//!   where TCP keeps its own: code that computed an original from it would not compile.
+//! - Each extension is a *layer*. Layers only narrow: what a [stack](stack) of them wants is the intersection of what each wants, so their
+//!   order does not matter and two of the same are as good as one. Where nothing is left of it, TCP's own value is used, and the conflict
+//!   is recorded.
+//! - All layers that an event wakes see the connection as it was before any of them was woken.
+//! - A layer that fails is detached, its limits with it, and the connection goes on ([`Fault`], [`Departure`]).
+//!
+//! ```
+//! use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+//!
+//! /// Never more than eight segments in the network.
+//! #[derive(Debug)]
+//! struct Eight;
+//!
+//! impl Extension for Eight {
+//!     fn name(&self) -> &str {
+//!         "eight"
+//!     }
+//!
+//!     fn wake_on(&self) -> Wake {
+//!         Wake::ROUND
+//!     }
+//!
+//!     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+//!         limits.at_most(variable::CWND, 8 * view.mss());
+//!     }
+//!
+//!     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+//!         limits.at_most(variable::CWND, 8 * view.mss());
+//!     }
+//! }
+//! ```
+//!
+//! What an extension sees it cannot change:
+//!
+//! ```compile_fail
+//! # use transom_tcp::extension::{Limits, View};
+//! fn greedy(view: &View<'_>, limits: &mut Limits) {
+//!     view.cwnd() += 10 * view.mss();
+//! }
+//! ```
+//!
+//! and a variable takes values of its own kind only:
+//!
+//! ```compile_fail
+//! # use transom_tcp::extension::{Limits, variable};
+//! # use transom_tcp::time::Duration;
+//! fn confused(limits: &mut Limits) {
+//!     limits.at_most(variable::CWND, Duration::from_secs(1));
+//! }
+//! ```
+
+mod event;
+mod history;
+mod interval;
+mod limits;
+pub mod safe;
+pub mod stack;
+pub mod variable;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::connection::extensions::{Tallies, View};
+pub use event::{Capabilities, Event, Wake};
+pub use history::{Ack, AckKind, History, Message};
+pub use interval::Interval;
+pub use limits::Limits;
+pub use stack::{Decider, LayerId, Ruling};
+pub use variable::Variable;
+
+use crate::time::Duration;
+use alloc::string::String;
+use core::fmt;
+
+/// How many layers a connection takes. Every event costs a call for each, and a stack nobody can survey is of no use.
+pub const MAX_LAYERS: usize = 16;
+
+/// Something that watches a connection and narrows what it does.
+pub trait Extension: fmt::Debug + Send {
+    /// The name by which reports call it.
+    fn name(&self) -> &str;
+
+    /// What it cannot do without; it is not attached to a connection that does not have it.
+    fn requires(&self) -> Capabilities {
+        Capabilities::empty()
+    }
+
+    /// The events it is woken for. Asked once, when it is attached.
+    fn wake_on(&self) -> Wake;
+
+    /// It is attached: the first look, and the first limits.
+    fn on_attach(&mut self, _view: &View<'_>, _limits: &mut Limits) {}
+
+    /// One of its events has happened. `limits` are its own, as it left them.
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits);
+
+    /// What is wrong with it, if something is: asked after every call, and answered by whoever stands around an extension that may fail.
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+/// Why a layer was detached though nobody asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It panicked.
+    #[error("it panicked")]
+    Panicked,
+    /// It took longer than it may.
+    #[error("it took {took:?} where {allowed:?} are allowed")]
+    Overran {
+        /// How long it took.
+        took: Duration,
+        /// How long it may take.
+        allowed: Duration,
+    },
+    /// It asked for an interval that ends before it begins.
+    #[error("it asked nonsense of {0}: the least is more than the most")]
+    Nonsense(Variable),
+    /// It lives in another process, which has gone or does not answer.
+    #[error("its process has gone")]
+    Gone,
+}
+
+/// Why an extension was not attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// The handshake is not complete, or the connection is gone.
+    #[error("the connection is not established")]
+    NotEstablished,
+    /// The connection does not have what the extension requires.
+    #[error("the connection does not have what the extension requires: {0}")]
+    Lacks(Capabilities),
+    /// There are [`MAX_LAYERS`] already.
+    #[error("a connection takes {MAX_LAYERS} extensions")]
+    TooMany,
+    /// It failed when it was attached.
+    #[error("it failed when it was attached: {0}")]
+    Failed(Fault),
+}
+
+/// A layer that was detached for its fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Which it was.
+    pub layer: LayerId,
+    /// Its name.
+    pub name: String,
+    /// What was wrong.
+    pub fault: Fault,
+}

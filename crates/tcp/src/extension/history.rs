@@ -1,0 +1,160 @@
+//! What is remembered of the recent past: acknowledgements that arrived, and messages that were acknowledged.
+//!
+//! Both lists are bounded, and only kept for an extension that requires them. Who needs a longer history keeps its own.
+
+use crate::pos::Pos;
+use crate::sent::Sent;
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+use bitflags::bitflags;
+use core::ops::Range;
+
+/// So many acknowledgements and messages are remembered.
+const REMEMBERED: usize = 256;
+
+bitflags! {
+    /// What an acknowledgement was; often several things.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    pub struct AckKind: u8 {
+        /// It acknowledged new data cumulatively.
+        const NEW_DATA = 1 << 0;
+        /// A duplicate (RFC 5681 section 2; with SACK, RFC 6675 section 2).
+        const DUPLICATE = 1 << 1;
+        /// It acknowledged new data selectively.
+        const SACK = 1 << 2;
+        /// It told of data that arrived twice (RFC 2883).
+        const DSACK = 1 << 3;
+        /// It changed the peer's window.
+        const WINDOW_UPDATE = 1 << 4;
+        /// It echoed congestion experienced (RFC 3168).
+        const ECN_ECHO = 1 << 5;
+    }
+}
+
+/// An acknowledgement that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// When it arrived.
+    pub at: Instant,
+    /// What it acknowledged cumulatively.
+    pub ack: Pos,
+    /// The peer's window with it, in bytes.
+    pub window: u64,
+    /// What it was.
+    pub kind: AckKind,
+    /// Bytes newly acknowledged cumulatively.
+    pub acked: u64,
+    /// Bytes newly acknowledged selectively.
+    pub sacked: u64,
+    /// The data that arrived twice, with [`AckKind::DSACK`]: what was sent again for nothing, if it was sent again.
+    pub duplicated: Option<Range<Pos>>,
+    /// The round-trip time it gave.
+    pub rtt: Option<Duration>,
+}
+
+/// A message: what left in one transmission, and its fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it covers.
+    pub range: Range<Pos>,
+    /// When it first left.
+    pub first_sent: Instant,
+    /// When it last left.
+    pub last_sent: Instant,
+    /// How many times it left.
+    pub transmissions: u16,
+    /// Whether it is acknowledged selectively.
+    pub sacked: bool,
+    /// Whether it is believed lost.
+    pub lost: bool,
+    /// When it was acknowledged cumulatively, if it was.
+    pub acked_at: Option<Instant>,
+}
+
+impl Message {
+    /// The message a record of the scoreboard stands for.
+    pub(crate) fn of(record: &Sent) -> Message {
+        Message {
+            range: record.start..record.end,
+            first_sent: record.first_sent,
+            last_sent: record.last_sent,
+            transmissions: record.transmissions,
+            sacked: record.fate.sacked,
+            lost: record.fate.lost,
+            acked_at: None,
+        }
+    }
+
+    /// Its own round-trip time, from its last transmission to its cumulative acknowledgement: once it is acknowledged, and if it left
+    /// once only, as otherwise nobody knows which copy was meant (Karn's rule).
+    pub fn rtt(&self) -> Option<Duration> {
+        let acked_at = self.acked_at.filter(|_| self.transmissions == 1)?;
+        Some(acked_at.since(self.last_sent))
+    }
+}
+
+/// The bounded lists.
+#[derive(Debug, Default)]
+pub struct History {
+    acks: Option<VecDeque<Ack>>,
+    messages: Option<VecDeque<Message>>,
+    acks_seen: u64,
+}
+
+impl History {
+    /// Keeps the lists that are wanted, and drops the others.
+    pub(crate) fn keep(&mut self, acks: bool, messages: bool) {
+        fn keep<T>(list: &mut Option<VecDeque<T>>, wanted: bool) {
+            *list = list
+                .take()
+                .or_else(|| Some(VecDeque::with_capacity(REMEMBERED)))
+                .filter(|_| wanted);
+        }
+        keep(&mut self.acks, acks);
+        keep(&mut self.messages, messages);
+    }
+
+    /// Notes an acknowledgement.
+    pub(crate) fn note_ack(&mut self, ack: &Ack) {
+        self.acks_seen += 1;
+        if let Some(acks) = &mut self.acks {
+            push(acks, ack.clone());
+        }
+    }
+
+    /// Whether messages that are acknowledged are remembered.
+    pub(crate) fn keeps_messages(&self) -> bool {
+        self.messages.is_some()
+    }
+
+    /// Notes that a message, or the part of it before `upto`, is acknowledged.
+    pub(crate) fn note_acknowledged(&mut self, record: &Sent, upto: Pos, now: Instant) {
+        if let Some(messages) = &mut self.messages {
+            let message = Message::of(record);
+            let range = message.range.start..message.range.end.min(upto);
+            push(messages, Message { range, acked_at: Some(now), ..message });
+        }
+    }
+
+    /// The acknowledgements that are remembered, the latest first.
+    pub fn acks(&self) -> impl Iterator<Item = &Ack> {
+        self.acks.iter().flat_map(|acks| acks.iter().rev())
+    }
+
+    /// How many acknowledgements there have been since the first extension was attached: who finds that it rose by more than the list holds has missed some.
+    pub fn acks_seen(&self) -> u64 {
+        self.acks_seen
+    }
+
+    /// The acknowledged messages that are remembered, the latest first.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.messages.iter().flat_map(|messages| messages.iter().rev())
+    }
+}
+
+fn push<T>(list: &mut VecDeque<T>, item: T) {
+    if list.len() == REMEMBERED {
+        list.pop_front();
+    }
+    list.push_back(item);
+}

@@ -1,0 +1,105 @@
+//! What one layer asks for.
+
+use super::interval::Interval;
+use super::variable::{ALL, COUNT, Key, Value, Variable};
+use crate::time::Instant;
+
+/// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
+/// it is changed or [cleared](Limits::clear).
+#[derive(Clone, Debug)]
+pub struct Limits {
+    asked: [Interval; COUNT],
+    wake_at: Option<Instant>,
+    changed: bool,
+    nonsense: Option<Variable>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { asked: [Interval::ANY; COUNT], wake_at: None, changed: false, nonsense: None }
+    }
+}
+
+impl Limits {
+    /// `most` at most.
+    pub fn at_most<T: Value>(&mut self, key: Key<T>, most: T) {
+        self.set(key.variable(), Interval::at_most(most.number()));
+    }
+
+    /// `least` at least.
+    pub fn at_least<T: Value>(&mut self, key: Key<T>, least: T) {
+        self.set(key.variable(), Interval::at_least(least.number()));
+    }
+
+    /// This value and no other.
+    pub fn exactly<T: Value>(&mut self, key: Key<T>, value: T) {
+        self.set(key.variable(), Interval::exactly(value.number()));
+    }
+
+    /// From `least` to `most`. With nothing between them the layer is [at fault](super::Fault::Nonsense).
+    pub fn between<T: Value>(&mut self, key: Key<T>, least: T, most: T) {
+        match Interval::new(least.number(), most.number()) {
+            Some(interval) => self.set(key.variable(), interval),
+            None => self.nonsense = Some(key.variable()),
+        }
+    }
+
+    /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
+    pub fn set(&mut self, variable: Variable, interval: Interval) {
+        let asked = &mut self.asked[variable as usize];
+        self.changed |= *asked != interval;
+        *asked = interval;
+    }
+
+    /// Any value again.
+    pub fn clear(&mut self, variable: Variable) {
+        self.set(variable, Interval::ANY);
+    }
+
+    /// Any value of every variable again. The clock is left alone.
+    pub fn clear_all(&mut self) {
+        for variable in ALL {
+            self.clear(variable);
+        }
+    }
+
+    /// What is asked of `variable`.
+    pub fn asked(&self, variable: Variable) -> Interval {
+        self.asked[variable as usize]
+    }
+
+    /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
+    /// wish.
+    pub fn wake_at(&mut self, at: Instant) {
+        self.wake_at = Some(at);
+    }
+
+    /// Not by the clock, after all.
+    pub fn sleep(&mut self) {
+        self.wake_at = None;
+    }
+
+    /// When the layer wants to be woken by the clock.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.wake_at
+    }
+
+    /// What makes no sense in it.
+    pub(crate) fn nonsense(&self) -> Option<Variable> {
+        self.nonsense
+    }
+
+    /// Whether anything was changed since the last time this was asked.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
+    }
+
+    /// Whether the time to be woken has come, which is then over.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        let due = self.wake_at.is_some_and(|at| at <= now);
+        if due {
+            self.wake_at = None;
+        }
+        due
+    }
+}

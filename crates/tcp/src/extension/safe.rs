@@ -1,0 +1,141 @@
+//! Table 1 of icTCP: between which values each variable may be set while the flow stays no more aggressive than TCP.
+//!
+//! Every function takes TCP's own value x of its variable (where the range depends on it), and the values of others that stand in
+//! the range, and returns the range of v. The ranges of snd_una and snd_nxt name each other; here snd_una is settled first, with TCP's own
+//! snd_nxt as its bound, and snd_nxt above it, which leaves the same pairs.
+
+use super::interval::Interval;
+use crate::pos::Pos;
+use crate::time::Duration;
+
+/// 0 ≤ v ≤ x: less is sent.
+pub fn cwnd(own: u64) -> Interval {
+    Interval::at_most(own)
+}
+
+/// 0 ≤ v ≤ x: cwnd grows later.
+pub fn cwnd_cnt(own: u64) -> Interval {
+    Interval::at_most(own)
+}
+
+/// 1 ≤ v ≤ x, in bytes of which a segment has `mss`: slow start ends earlier.
+pub fn ssthresh(own: u64, mss: u64) -> Interval {
+    between(mss.min(own), own)
+}
+
+/// 0 ≤ v ≤ x: the peer may send less.
+pub fn rcv_wnd(own: u64) -> Interval {
+    Interval::at_most(own)
+}
+
+/// x ≤ v ≤ x + rcv_wnd, the virtual one: what lies before v is not taken, and the peer sends it again.
+pub fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
+    between(own.get(), (own + rcv_wnd).get())
+}
+
+/// x ≤ v ≤ snd_nxt: acknowledgements before v are not believed.
+pub fn snd_una(own: Pos, snd_nxt: Pos) -> Interval {
+    between(own.get(), snd_nxt.max(own).get())
+}
+
+/// snd_una (the virtual one) ≤ v ≤ x: acknowledgements beyond v are not believed.
+pub fn snd_nxt(snd_una: Pos, own: Pos) -> Interval {
+    between(snd_una.min(own).get(), own.get())
+}
+
+/// 1 ≤ v ≤ cwnd, the virtual one, in segments: when a loss is believed. It changes neither cwnd nor what new data is sent.
+pub fn dupthresh(cwnd_segments: u64) -> Interval {
+    between(1, cwnd_segments.max(1))
+}
+
+/// exp_backoff · (srtt + rttvar) ≤ v, where exp_backoff is two to the number of times the timer has backed off since the last sample.
+/// Never more than TCP's own timeout, which has an upper bound (RFC 6298 section 2.5) that the formula has not. Without a sample
+/// there is nothing to compute with, and TCP's own is the least.
+pub fn rto(own: Duration, estimate: Option<(Duration, Duration)>, backoffs: u32) -> Interval {
+    let least = estimate.map_or(own, |(srtt, rttvar)| (srtt + rttvar).doubled(backoffs).min(own));
+    Interval::at_least(least.as_nanos())
+}
+
+/// 0 ≤ v ≤ threshold, at which the connection is given up.
+pub fn retransmits(threshold: Option<u32>) -> Interval {
+    Interval::at_most(threshold.map_or(u64::MAX, u64::from))
+}
+
+/// 1 ≤ v ≤ x, the rate TCP paces at, if it does. This one is not in the table; it is safe for the reason that a smaller cwnd is. A rate of
+/// nothing would be a connection that never wakes up again.
+pub fn pacing_rate(own: Option<u64>) -> Interval {
+    between(1, own.map_or(u64::MAX, |own| own.max(1)))
+}
+
+/// From `low` on, to `high` if that is not less.
+fn between(low: u64, high: u64) -> Interval {
+    Interval::new(low, high).unwrap_or(Interval::exactly(low))
+}
+
+/// A value that is used in the place of TCP's own, already within its safe range.
+///
+/// It can be compared with, and asked what is left of it; it cannot become a value of TCP's own:
+///
+/// ```compile_fail
+/// # use transom_tcp::congestion::Window;
+/// # use transom_tcp::extension::safe::Used;
+/// fn grow(window: &mut Window, virtual_cwnd: Used<u64>) {
+///     window.cwnd = virtual_cwnd + 1; // cwnd = vcwnd + 1
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use transom_tcp::congestion::Window;
+/// # use transom_tcp::extension::safe::Used;
+/// fn shrink(window: &mut Window, virtual_cwnd: Used<u64>) {
+///     window.cwnd = virtual_cwnd.into();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use transom_tcp::congestion::Window;
+/// # use transom_tcp::extension::safe::Used;
+/// fn peek(window: &mut Window, virtual_cwnd: Used<u64>) {
+///     window.cwnd = virtual_cwnd.0;
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Used<T>(T);
+
+impl<T: PartialOrd + Copy> Used<T> {
+    /// Only the one place that coerces makes one.
+    pub(crate) fn new(value: T) -> Self {
+        Used(value)
+    }
+
+    /// Whether it is less than `other`.
+    pub fn is_below(self, other: T) -> bool {
+        self.0 < other
+    }
+
+    /// Whether it is more than `other`.
+    pub fn is_above(self, other: T) -> bool {
+        self.0 > other
+    }
+}
+
+impl Used<u64> {
+    /// What is left of it when `used` is used up: room for bytes, which is no window.
+    pub fn left_after(self, used: u64) -> u64 {
+        self.0.saturating_sub(used)
+    }
+}
+
+impl Used<u32> {
+    /// The threshold for a count.
+    pub(crate) fn threshold(self) -> u32 {
+        self.0
+    }
+}
+
+impl Used<Duration> {
+    /// The moment so much later than `now`.
+    pub(crate) fn after(self, now: crate::time::Instant) -> crate::time::Instant {
+        now + self.0
+    }
+}

@@ -1,0 +1,148 @@
+//! Layers on top of each other, and what comes of it for each variable.
+
+use super::interval::Interval;
+use super::limits::Limits;
+use super::variable::{ALL, COUNT, Variable};
+use core::fmt;
+
+/// A layer of a connection: a number that is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LayerId(pub(crate) u32);
+
+impl fmt::Display for LayerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What a stack asks of one variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// Nothing.
+    Nothing,
+    /// A value between these, each of which a layer stands for.
+    Between { interval: Interval, low_by: LayerId, high_by: LayerId },
+    /// Layers ask for what cannot be had together.
+    Conflict,
+}
+
+/// What all layers together ask for: the intersection of what each does.
+#[derive(Clone, Debug)]
+pub struct Combined {
+    wishes: [Wish; COUNT],
+}
+
+impl Default for Combined {
+    fn default() -> Self {
+        Combined { wishes: [Wish::Nothing; COUNT] }
+    }
+}
+
+impl Combined {
+    /// The intersection of these layers' limits.
+    pub fn of<'a>(layers: impl Iterator<Item = (LayerId, &'a Limits)> + Clone) -> Combined {
+        let mut combined = Combined::default();
+        for variable in ALL {
+            let wish = &mut combined.wishes[variable as usize];
+            for (layer, limits) in layers.clone() {
+                *wish = meet(*wish, layer, limits.asked(variable));
+            }
+        }
+        combined
+    }
+
+    /// Whether anything is asked of `variable`.
+    pub fn asks(&self, variable: Variable) -> bool {
+        self.wishes[variable as usize] != Wish::Nothing
+    }
+
+    /// Whether layers contradict each other about `variable`.
+    pub fn conflicts(&self, variable: Variable) -> bool {
+        self.wishes[variable as usize] == Wish::Conflict
+    }
+
+    /// What is used for `variable`, of which TCP's own value is `own` and the safe range `safe`.
+    pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
+        let ruling = Ruling {
+            own,
+            requested: None,
+            safe,
+            used: own,
+            decided_by: Decider::Tcp,
+            conflict: false,
+        };
+        match self.wishes[variable as usize] {
+            Wish::Nothing => ruling,
+            Wish::Conflict => Ruling { conflict: true, ..ruling },
+            Wish::Between { interval, low_by, high_by } => {
+                let wanted = interval.clamp(own);
+                let used = safe.clamp(wanted);
+                let decided_by = if used != wanted {
+                    Decider::SafeRange
+                } else if wanted == own {
+                    Decider::Tcp
+                } else if wanted == interval.high() {
+                    Decider::Layer(high_by)
+                } else {
+                    Decider::Layer(low_by)
+                };
+                Ruling { requested: Some(interval), used, decided_by, ..ruling }
+            }
+        }
+    }
+}
+
+/// One layer more. Of two that ask for the same bound the one that was attached first stands for it, whichever is met first.
+fn meet(wish: Wish, layer: LayerId, asked: Interval) -> Wish {
+    if asked == Interval::ANY {
+        return wish;
+    }
+    let Wish::Between { interval, low_by, high_by } = wish else {
+        return match wish {
+            Wish::Nothing => Wish::Between { interval: asked, low_by: layer, high_by: layer },
+            _ => wish,
+        };
+    };
+    let Some(both) = interval.intersect(asked) else { return Wish::Conflict };
+    let stands = |bound: u64, before: u64, theirs: u64, who: LayerId| match (
+        before == bound,
+        theirs == bound,
+    ) {
+        (true, true) => who.min(layer),
+        (true, false) => who,
+        _ => layer,
+    };
+    Wish::Between {
+        interval: both,
+        low_by: stands(both.low(), interval.low(), asked.low(), low_by),
+        high_by: stands(both.high(), interval.high(), asked.high(), high_by),
+    }
+}
+
+/// Who decided which value is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decider {
+    /// Nobody asked for another value than TCP's own, or for none that could be had together.
+    Tcp,
+    /// A layer.
+    Layer(LayerId),
+    /// The safe range, against what was asked for.
+    SafeRange,
+}
+
+/// What came of the requests for one variable, in the variable's [unit](Variable::unit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// TCP's own value.
+    pub own: u64,
+    /// What all layers together ask for; nothing if none does, or if they contradict each other.
+    pub requested: Option<Interval>,
+    /// The safe range.
+    pub safe: Interval,
+    /// The value that is used.
+    pub used: u64,
+    /// Who decided it.
+    pub decided_by: Decider,
+    /// Layers contradict each other.
+    pub conflict: bool,
+}

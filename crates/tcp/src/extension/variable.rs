@@ -1,0 +1,175 @@
+//! The limited virtual variables: the ten of icTCP's Table 1, and a pacing rate.
+//!
+//! Windows are in bytes, where the paper counts packets.
+
+use crate::pos::Pos;
+use crate::time::Duration;
+use core::fmt;
+use core::marker::PhantomData;
+
+/// A variable an extension may limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Variable {
+    /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
+    Cwnd,
+    /// What is acknowledged towards the next increase of cwnd in congestion avoidance, in bytes. It has no effect on a controller whose
+    /// window does not grow by counting.
+    CwndCnt,
+    /// The slow-start threshold, in bytes.
+    Ssthresh,
+    /// The receive window, in bytes. What was offered before is still taken.
+    RcvWnd,
+    /// The next position expected of the peer: data before it is not taken.
+    RcvNxt,
+    /// The next position to be sent: acknowledgements beyond it are not believed.
+    SndNxt,
+    /// The oldest position not acknowledged: acknowledgements before it are not believed.
+    SndUna,
+    /// How many duplicate acknowledgements mean a loss.
+    Dupthresh,
+    /// The retransmission timeout.
+    Rto,
+    /// The timeouts in a row that count towards giving the connection up.
+    Retransmits,
+    /// The rate at which data leaves at most, in bytes per second.
+    PacingRate,
+}
+
+/// How many there are.
+pub const COUNT: usize = 11;
+
+/// All of them, in the order of Table 1.
+pub const ALL: [Variable; COUNT] = [
+    Variable::Cwnd,
+    Variable::CwndCnt,
+    Variable::Ssthresh,
+    Variable::RcvWnd,
+    Variable::RcvNxt,
+    Variable::SndNxt,
+    Variable::SndUna,
+    Variable::Dupthresh,
+    Variable::Rto,
+    Variable::Retransmits,
+    Variable::PacingRate,
+];
+
+impl Variable {
+    /// Its name in the paper and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Variable::Cwnd => "cwnd",
+            Variable::CwndCnt => "cwnd_cnt",
+            Variable::Ssthresh => "ssthresh",
+            Variable::RcvWnd => "rcv_wnd",
+            Variable::RcvNxt => "rcv_nxt",
+            Variable::SndNxt => "snd_nxt",
+            Variable::SndUna => "snd_una",
+            Variable::Dupthresh => "dupthresh",
+            Variable::Rto => "rto",
+            Variable::Retransmits => "retransmits",
+            Variable::PacingRate => "pacing_rate",
+        }
+    }
+
+    /// The unit of its values as numbers.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Variable::Cwnd | Variable::CwndCnt | Variable::Ssthresh | Variable::RcvWnd => "bytes",
+            Variable::RcvNxt | Variable::SndNxt | Variable::SndUna => "position",
+            Variable::Dupthresh => "duplicates",
+            Variable::Rto => "nanoseconds",
+            Variable::Retransmits => "timeouts",
+            Variable::PacingRate => "bytes per second",
+        }
+    }
+
+    /// The variable with this name.
+    pub fn named(name: &str) -> Option<Variable> {
+        ALL.into_iter().find(|variable| variable.name() == name)
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A variable and the type of its values.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<T> {
+    variable: Variable,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    const fn new(variable: Variable) -> Self {
+        Key { variable, values: PhantomData }
+    }
+
+    /// Which it is.
+    pub const fn variable(self) -> Variable {
+        self.variable
+    }
+}
+
+/// [`Variable::Cwnd`], bytes.
+pub const CWND: Key<u64> = Key::new(Variable::Cwnd);
+/// [`Variable::CwndCnt`], bytes.
+pub const CWND_CNT: Key<u64> = Key::new(Variable::CwndCnt);
+/// [`Variable::Ssthresh`], bytes.
+pub const SSTHRESH: Key<u64> = Key::new(Variable::Ssthresh);
+/// [`Variable::RcvWnd`], bytes.
+pub const RCV_WND: Key<u64> = Key::new(Variable::RcvWnd);
+/// [`Variable::RcvNxt`].
+pub const RCV_NXT: Key<Pos> = Key::new(Variable::RcvNxt);
+/// [`Variable::SndNxt`].
+pub const SND_NXT: Key<Pos> = Key::new(Variable::SndNxt);
+/// [`Variable::SndUna`].
+pub const SND_UNA: Key<Pos> = Key::new(Variable::SndUna);
+/// [`Variable::Dupthresh`].
+pub const DUPTHRESH: Key<u32> = Key::new(Variable::Dupthresh);
+/// [`Variable::Rto`].
+pub const RTO: Key<Duration> = Key::new(Variable::Rto);
+/// [`Variable::Retransmits`].
+pub const RETRANSMITS: Key<u32> = Key::new(Variable::Retransmits);
+/// [`Variable::PacingRate`], bytes per second.
+pub const PACING_RATE: Key<u64> = Key::new(Variable::PacingRate);
+
+/// A type of values of variables.
+pub trait Value: Copy + private::Sealed {
+    /// The value as a number, in the variable's [unit](Variable::unit).
+    fn number(self) -> u64;
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for u32 {}
+    impl Sealed for crate::pos::Pos {}
+    impl Sealed for crate::time::Duration {}
+}
+
+impl Value for u64 {
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+impl Value for u32 {
+    fn number(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Value for Pos {
+    fn number(self) -> u64 {
+        self.get()
+    }
+}
+
+impl Value for Duration {
+    fn number(self) -> u64 {
+        self.as_nanos()
+    }
+}

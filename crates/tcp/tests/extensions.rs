@@ -1,0 +1,481 @@
+//! What limits of an extension do to a connection, variable by variable, worked by hand; and what becomes of extensions that fail.
+//!
+//! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms, RTTVAR 50 and RTO 300 ms at the start.
+
+mod common;
+
+use common::{Peer, Setup, ms, seg};
+use std::sync::{Arc, Mutex};
+use transom_tcp::connection::{ConnectionError, LimitedBy};
+use transom_tcp::extension::variable::{
+    CWND, CWND_CNT, DUPTHRESH, PACING_RATE, RCV_NXT, RCV_WND, RETRANSMITS, RTO, SND_NXT, SND_UNA,
+    SSTHRESH,
+};
+use transom_tcp::extension::{
+    AckKind, AttachError, Capabilities, Decider, Event, Extension, Fault, Interval, Limits,
+    MAX_LAYERS, Variable, View, Wake,
+};
+use transom_tcp::pos::Pos;
+use transom_tcp::time::{Duration, Instant};
+
+type Action = Box<dyn FnMut(&Event, &View<'_>, &mut Limits) + Send>;
+
+/// Does in each event what a test wants, and notes the events.
+struct Puppet {
+    wakes: Wake,
+    requires: Capabilities,
+    first: Option<Box<dyn FnOnce(&View<'_>, &mut Limits) + Send>>,
+    then: Action,
+    fault: Option<Fault>,
+    seen: Arc<Mutex<Vec<(u64, Wake)>>>,
+}
+
+impl std::fmt::Debug for Puppet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Puppet")
+    }
+}
+
+impl Extension for Puppet {
+    fn name(&self) -> &str {
+        "puppet"
+    }
+
+    fn requires(&self) -> Capabilities {
+        self.requires
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.wakes
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        if let Some(first) = self.first.take() {
+            first(view, limits);
+        }
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+        self.seen.lock().unwrap().push((event.now.as_nanos() / 1_000_000, event.what));
+        (self.then)(event, view, limits);
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+}
+
+fn puppet() -> Puppet {
+    Puppet {
+        wakes: Wake::empty(),
+        requires: Capabilities::empty(),
+        first: None,
+        then: Box::new(|_, _, _| {}),
+        fault: None,
+        seen: Arc::default(),
+    }
+}
+
+/// One that asks for the same all the time.
+fn asking(first: impl FnOnce(&View<'_>, &mut Limits) + Send + 'static) -> Box<dyn Extension> {
+    Box::new(Puppet { first: Some(Box::new(first)), ..puppet() })
+}
+
+/// One that acts when something happens.
+fn acting(
+    wakes: Wake,
+    then: impl FnMut(&Event, &View<'_>, &mut Limits) + Send + 'static,
+) -> Box<dyn Extension> {
+    Box::new(Puppet { wakes, then: Box::new(then), ..puppet() })
+}
+
+fn attach(peer: &mut Peer, extension: Box<dyn Extension>) {
+    peer.connection.attach(peer.now, extension).unwrap();
+    peer.pump();
+}
+
+fn pos(n: u64) -> Pos {
+    Pos::INITIAL + n
+}
+
+/// 4500 bytes are four segments; TCP's own window stays, and does not grow while it is not what limits the flow.
+#[test]
+fn cwnd_counts_in_whole_segments() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 4500)));
+    peer.write(30_000).expect_ranges(&[(1, 1001), (1001, 2001), (2001, 3001), (3001, 4001)]);
+    assert_eq!(peer.info().cwnd, 10_000);
+    assert_eq!(peer.info().limited_by, LimitedBy::VirtualWindow);
+    peer.wait(100).recv(seg().ack(2001)).expect_ranges(&[(4001, 5001), (5001, 6001)]);
+    assert_eq!(peer.info().cwnd, 10_000);
+    let ruling = peer.connection.ruling(Variable::Cwnd);
+    assert_eq!((ruling.own, ruling.used), (10_000, 4500));
+}
+
+/// More than TCP's own: TCP's own.
+#[test]
+fn cwnd_is_never_more_than_tcps_own() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.exactly(CWND, 40_000)));
+    assert_eq!(peer.write(30_000).ranges().len(), 10);
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).decided_by, Decider::SafeRange);
+}
+
+/// Less than a segment is a window of nothing; what wakes the flow again is the clock.
+#[test]
+fn a_window_below_one_waits_for_the_clock() {
+    let mut peer = Setup::newreno().active();
+    attach(
+        &mut peer,
+        Box::new(Puppet {
+            first: Some(Box::new(|view, limits| {
+                limits.at_most(CWND, 0);
+                limits.wake_at(view.now() + ms(50));
+            })),
+            then: Box::new(|event, view, limits| {
+                assert!(event.what.contains(Wake::TIMER));
+                limits.at_most(CWND, view.mss());
+            }),
+            ..puppet()
+        }),
+    );
+    peer.write(3000).silent();
+    peer.run_to(149).silent();
+    peer.run_to(150).expect_ranges(&[(1, 1001)]);
+}
+
+/// Retransmission is not held back: the oldest segment goes again after the timeout though the window is closed.
+#[test]
+fn a_closed_virtual_window_does_not_stop_repairs() {
+    let mut peer = Setup::newreno().active();
+    peer.write(2000).drain();
+    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 0)));
+    peer.run_to(400).expect(&["A 1:1001 ack 1"]);
+}
+
+/// In congestion avoidance with 10 segments, 10,000 acknowledged bytes open it by one; with the count held at 1000 they do not. When it is
+/// released, what was withheld is one increase, and no more.
+#[test]
+fn cwnd_cnt_holds_growth_back() {
+    for held in [false, true] {
+        let mut peer = Setup::newreno().active();
+        attach(&mut peer, asking(|view, limits| limits.at_most(SSTHRESH, view.cwnd())));
+        let hold = asking(move |_, limits| {
+            if held {
+                limits.at_most(CWND_CNT, 1000);
+            }
+        });
+        let id = peer.connection.attach(peer.now, hold).unwrap();
+        peer.write(60_000).drain();
+        for n in 1..=12 {
+            peer.recv(seg().ack(1 + 1000 * n)).drain();
+        }
+        let expected = if held { (10_000, 10_000) } else { (11_000, 2000) };
+        assert_eq!((peer.info().cwnd, peer.info().cwnd_cnt), expected);
+        peer.connection.detach(peer.now, id).unwrap();
+        peer.recv(seg().ack(13_001)).drain();
+        let expected = if held { (11_000, 1000) } else { (11_000, 3000) };
+        assert_eq!((peer.info().cwnd, peer.info().cwnd_cnt), expected);
+    }
+}
+
+/// Slow start from 10 segments would add one for each acknowledged; with ssthresh at 12 it ends there.
+#[test]
+fn ssthresh_ends_slow_start() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.at_most(SSTHRESH, 12_000)));
+    peer.write(60_000).drain();
+    for n in 1..=5 {
+        peer.recv(seg().ack(1 + 1000 * n)).drain();
+    }
+    // Two by slow start; the other three count towards the thirteenth. TCP's own threshold is as far away as before.
+    let info = peer.info();
+    assert_eq!((info.cwnd, info.cwnd_cnt, info.ssthresh), (12_000, 3000, u64::MAX));
+}
+
+/// The window that is offered shrinks as data arrives, and what was promised is taken.
+#[test]
+fn rcv_wnd_limits_the_peer_without_taking_back() {
+    let mut peer = Setup::newreno().receive_buffer(10_000).active();
+    attach(&mut peer, asking(|_, limits| limits.at_most(RCV_WND, 2000)));
+    assert_eq!(peer.info().rcv_wnd, 10_000);
+    for n in 0..9 {
+        peer.recv(seg().seq(1 + n * 1000).data(1000)).read(1000);
+    }
+    // 9000 of the 10,000 promised are used up: what is left of the promise, and the least that is asked for.
+    assert_eq!(peer.info().rcv_wnd, 2000);
+    assert_eq!(peer.info().counters.bytes_accepted, 9000);
+    assert_eq!(peer.connection.ruling(Variable::RcvWnd).used, 2000);
+}
+
+/// Data before the virtual RCV.NXT is answered and not taken; when the limit has gone, it is.
+#[test]
+fn rcv_nxt_rejects_segments() {
+    let mut peer = Setup::newreno().active();
+    let id = peer
+        .connection
+        .attach(peer.now, asking(|view, limits| limits.at_least(RCV_NXT, view.rcv_nxt() + 2000)))
+        .unwrap();
+    peer.drain();
+    peer.recv(seg().seq(1).data(1000)).expect(&["A 1:1 ack 1"]);
+    assert_eq!(peer.connection.tallies().segments_rejected, 1);
+    assert_eq!(peer.info().readable, 0);
+    peer.connection.detach(peer.now, id).unwrap();
+    peer.recv(seg().seq(1).data(1000));
+    assert_eq!(peer.info().readable, 1000);
+}
+
+/// Acknowledgements before the virtual SND.UNA are not believed; one at it is, with all that it acknowledges.
+#[test]
+fn snd_una_rejects_old_acknowledgements() {
+    let mut peer = Setup::newreno().active();
+    peer.write(5000).drain();
+    attach(&mut peer, asking(|_, limits| limits.at_least(SND_UNA, pos(3001))));
+    peer.wait(100).recv(seg().ack(2001));
+    assert_eq!(peer.info().snd_una, pos(1));
+    peer.recv(seg().ack(3001));
+    assert_eq!(peer.info().snd_una, pos(3001));
+    assert_eq!(peer.connection.tallies().acks_rejected, 1);
+}
+
+/// Acknowledgements beyond the virtual SND.NXT are not believed. It cannot be before the virtual SND.UNA.
+#[test]
+fn snd_nxt_rejects_new_acknowledgements() {
+    let mut peer = Setup::newreno().active();
+    peer.write(5000).drain();
+    attach(&mut peer, asking(|_, limits| limits.at_most(SND_NXT, pos(3001))));
+    peer.wait(100).recv(seg().ack(4001));
+    assert_eq!(peer.info().snd_una, pos(1));
+    peer.recv(seg().ack(3001));
+    assert_eq!(peer.info().snd_una, pos(3001));
+    assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(3001).get());
+    attach(&mut peer, asking(|_, limits| limits.at_least(SND_UNA, pos(4001))));
+    assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(4001).get());
+}
+
+/// With one duplicate enough, fast retransmit comes with the first; with six, not with the third. Never more than cwnd holds.
+#[test]
+fn dupthresh_moves_fast_retransmit() {
+    for (asked, used, needed) in [(1, 1, 1), (6, 6, 6), (100, 10, 10)] {
+        let mut peer = Setup::newreno().active();
+        attach(&mut peer, asking(move |_, limits| limits.exactly(DUPTHRESH, asked)));
+        assert_eq!(peer.connection.ruling(Variable::Dupthresh).used, used);
+        peer.write(30_000).drain();
+        peer.wait(100);
+        for n in 1..=needed {
+            assert_eq!(peer.info().counters.fast_recoveries, 0, "before duplicate {n} of {needed}");
+            peer.recv(seg().ack(1)).drain();
+        }
+        assert_eq!(peer.info().counters.fast_recoveries, 1, "{needed}");
+    }
+}
+
+/// SRTT + RTTVAR is 150 ms: less cannot be had, and that can. After the timeout it is twice that.
+#[test]
+fn rto_has_a_floor() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.exactly(RTO, ms(10))));
+    peer.write(500);
+    peer.run_to(700);
+    peer.expect_timed(&["100 PA 1:501 ack 1", "250 PA 1:501 ack 1", "550 PA 1:501 ack 1"]);
+    assert_eq!(peer.info().rto, Duration::from_millis(1200), "TCP's own");
+}
+
+/// A longer one takes effect while the timer runs, from when it was started.
+#[test]
+fn a_longer_rto_holds_for_what_is_out_already() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, _| {}));
+    peer.write(500).drain();
+    peer.wait(50);
+    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, ms(700))));
+    peer.run_to(799).silent();
+    peer.run_to(800).expect(&["PA 1:501 ack 1"]);
+}
+
+/// The connection is given up after two retransmissions; with the count at none it is not.
+#[test]
+fn retransmits_postpone_giving_up() {
+    for held in [false, true] {
+        let mut peer = Setup::newreno().profile(|profile| profile.r2 = Some(2)).active();
+        if held {
+            attach(&mut peer, asking(|_, limits| limits.exactly(RETRANSMITS, 0)));
+        }
+        peer.write(500);
+        peer.run_to(20_000);
+        let error = peer.connection.error();
+        assert_eq!(error, (!held).then_some(ConnectionError::TimedOut));
+    }
+}
+
+/// 100,000 bytes a second are a segment every ten milliseconds, one of slack at the start.
+#[test]
+fn pacing_keeps_a_rate() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.at_most(PACING_RATE, 100_000)));
+    peer.write(10_000);
+    peer.run_to(300);
+    peer.expect_timed(&[
+        "100 A 1:1001 ack 1",
+        "109 A 1001:2001 ack 1",
+        "119 A 2001:3001 ack 1",
+        "129 A 3001:4001 ack 1",
+        "139 A 4001:5001 ack 1",
+        "149 A 5001:6001 ack 1",
+        "159 A 6001:7001 ack 1",
+        "169 A 7001:8001 ack 1",
+        "179 A 8001:9001 ack 1",
+        "189 PA 9001:10001 ack 1",
+    ]);
+}
+
+/// What wakes, and when: a transmission, an acknowledgement that ends a round, a duplicate, a loss, a timeout, data of the peer.
+#[test]
+fn events_wake_those_that_wait() {
+    let mut peer = Setup::newreno().active();
+    let seen: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
+    let extension = Puppet { wakes: Wake::all() - Wake::SEND, seen: Arc::clone(&seen), ..puppet() };
+    attach(&mut peer, Box::new(extension));
+    let sends: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
+    let extension = Puppet { wakes: Wake::SEND, seen: Arc::clone(&sends), ..puppet() };
+    attach(&mut peer, Box::new(extension));
+    peer.write(5000).drain();
+    assert_eq!(sends.lock().unwrap().len(), 5);
+    peer.wait(100).recv(seg().ack(1001));
+    for _ in 0..3 {
+        peer.recv(seg().ack(1001));
+    }
+    peer.drain();
+    peer.wait(2000).drain();
+    peer.recv(seg().ack(1001).data(10));
+    let dup = Wake::DUPLICATE_ACK;
+    let mut seen = seen.lock().unwrap().clone();
+    let timeouts = seen.iter().filter(|(_, what)| what.contains(Wake::TIMEOUT)).count();
+    assert_eq!(timeouts as u64, peer.info().counters.timeouts);
+    assert!(timeouts > 0);
+    seen.retain(|(_, what)| !what.contains(Wake::TIMEOUT));
+    let at = 200;
+    assert_eq!(
+        seen,
+        [
+            (at, Wake::ACK | Wake::ROUND),
+            (at, dup),
+            (at, dup),
+            (at, dup | Wake::LOSS),
+            (at + 2000, Wake::DATA)
+        ]
+    );
+}
+
+/// The message list and the ack list.
+#[test]
+fn the_lists_say_what_happened() {
+    let mut peer = Setup::default().active();
+    let seen = Arc::new(Mutex::new(vec![]));
+    let into = Arc::clone(&seen);
+    let extension =
+        Puppet { requires: Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST, ..puppet() };
+    attach(
+        &mut peer,
+        Box::new(Puppet {
+            wakes: Wake::ACK | Wake::DUPLICATE_ACK,
+            then: Box::new(move |_, view, _| {
+                let waiting: Vec<_> = view.messages().map(|message| message.sacked).collect();
+                let past: Vec<_> = view.past_messages().map(|message| message.rtt()).collect();
+                let acks: Vec<_> = view.acks().map(|ack| ack.kind).collect();
+                into.lock().unwrap().push((waiting, past, acks));
+            }),
+            ..extension
+        }),
+    );
+    peer.write(3000).drain();
+    peer.wait(100).recv(seg().ack(1001));
+    peer.wait(5).recv(seg().ack(1001).sack(&[(2001, 3001)]));
+    // The peer reports that it got the first segment twice.
+    peer.recv(seg().ack(1001).sack(&[(1, 1001)]));
+    let seen = seen.lock().unwrap();
+    let first = vec![Some(ms(100))];
+    let same_window = AckKind::NEW_DATA;
+    assert_eq!(seen[0], (vec![false, false], first.clone(), vec![same_window]));
+    let second = AckKind::SACK | AckKind::DUPLICATE;
+    assert_eq!(seen[1], (vec![false, true], first.clone(), vec![second, same_window]));
+    assert_eq!(seen[2].2[0], AckKind::DSACK);
+}
+
+/// Layers do not see what another asks for in answer to the same event, in whatever order they are woken.
+#[test]
+fn all_layers_see_the_same() {
+    let mut peer = Setup::newreno().active();
+    let seen = Arc::new(Mutex::new(vec![]));
+    for most in [5000, 7000] {
+        let into = Arc::clone(&seen);
+        attach(
+            &mut peer,
+            acting(Wake::ACK, move |_, view, limits| {
+                into.lock().unwrap().push(view.ruling(Variable::Cwnd).used);
+                limits.at_most(CWND, most);
+            }),
+        );
+    }
+    peer.write(3000).drain();
+    peer.wait(100).recv(seg().ack(1001));
+    peer.recv(seg().ack(2001));
+    assert_eq!(*seen.lock().unwrap(), [10_000, 10_000, 5000, 5000]);
+}
+
+/// An extension that fails is detached with its limits, the others stay, and who asks is told.
+#[test]
+fn a_layer_that_fails_is_detached() {
+    let mut peer = Setup::newreno().active();
+    attach(
+        &mut peer,
+        acting(Wake::ACK, |_, _, limits| {
+            limits.at_most(CWND, 1000);
+            limits.between(DUPTHRESH, 5, 2);
+        }),
+    );
+    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 5000)));
+    peer.write(30_000).drain();
+    peer.wait(100).recv(seg().ack(1001)).expect_ranges(&[(5001, 6001)]);
+    let departure = peer.connection.poll_departure().unwrap();
+    assert_eq!(departure.fault, Fault::Nonsense(Variable::Dupthresh));
+    assert_eq!(departure.name, "puppet");
+    assert_eq!(peer.connection.poll_departure(), None);
+    assert_eq!(peer.connection.layers().count(), 1);
+}
+
+/// What an extension lacks, and a stack that is full, are refused with the reason.
+#[test]
+fn what_cannot_be_attached_is_refused() {
+    let mut peer = Setup::newreno().connecting();
+    let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
+    assert_eq!(refused, Err(AttachError::NotEstablished));
+    let mut peer = Setup::newreno().active();
+    let wants = Puppet { requires: Capabilities::SACK | Capabilities::ACK_LIST, ..puppet() };
+    let refused = peer.connection.attach(peer.now, Box::new(wants));
+    assert_eq!(refused, Err(AttachError::Lacks(Capabilities::SACK)));
+    let broken = Puppet { fault: Some(Fault::Panicked), ..puppet() };
+    let refused = peer.connection.attach(peer.now, Box::new(broken));
+    assert_eq!(refused, Err(AttachError::Failed(Fault::Panicked)));
+    for _ in 0..MAX_LAYERS {
+        attach(&mut peer, asking(|_, _| {}));
+    }
+    let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
+    assert_eq!(refused, Err(AttachError::TooMany));
+}
+
+/// A conflict leaves TCP's own value, and is counted once for as long as it lasts.
+#[test]
+fn a_conflict_is_recorded() {
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 2000)));
+    let id =
+        peer.connection.attach(peer.now, asking(|_, limits| limits.at_least(CWND, 3000))).unwrap();
+    assert_eq!(peer.write(30_000).ranges().len(), 10);
+    let ruling = peer.connection.ruling(Variable::Cwnd);
+    assert!(ruling.conflict && ruling.used == 10_000);
+    assert_eq!(peer.connection.tallies().conflicts[Variable::Cwnd as usize], 1);
+    peer.connection.detach(peer.now, id);
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, Some(Interval::at_most(2000)));
+    assert_eq!(peer.now, Instant::ZERO + ms(100));
+}
