@@ -24,6 +24,7 @@ pub const CATALOGUE: &[Entry] = &[
     crate::nice::ENTRY,
     crate::rr::ENTRY,
     crate::efr::ENTRY,
+    crate::eifel::ENTRY,
     crate::limited_slow_start::ENTRY,
     crate::rate_cap::ENTRY,
 ];

@@ -70,6 +70,7 @@
 
 pub mod catalogue;
 pub mod efr;
+pub mod eifel;
 pub mod guard;
 pub mod limited_slow_start;
 pub mod nice;

@@ -8,7 +8,7 @@
 //!   the connection.
 //! - TCP's own value never changes. A value that was used is a [`safe::Used`], which can be compared and used up, and cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
-//! - Each extension is a *layer*. Layers only narrow: what a [stack](stack) of them wants is the intersection of what each wants, so their
+//! - Each extension is a *layer*. Layers only narrow: what a [stack] of them wants is the intersection of what each wants, so their
 //!   order does not matter and two of the same are as good as one. Where nothing is left of it, TCP's own value is used, and the conflict
 //!   is recorded.
 //! - All layers that an event wakes see the connection as it was before any of them was woken.

@@ -484,6 +484,26 @@ fn a_profile_brings_its_extensions() {
     }
 }
 
+/// A connection that is gone wakes nobody, also not by the clock.
+#[test]
+fn what_is_closed_sleeps() {
+    let mut peer = Setup::newreno().active();
+    let seen: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
+    let waits = Puppet {
+        wakes: Wake::all(),
+        first: Some(Box::new(|view, limits| limits.wake_at(view.now() + ms(5000)))),
+        seen: Arc::clone(&seen),
+        ..puppet()
+    };
+    attach(&mut peer, Box::new(waits));
+    assert_eq!(peer.connection.next_timeout(), Some(peer.now + ms(5000)));
+    peer.recv(seg().seq(1).rst());
+    assert_eq!(peer.connection.error(), Some(ConnectionError::Reset));
+    assert_eq!(peer.connection.next_timeout(), None);
+    peer.run_to(10_000);
+    assert_eq!(seen.lock().unwrap().len(), 0);
+}
+
 /// A conflict leaves TCP's own value, and is counted once for as long as it lasts.
 #[test]
 fn a_conflict_is_recorded() {

@@ -1,4 +1,4 @@
-//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in [`used`].
+//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`.
 
 mod used;
 mod view;
@@ -316,6 +316,9 @@ impl Connection {
 
     /// Wakes every layer that waits for any of it. None of them sees what another asks for in answer.
     fn wake(&mut self, mut event: Event) {
+        if self.state == State::Closed {
+            return; // There is nothing left to be narrowed.
+        }
         let Some(mut host) = self.extensions.take() else { return };
         event.what |= core::mem::take(&mut host.pending);
         let by_clock = host.next_wake().is_some_and(|at| at <= event.now);
@@ -354,8 +357,8 @@ impl Connection {
             host.recombine();
         }
         match host.next_wake() {
-            Some(at) => self.timers.set(Timer::Extension, at),
-            None => self.timers.clear(Timer::Extension),
+            Some(at) if self.state != State::Closed => self.timers.set(Timer::Extension, at),
+            _ => self.timers.clear(Timer::Extension),
         }
         let nobody = host.layers.is_empty() && host.departures.is_empty();
         self.extensions = Some(host).filter(|_| !nobody);
