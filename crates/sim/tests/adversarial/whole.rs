@@ -28,7 +28,17 @@ fn draw(choices: &[(Unit, Vec<&'static str>)], rng: &mut Rng) -> String {
     let mut text: Vec<&str> = Vec::new();
     for (unit, all) in choices {
         if unit.is_additive() {
-            text.extend(all.iter().filter(|_| rng.below(3) == 0));
+            // The word for none of them goes with no other.
+            let none = unit.none();
+            let some: Vec<&str> = all
+                .iter()
+                .copied()
+                .filter(|word| none != Some(*word) && rng.below(3) == 0)
+                .collect();
+            match none {
+                Some(none) if some.is_empty() && rng.below(2) == 0 => text.push(none),
+                _ => text.extend(some),
+            }
         } else if let Some(word) = all.get(rng.below(all.len() as u64 + 1) as usize) {
             text.push(word);
         }

@@ -133,7 +133,7 @@ impl Unit {
     }
 
     /// The word that adds nothing, for a unit whose words add up.
-    pub(super) fn none(self) -> Option<&'static str> {
+    pub fn none(self) -> Option<&'static str> {
         self.is_additive().then_some("no-undo")
     }
 }
