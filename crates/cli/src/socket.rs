@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt;
 use transom_net::{Info, Stack};
 
+use transom_tcp::extension::Departure;
+
 use crate::network::{Network, Program};
+use crate::output;
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
@@ -55,7 +58,11 @@ impl Host {
     /// Connects to the first address that answers.
     pub(crate) fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<Socket> {
         match self {
-            Host::Transom(stack) => stack.connect(addresses).map(Socket::Transom),
+            Host::Transom(stack) => {
+                let socket = Socket::Transom(stack.connect(addresses)?);
+                socket.tell_of_departures();
+                Ok(socket)
+            }
             Host::Kernel { nodelay } => {
                 let stream = net::TcpStream::connect(addresses)?;
                 stream.set_nodelay(*nodelay)?;
@@ -163,6 +170,17 @@ impl Socket {
                 // The reset leaves when the last descriptor is closed: with the process.
                 let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
             }
+        }
+    }
+
+    /// Says which extensions are not (any more) in use, and why.
+    pub(crate) fn tell_of_departures(&self) {
+        let Socket::Transom(stream) = self else { return };
+        while let Ok(Some(departure)) =
+            stream.with_connection(|connection, _| connection.poll_departure())
+        {
+            let Departure { name, reason, .. } = departure;
+            output::note(format_args!("without the extension `{name}`: {reason}"));
         }
     }
 

@@ -36,10 +36,7 @@ impl Rounds {
     pub(crate) fn follow(&mut self, view: &View<'_>, mut each: impl FnMut(Step<'_>)) {
         let new = usize::try_from(view.acks_seen() - self.seen).unwrap_or(usize::MAX);
         self.seen = view.acks_seen();
-        // The list gives the latest first; a few at a time need no memory of their own.
-        let known = view.acks().take(new).count();
-        for index in (0..known).rev() {
-            let Some(ack) = view.acks().nth(index) else { break };
+        for ack in view.last_acks(new) {
             self.least = match (self.least, ack.rtt) {
                 (Some(least), Some(rtt)) => Some(least.min(rtt)),
                 (least, rtt) => least.or(rtt),

@@ -384,6 +384,10 @@ fn the_lists_say_what_happened() {
                 let waiting: Vec<_> = view.messages().map(|message| message.sacked).collect();
                 let past: Vec<_> = view.past_messages().map(|message| message.rtt()).collect();
                 let acks: Vec<_> = view.acks().map(|ack| ack.kind).collect();
+                let mut last: Vec<_> = view.last_acks(9).map(|ack| ack.kind).collect();
+                assert_eq!(view.last_acks(1).next(), view.acks().next());
+                last.reverse();
+                assert_eq!(last, acks);
                 into.lock().unwrap().push((waiting, past, acks));
             }),
             ..extension

@@ -141,6 +141,11 @@ impl History {
         self.acks.iter().flat_map(|acks| acks.iter().rev())
     }
 
+    /// The last `count` of them, or as many as are remembered, in the order in which they arrived.
+    pub fn last_acks(&self, count: usize) -> impl Iterator<Item = &Ack> {
+        self.acks.iter().flat_map(move |acks| acks.range(acks.len().saturating_sub(count)..))
+    }
+
     /// How many acknowledgements there have been since the first extension was attached: who finds that it rose by more than the list holds has missed some.
     pub fn acks_seen(&self) -> u64 {
         self.acks_seen

@@ -195,6 +195,11 @@ impl<'a> View<'a> {
         self.shared.history.acks()
     }
 
+    /// The last `count` of them, or as many as are remembered, in the order in which they arrived.
+    pub fn last_acks(&self, count: usize) -> impl Iterator<Item = &'a Ack> + use<'a> {
+        self.shared.history.last_acks(count)
+    }
+
     /// How many acknowledgements have arrived since the first extension was attached.
     pub fn acks_seen(&self) -> u64 {
         self.shared.history.acks_seen()
