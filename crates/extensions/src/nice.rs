@@ -15,33 +15,15 @@
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
-use crate::vegas::{Core, Parameters as VegasParameters, Verdict};
+use crate::vegas::{Core, Poll, Verdict};
 use transom_tcp::compose::Fraction;
+use transom_tcp::congestion::nice::Nice as Parameters;
 use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
 /// The most round trips one segment may stand for.
 const LONGEST_WAIT: u64 = 48;
-
-/// Nice's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// Vegas's.
-    pub vegas: VegasParameters,
-    /// f: with more than this share of a round's packets delayed, the window is halved.
-    pub fraction: Fraction,
-    /// t: how far between minRTT and maxRTT a delay begins.
-    pub threshold: Fraction,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        let (fraction, threshold) =
-            (Fraction::from_millionths(500_000), Fraction::from_millionths(100_000));
-        Parameters { vegas: VegasParameters::default(), fraction, threshold }
-    }
-}
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
@@ -57,16 +39,8 @@ pub const ENTRY: Entry = Entry {
         ("poll", "round, ack or send: when it looks"),
     ],
     read: |arguments| {
-        let default = Parameters::default();
-        let vegas = VegasParameters::read(arguments)?;
-        let fraction = arguments.fraction("fraction")?.unwrap_or(default.fraction);
-        let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
-        if fraction >= Fraction::ONE || threshold >= Fraction::ONE {
-            let reason =
-                format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
-            return Err(arguments.impossible(reason));
-        }
-        Ok(choice(arguments, Nice::new(Parameters { vegas, fraction, threshold })))
+        let nice = Nice::new(Parameters::read(arguments)?, Poll::read(arguments)?);
+        Ok(choice(arguments, nice))
     },
 };
 
@@ -118,11 +92,11 @@ pub struct Nice {
 }
 
 impl Nice {
-    /// With these parameters.
-    pub fn new(parameters: Parameters) -> Self {
+    /// With the native one's parameters.
+    pub fn new(parameters: Parameters, poll: Poll) -> Self {
         Nice {
             parameters,
-            vegas: Core::new(parameters.vegas),
+            vegas: Core::new(parameters.vegas, poll),
             rounds: Rounds::default(),
             delays: Delays::default(),
             below: false,

@@ -15,7 +15,8 @@
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
-use transom_tcp::compose::{ArgumentError, Arguments, Fraction};
+use transom_tcp::compose::{ArgumentError, Arguments};
+use transom_tcp::congestion::vegas::Vegas as Parameters;
 use transom_tcp::extension::{Capabilities, Event, Extension, Limits, View, Wake, variable};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
@@ -34,41 +35,10 @@ pub enum Poll {
 impl Poll {
     const WORDS: [(&'static str, Poll); 3] =
         [("send", Poll::Send), ("ack", Poll::Ack), ("round", Poll::Round)];
-}
 
-/// Vegas's parameters: segments in queues, and when it is woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// With fewer the window grows.
-    pub alpha: Fraction,
-    /// With more the window shrinks.
-    pub beta: Fraction,
-    /// With more slow start is over.
-    pub gamma: Fraction,
-    /// When it is woken.
-    pub poll: Poll,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        let segments = |n: u64| Fraction::from_millionths(n * 1_000_000);
-        Parameters { alpha: segments(2), beta: segments(4), gamma: segments(1), poll: Poll::Round }
-    }
-}
-
-impl Parameters {
-    /// Takes them.
+    /// Takes it; once each round unless something else is said.
     pub(crate) fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
-        let default = Parameters::default();
-        let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
-        let beta = arguments.fraction("beta")?.unwrap_or(default.beta);
-        let gamma = arguments.fraction("gamma")?.unwrap_or(default.gamma);
-        let poll = arguments.word("poll", &Poll::WORDS)?.unwrap_or(default.poll);
-        if alpha > beta {
-            let reason = format_args!("alpha is at most beta, not {alpha} with beta = {beta}");
-            return Err(arguments.impossible(reason));
-        }
-        Ok(Parameters { alpha, beta, gamma, poll })
+        Ok(arguments.word("poll", &Poll::WORDS)?.unwrap_or(Poll::Round))
     }
 }
 
@@ -85,7 +55,7 @@ pub const ENTRY: Entry = Entry {
     ],
     read: |arguments| {
         Ok({
-            let vegas = Vegas::new(Parameters::read(arguments)?);
+            let vegas = Vegas::new(Parameters::read(arguments)?, Poll::read(arguments)?);
             choice(arguments, vegas)
         })
     },
@@ -106,6 +76,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     parameters: Parameters,
+    poll: Poll,
     /// What is asked for, in bytes.
     pub(crate) window: u64,
     /// Slow start is over.
@@ -119,9 +90,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(parameters: Parameters) -> Self {
+    pub(crate) fn new(parameters: Parameters, poll: Poll) -> Self {
         Core {
             parameters,
+            poll,
             window: 0,
             linear: false,
             doubling: true,
@@ -132,7 +104,7 @@ impl Core {
     }
 
     pub(crate) fn wake_on(&self) -> Wake {
-        let polled = match self.parameters.poll {
+        let polled = match self.poll {
             Poll::Send => Wake::SEND,
             Poll::Ack => Wake::ACK,
             Poll::Round => Wake::empty(),
@@ -186,7 +158,7 @@ impl Core {
         let window = self.window.min(view.cwnd());
         let (late, rtt) = (u128::from((rtt - base).as_nanos()), u128::from(rtt.as_nanos().max(1)));
         let queued = u64::try_from(u128::from(window) * late / rtt).unwrap_or(u64::MAX);
-        let Parameters { alpha, beta, gamma, .. } = self.parameters;
+        let Parameters { alpha, beta, gamma } = self.parameters;
         let segment = view.mss();
         if !self.linear {
             if !self.doubling && queued > gamma.of(segment) {
@@ -218,9 +190,9 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// With these parameters.
-    pub fn new(parameters: Parameters) -> Self {
-        Vegas { core: Core::new(parameters), rounds: Rounds::default() }
+    /// With the native one's parameters.
+    pub fn new(parameters: Parameters, poll: Poll) -> Self {
+        Vegas { core: Core::new(parameters, poll), rounds: Rounds::default() }
     }
 }
 

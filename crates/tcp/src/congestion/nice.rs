@@ -19,7 +19,7 @@ use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react, restore,
 };
 use crate::ack_context::AckContext;
-use crate::compose::{ChoiceText, Fraction};
+use crate::compose::{ArgumentError, Arguments, ChoiceText, Fraction};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use core::fmt;
@@ -54,7 +54,15 @@ pub const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
     summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
-    read: |arguments| {
+    read: |arguments| Ok(CongestionChoice::new(Nice::read(arguments)?)),
+};
+
+impl Nice {
+    /// Takes the parameters.
+    ///
+    /// # Errors
+    /// [`ArgumentError`] for what is no number, for Vegas's, and for a fraction or threshold of one or more.
+    pub fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
         let default = Nice::default();
         let vegas = Vegas::read(arguments)?;
         let fraction = arguments.fraction("fraction")?.unwrap_or(default.fraction);
@@ -64,9 +72,9 @@ pub const ENTRY: Entry = Entry {
                 format_args!("fraction and threshold are below 1, not {fraction} and {threshold}");
             return Err(arguments.impossible(reason));
         }
-        Ok(CongestionChoice::new(Nice { vegas, fraction, threshold }))
-    },
-};
+        Ok(Nice { vegas, fraction, threshold })
+    }
+}
 
 impl Algorithm for Nice {
     fn controller(&self) -> Box<dyn CongestionControl> {

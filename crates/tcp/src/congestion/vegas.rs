@@ -55,7 +55,10 @@ pub const ENTRY: Entry = Entry {
 
 impl Vegas {
     /// Takes the parameters.
-    pub(super) fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
+    ///
+    /// # Errors
+    /// [`ArgumentError`] for what is no number, and for an alpha above beta.
+    pub fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
         let default = Vegas::default();
         let alpha = arguments.fraction("alpha")?.unwrap_or(default.alpha);
         let beta = arguments.fraction("beta")?.unwrap_or(default.beta);

@@ -5,7 +5,7 @@ use super::super::Connection;
 use super::super::timers::Timer;
 use super::{Host, Shared};
 use crate::extension::safe::{self, Used};
-use crate::extension::{Interval, Ruling, Variable};
+use crate::extension::{Ruling, Variable};
 use crate::pacing::Pacing as _;
 use crate::pos::Pos;
 use crate::time::{Duration, Instant};
@@ -218,10 +218,5 @@ impl Connection {
             let armed = if host.armed_at == Instant::ZERO { now } else { host.armed_at };
             self.set_retransmission(used.after(armed).max(now));
         }
-    }
-
-    /// The whole of what is safe, for a variable of this connection.
-    pub fn safe_range(&self, variable: Variable) -> Interval {
-        self.ruling(variable).safe
     }
 }
