@@ -27,6 +27,8 @@ pub const CATALOGUE: &[Entry] = &[
     crate::eifel::ENTRY,
     crate::limited_slow_start::ENTRY,
     crate::rate_cap::ENTRY,
+    crate::greedy::ENTRY,
+    crate::scramble::ENTRY,
 ];
 
 /// What copies of `extension` are made for.
@@ -106,6 +108,7 @@ mod tests {
         for entry in CATALOGUE {
             let text = match entry.name {
                 "rate-cap" => "rate-cap(rate=1MB)",
+                "greedy" => "greedy(cwnd=4)",
                 name => name,
             };
             let stack = stack(text).unwrap();

@@ -71,12 +71,14 @@
 pub mod catalogue;
 pub mod efr;
 pub mod eifel;
+pub mod greedy;
 pub mod guard;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
 mod round;
 pub mod rr;
+pub mod scramble;
 pub mod vegas;
 
 pub use catalogue::{CATALOGUE, Entry, StackError, stack};

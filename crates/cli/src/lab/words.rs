@@ -32,7 +32,11 @@ pub(crate) fn seen(judgement: &Judgement) -> String {
     let unit = band.unit();
     let whole = matches!(
         band.quantity.measure,
-        Measure::Timeouts | Measure::Retransmissions | Measure::Drops | Measure::Marks
+        Measure::Timeouts
+            | Measure::FastRecoveries
+            | Measure::Retransmissions
+            | Measure::Drops
+            | Measure::Marks
     );
     let values = judgement.values.iter().map(|&value| match unit {
         Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),

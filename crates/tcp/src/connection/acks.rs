@@ -345,6 +345,10 @@ impl Connection {
 
     /// New data was acknowledged, and the window was what held it back.
     fn grow_window(&mut self, ack: &AckContext) {
+        #[cfg(feature = "unconstrained")]
+        if self.is_unconstrained() {
+            return self.grow_without_ranges(ack);
+        }
         let mut acked = ack.acked.saturating_sub(ack.given_up);
         if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
             let first = self.within_slow_start(acked);

@@ -1,5 +1,7 @@
 //! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`.
 
+#[cfg(feature = "unconstrained")]
+mod unconstrained;
 mod used;
 mod view;
 
@@ -74,6 +76,9 @@ pub(super) struct Host {
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     departures: VecDeque<Departure>,
+    /// Whether safe ranges are not kept to.
+    #[cfg(feature = "unconstrained")]
+    unconstrained: bool,
 }
 
 impl Host {
@@ -81,6 +86,8 @@ impl Host {
     fn recombine(&mut self) {
         let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
         let combined = Combined::of(layers);
+        #[cfg(feature = "unconstrained")]
+        let combined = if self.unconstrained { combined.without_ranges() } else { combined };
         let before = core::mem::replace(&mut self.shared.combined, combined);
         for (variable, conflicts) in ALL.into_iter().zip(&mut self.shared.tallies.conflicts) {
             let begins = self.shared.combined.conflicts(variable) && !before.conflicts(variable);
@@ -198,6 +205,10 @@ impl Connection {
         }
         let profile = self.profile.clone();
         for choice in &profile.extensions {
+            #[cfg(feature = "unconstrained")]
+            if choice.is_unconstrained() {
+                self.extensions.get_or_insert_default().unconstrained = true;
+            }
             if let Err(error) = self.attach(now, choice.extension()) {
                 let host = self.extensions.get_or_insert_default();
                 let (name, reason) = (choice.to_string(), error.into());

@@ -30,11 +30,18 @@ enum Wish {
 #[derive(Clone, Debug)]
 pub struct Combined {
     wishes: [Wish; COUNT],
+    /// Whether what is wanted is used, safe or not.
+    #[cfg(feature = "unconstrained")]
+    unconstrained: bool,
 }
 
 impl Default for Combined {
     fn default() -> Self {
-        Combined { wishes: [Wish::Nothing; COUNT] }
+        Combined {
+            wishes: [Wish::Nothing; COUNT],
+            #[cfg(feature = "unconstrained")]
+            unconstrained: false,
+        }
     }
 }
 
@@ -61,6 +68,24 @@ impl Combined {
         self.wishes[variable as usize] == Wish::Conflict
     }
 
+    /// The same without safe ranges.
+    #[cfg(feature = "unconstrained")]
+    pub(crate) fn without_ranges(self) -> Combined {
+        Combined { unconstrained: true, ..self }
+    }
+
+    /// Whether safe ranges are not kept to. They always are, except in a laboratory built with the feature `unconstrained`.
+    #[cfg(feature = "unconstrained")]
+    pub fn is_unconstrained(&self) -> bool {
+        self.unconstrained
+    }
+
+    /// Whether safe ranges are not kept to: never. There is no such mode without the feature `unconstrained`.
+    #[cfg(not(feature = "unconstrained"))]
+    pub fn is_unconstrained(&self) -> bool {
+        false
+    }
+
     /// What is used for `variable`, of which TCP's own value is `own` and the safe range `safe`.
     pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
         let ruling = Ruling {
@@ -76,7 +101,7 @@ impl Combined {
             Wish::Conflict => Ruling { conflict: true, ..ruling },
             Wish::Between { interval, low_by, high_by } => {
                 let wanted = interval.clamp(own);
-                let used = safe.clamp(wanted);
+                let used = if self.is_unconstrained() { wanted } else { safe.clamp(wanted) };
                 let decided_by = if used != wanted {
                     Decider::SafeRange
                 } else if wanted == own {

@@ -21,7 +21,7 @@ impl Host {
 impl Connection {
     /// The layers, if they ask anything of `variable`: most connections are done here.
     #[inline]
-    fn asked(&self, variable: Variable) -> Option<&Host> {
+    pub(super) fn asked(&self, variable: Variable) -> Option<&Host> {
         self.extensions.as_deref().filter(|host| host.asks(variable))
     }
 
@@ -81,7 +81,7 @@ impl Connection {
         let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
         let used = self.rule(&host.shared, Variable::Cwnd).used;
         let segment = self.snd.window.segment();
-        Used::new(if used < own { used - used % segment } else { own })
+        Used::new(if used < own { used - used % segment } else { used })
     }
 
     /// Whether another segment would fit into TCP's own window.
