@@ -4,6 +4,7 @@ pub mod bulk;
 pub mod composition;
 pub mod connects;
 pub mod demux;
+pub mod extensions;
 pub mod footprint;
 pub mod memory;
 pub mod round_trip;
@@ -59,6 +60,12 @@ pub const ALL: &[Entry] = &[
         about: "The same transfer in memory with units chosen at run time and with units fixed by the compiler.",
         single_threaded: true,
         build: composition::build,
+    },
+    Entry {
+        name: "extensions",
+        about: "Bulk transfer over a path in virtual time with extensions and without: bits per second of CPU time.",
+        single_threaded: true,
+        build: extensions::build,
     },
     Entry {
         name: "bulk-send",
