@@ -14,7 +14,7 @@ use crate::delayed::{Delayed, Feed, Path, Write, plain_feed};
 use crate::harness::{Bound, Case, Group, Unit};
 use crate::pair::fixed_buffers;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::rc::Rc;
 use transom_extensions::stack;
 use transom_stack::stack::{ConnectionId, Stack};
@@ -142,7 +142,7 @@ struct Outside {
 /// A Vegas that an application keeps for itself: for each message of a segment's size it asks for the connection's information, decides anew if a round
 /// trip has passed, and writes only if less than its window is outstanding. What it keeps back it writes when there is room again.
 fn outside() -> Feed {
-    let known: Rc<RefCell<BTreeMap<ConnectionId, Outside>>> = Rc::default();
+    let known: Rc<RefCell<HashMap<ConnectionId, Outside>>> = Rc::default();
     let write: Write = Box::new(move |stack: &mut Stack, id, now, bytes: &[u8]| {
         let mut known = known.borrow_mut();
         let state = known.entry(id).or_default();

@@ -48,6 +48,9 @@ impl Default for Nice {
     }
 }
 
+/// A rate, in bytes per second, at which two segments are as good as one.
+const TOGETHER: u64 = 1 << 40;
+
 /// The most round trips one segment may stand for.
 const LONGEST_WAIT: u64 = 48;
 
@@ -220,6 +223,10 @@ impl CongestionControl for Controller {
     }
 
     fn pacing_rate(&self, window: &Window) -> Option<u64> {
+        if self.below && window.cwnd > window.segment() && window.cwnd <= 2 * window.segment() {
+            // The two that show what one does not leave together: apart, a receiver would delay the acknowledgement of each.
+            return Some(TOGETHER);
+        }
         if self.wait == 1 || window.cwnd > window.segment() {
             return None;
         }

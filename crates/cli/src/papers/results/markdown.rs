@@ -13,6 +13,10 @@ use super::super::values::{number, shown};
 /// What the papers are called.
 const PAPERS: &[(&str, &str)] = &[
     (
+        "ictcp",
+        "Deploying Safe User-Level Network Services with icTCP (Gunawi, Arpaci-Dusseau, Arpaci-Dusseau)",
+    ),
+    (
         "compose",
         "Towards a Composable Transport Protocol: TCP without Congestion Control (Kempter, Xin, Kasera)",
     ),
