@@ -69,6 +69,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+pub mod cm;
 pub mod efr;
 pub mod eifel;
 pub mod guard;
@@ -79,5 +80,5 @@ mod round;
 pub mod rr;
 pub mod vegas;
 
-pub use catalogue::{CATALOGUE, Entry, StackError, stack};
+pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use guard::Guarded;
