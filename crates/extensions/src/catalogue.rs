@@ -29,6 +29,8 @@ pub const CATALOGUE: &[Entry] = &[
     crate::limited_slow_start::ENTRY,
     crate::rate_cap::ENTRY,
     crate::cm::ENTRY,
+    crate::deadline::ENTRY,
+    crate::rledbat::ENTRY,
 ];
 
 /// What copies of `extension` are made for.
@@ -131,6 +133,7 @@ mod tests {
         for entry in CATALOGUE {
             let text = match entry.name {
                 "rate-cap" => "rate-cap(rate=1MB)",
+                "deadline" => "deadline(bytes=1MB, within=10s)",
                 name => name,
             };
             let stack = stack(text).unwrap();

@@ -35,6 +35,7 @@
 
 mod client;
 mod macroflow;
+pub(crate) mod rates;
 mod stream;
 
 pub use client::Client;

@@ -70,12 +70,15 @@
 
 pub mod catalogue;
 pub mod cm;
+pub mod companion;
+pub mod deadline;
 pub mod efr;
 pub mod eifel;
 pub mod guard;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
+pub mod rledbat;
 mod round;
 pub mod rr;
 pub mod vegas;

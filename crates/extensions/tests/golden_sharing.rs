@@ -1,4 +1,4 @@
-//! Extensions that work together, with each other or with the time that is left, on real connections, worked by hand.
+//! Flows that share, by the Congestion Manager or beside a companion, on real connections, worked by hand.
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
@@ -7,8 +7,11 @@ mod common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
+use transom_extensions::companion::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
+use transom_tcp::compose::Fraction;
 use transom_tcp::extension::{Extension, ExtensionChoice, Variable};
+use transom_tcp::recovery::Phase;
 
 fn attach(peer: &mut Peer, extension: Box<dyn Extension>) {
     peer.connection.attach(peer.now, extension).unwrap();
@@ -164,46 +167,63 @@ fn cm_does_not_starve() {
     }
 }
 
-/// Timeouts of the adaptive Eifel timer, in microseconds, with a margin that loses half of itself with each round trip (no back-off but where it is said):
-/// 1. As the full one: SRTT 100, RTTVAR 50 − 50/9 = 44.444, n = 3; of the margin of 133.333 half is left: 166.666.
-/// 2. The acknowledgement takes 170: the timer expires, and it comes 3.3 ms after the segment left again. SRTT is 170, RTTVAR 85, all of the margin is back:
-///    170 + 255 = 425, twice that for the back-off, which a sample alone ends.
-/// 3. A sample of 100: SRTT 170 − 70/3 = 146.666, RTTVAR 85; the margin of 255 is halved: 274.166.
-/// 4. Now 170 ms are in time: DELTA = 23.333, SRTT 146.666 + 23.333/3 = 154.444, RTTVAR 85 − 61.666/9 = 78.148, of 234.444 a quarter: 213.055.
+/// A window of 10 000 bytes in 100 ms are 100 kB/s, half of which are a packet of 1000 bytes each 20 ms. Twice the window, twice the rate.
 #[test]
-fn adaptive_eifel_by_hand() {
-    let mut peer = Setup::default().active();
-    attach(&mut peer, stack("eifel(version=adaptive, decay=0.5)").unwrap()[0].extension());
-    let expected = [(100, 0, 166_666), (170, 1, 850_000), (100, 1, 274_166), (170, 1, 213_055)];
-    for (rtt, timeouts, rto) in expected {
-        peer.write(1000).drain();
-        peer.wait(rtt);
-        ack_all(&mut peer);
-        assert_eq!(peer.info().counters.timeouts, timeouts, "{rtt}");
-        assert_eq!(peer.connection.ruling(Variable::Rto).used / 1000, rto, "{rtt}");
+fn a_companion_goes_beside_a_connection() {
+    let companion = Companion::new();
+    let mut beside = companion.allowance(Fraction::from_millionths(500_000));
+    let mut tcp = Setup::default().active();
+    assert_eq!((companion.path(), beside.may_send(tcp.now)), (None, false));
+    assert_eq!(beside.next_time(tcp.now), None);
+    attach(&mut tcp, Box::new(companion.publisher()));
+    let path = companion.path().unwrap();
+    assert_eq!((path.window, path.srtt, path.rate), (10_000, ms(100), 100_000));
+    assert_eq!((path.loss, path.phase), (Fraction::from_millionths(0), Phase::Open));
+    let sent = |beside: &mut Allowance, now, span| {
+        let mut sent = vec![];
+        for passed in 0..span {
+            let now = now + ms(passed);
+            if beside.may_send(now) {
+                beside.on_send(now, 1000);
+                assert!(beside.next_time(now).unwrap() > now);
+                sent.push(passed);
+            }
+        }
+        sent
+    };
+    assert_eq!(sent(&mut beside, tcp.now, 100), [0, 20, 40, 60, 80]);
+    tcp.write(60_000).drain();
+    tcp.wait(100);
+    ack_all(&mut tcp);
+    assert_eq!(sent(&mut beside, tcp.now, 50), [0, 10, 20, 30, 40]);
+    // Nothing is heard: after 400 ms half of 200 kB/s, after 800 a quarter. One round trip's estimate: the timeout is shorter.
+    let rates = [399, 400, 799, 800].map(|span| beside.rate(tcp.now + ms(span)));
+    assert_eq!(rates, [100_000, 50_000, 50_000, 25_000]);
+    assert_eq!(beside.rate(tcp.now + ms(1_000_000)), 0);
+    // A loss of the connection's is one of its companion's.
+    tcp.wait(100);
+    let una = acked(&tcp);
+    for n in 1..=3 {
+        tcp.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 + 1000 * n)])).drain();
     }
+    let path = companion.path().unwrap();
+    assert_eq!((path.phase, path.window), (Phase::Recovery, tcp.info().cwnd));
+    assert!(path.window < 20_000 && path.loss > Fraction::from_millionths(0));
+    drop(tcp);
+    assert_eq!((companion.path(), beside.next_time(path.at)), (None, None));
 }
 
-/// The same late acknowledgement, but 100 ms after the segment left again: it may be for either, and nothing follows from it. The one that tells of it twice makes
-/// the difference.
+/// What another extension leaves of the window is what the companion goes by.
 #[test]
-fn adaptive_eifel_believes_a_dsack() {
-    let margin = |dsack: bool| {
-        let mut peer = Setup::default().active();
-        attach(&mut peer, stack("eifel(version=adaptive, decay=0)").unwrap()[0].extension());
-        peer.write(1000).drain();
-        peer.wait(100);
-        ack_all(&mut peer);
-        peer.write(2000).drain();
-        // 233.333 ms and 100.
-        peer.wait(334);
-        assert_eq!(peer.info().counters.timeouts, 1);
-        peer.recv(seg().ack(2001)).drain();
-        let twice = seg().ack(3001);
-        peer.recv(if dsack { twice.sack(&[(1001, 2001)]) } else { twice }).drain();
-        peer.connection.ruling(Variable::Rto).used / 1000
-    };
-    // As it was, 233.333, or SRTT 334 and RTTVAR 167: 334 + 2·3·167, as m is doubled. Twice that for the back-off.
-    assert_eq!(margin(true), 2 * (334_000 + 6 * 167_000));
-    assert_eq!(margin(false), 466_666);
+fn a_companion_of_a_limited_connection_is_limited() {
+    let companion = Companion::new();
+    let mut tcp = busy(&stack("limited-slow-start(max-ssthresh=2)").unwrap()[0]);
+    attach(&mut tcp, Box::new(companion.publisher()));
+    tcp.wait(100);
+    ack_all(&mut tcp);
+    // 10 000 and a tenth for each segment; the publisher sees what the other one had asked for before.
+    tcp.wait(100);
+    ack_all(&mut tcp);
+    assert!(tcp.info().cwnd >= 20_000);
+    assert_eq!(companion.path().unwrap().window, 11_000);
 }

@@ -1,5 +1,6 @@
 //! What is known of the members of a macroflow, and what follows for each.
 
+use super::rates::{loss_rate, rate};
 use std::collections::{BTreeMap, BTreeSet};
 use transom_tcp::compose::Fraction;
 use transom_tcp::time::{Duration, Instant};
@@ -105,12 +106,6 @@ pub(super) fn estimate(members: &Members, id: u64, now: Instant) -> Option<Estim
     Some(Estimate { rate: rate(window, srtt), srtt, rttvar, loss: loss(members) })
 }
 
-/// Bytes per second of a window of bytes.
-pub(crate) fn rate(window: u64, rtt: Duration) -> u64 {
-    let per_second = u128::from(window) * 1_000_000_000 / u128::from(rtt.as_nanos().max(1));
-    u64::try_from(per_second).unwrap_or(u64::MAX)
-}
-
 fn mean_rtt(members: &Members) -> Option<(Duration, Duration)> {
     let known: Vec<_> = members.values().filter_map(|member| member.report.rtt).collect();
     let count = u64::try_from(known.len()).ok().filter(|&count| count > 0)?;
@@ -118,13 +113,6 @@ fn mean_rtt(members: &Members) -> Option<(Duration, Duration)> {
         known.iter().fold(Duration::ZERO, |sum, rtt| sum + of(rtt)).over(count)
     };
     Some((sum(|rtt| rtt.0), sum(|rtt| rtt.1)))
-}
-
-/// The part of what was sent that was lost.
-pub(crate) fn loss_rate(delivered: u64, lost: u64) -> Fraction {
-    let all = u128::from(delivered) + u128::from(lost);
-    let millionths = u128::from(lost) * 1_000_000 / all.max(1);
-    Fraction::from_millionths(u64::try_from(millionths).unwrap_or(1_000_000))
 }
 
 fn loss(members: &Members) -> Fraction {
@@ -230,13 +218,5 @@ mod tests {
         assert_eq!([at(499), at(500)].map(|now| share(&members, 0, now)), [4000, 6000]);
         let counted = [at(499), at(500)].map(|now| Macroflow::of(&members, now));
         assert_eq!(counted.map(|all| (all.active, all.window)), [(2, 12_000), (1, 6000)]);
-    }
-
-    #[test]
-    fn rates_and_losses() {
-        assert_eq!(rate(10_000, Duration::from_millis(100)), 100_000);
-        assert_eq!(rate(u64::MAX, Duration::ZERO), u64::MAX);
-        assert_eq!(loss_rate(75, 25), Fraction::from_millionths(250_000));
-        assert_eq!(loss_rate(0, 0), Fraction::from_millionths(0));
     }
 }
