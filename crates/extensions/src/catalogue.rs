@@ -1,5 +1,6 @@
 //! Extensions by name: texts such as `nice + rr(cap=0.8)`, in the language of profiles.
 
+use crate::cm::{self, Manager};
 use transom_tcp::compose::{ArgumentError, Arguments};
 use transom_tcp::extension::{Extension, ExtensionChoice};
 
@@ -29,6 +30,9 @@ pub const CATALOGUE: &[Entry] = &[
     crate::rate_cap::ENTRY,
     crate::greedy::ENTRY,
     crate::scramble::ENTRY,
+    crate::cm::ENTRY,
+    crate::deadline::ENTRY,
+    crate::rledbat::ENTRY,
 ];
 
 /// What copies of `extension` are made for.
@@ -72,16 +76,39 @@ fn names() -> String {
 /// # Errors
 /// [`StackError`].
 pub fn stack(text: &str) -> Result<Vec<ExtensionChoice>, StackError> {
-    split(text).into_iter().map(one).collect()
+    stack_sharing(text, &Manager::new())
 }
 
-fn one(text: &str) -> Result<ExtensionChoice, StackError> {
+/// The same, where the macroflows of `cm` are those of `manager`: of choices that are made with the same manager, all connections that name the same macroflow share. With
+/// [`stack`] only those do whose extensions are of the same choice.
+///
+/// ```
+/// use transom_extensions::{cm::Manager, stack_sharing};
+///
+/// // For each host one manager, and for each run another.
+/// let host = Manager::new();
+/// let usual = stack_sharing("cm", &host)?;
+/// let twice = stack_sharing("cm(weight=2) + rr", &host)?;
+/// # Ok::<(), transom_extensions::StackError>(())
+/// ```
+///
+/// # Errors
+/// [`StackError`].
+pub fn stack_sharing(text: &str, manager: &Manager) -> Result<Vec<ExtensionChoice>, StackError> {
+    split(text).into_iter().map(|one| choose(one, manager)).collect()
+}
+
+fn choose(text: &str, manager: &Manager) -> Result<ExtensionChoice, StackError> {
     let mut arguments = Arguments::read(text)?;
     let name = arguments.choice();
     let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) else {
         return Err(StackError::Unknown { name: name.to_owned() });
     };
-    let choice = (entry.read)(&mut arguments)?;
+    let choice = if entry.name == cm::ENTRY.name {
+        cm::choice(&mut arguments, manager)?
+    } else {
+        (entry.read)(&mut arguments)?
+    };
     arguments.finish()?;
     let made = move || choice.extension();
     Ok(ExtensionChoice::new(text, made))
@@ -109,6 +136,7 @@ mod tests {
             let text = match entry.name {
                 "rate-cap" => "rate-cap(rate=1MB)",
                 "greedy" => "greedy(cwnd=4)",
+                "deadline" => "deadline(bytes=1MB, within=10s)",
                 name => name,
             };
             let stack = stack(text).unwrap();

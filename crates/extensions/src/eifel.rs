@@ -1,24 +1,38 @@
 //! The Eifel retransmission timer (Ludwig, Sklower: "The Eifel Retransmission Timer", CCR 30(3), 2000) as an extension: icTCP-Eifel (section
-//! 5.4.5), in the three versions whose timeouts the paper draws.
+//! 5.4.5), in the three versions whose timeouts the paper draws first, and the adaptive one that it draws then.
 //!
 //! With DELTA = RTT − SRTT, and n samples in a round trip, three at least:
 //! - `karn` is the timer of RFC 6298: SRTT += DELTA/8, RTTVAR += (|DELTA| − RTTVAR)/4, RTO = SRTT + 4·RTTVAR. A round-trip time that falls raises it.
 //! - `no-spike` lets only a sample above SRTT move RTTVAR. With many samples in a round trip it collapses into the round-trip time.
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
+//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious: RTO = max(SRTT + m·n·RTTVAR, RTT + 2
+//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and
+//!   [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of that, which is the adaptation of RFC 4015 (section 3, step 8).
+//!
+//! The estimates are computed by TCP's own units of that name. [How a spurious timeout is seen](spurious) has a file of its own.
 //!
 //! What differs from the paper, or is left open by it:
+//! - icTCP says of the adaptive timer what is said above and no more: increasingly aggressive until a spurious timeout, then more conservative. Ludwig and
+//!   Sklower's own equations for it were not at hand: m, how it falls and how it rises are ours. RFC 4015 takes the first sample of *new* data; here it is
+//!   the segment's for which the timer expired.
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more.
-//! - What the full algorithm does after a timeout that turns out to have been spurious is not here yet.
+
+pub mod spurious;
 
 use crate::catalogue::{Entry, choice};
+use spurious::Watch;
+use transom_tcp::compose::Fraction;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
-use transom_tcp::time::Duration;
+use transom_tcp::rto::RetransmissionTimer;
+use transom_tcp::rto::eifel::{Eifel as ScalingTimer, EifelConfig};
+use transom_tcp::rto::rfc6298::{Rfc6298, Rfc6298Config};
+use transom_tcp::time::{Duration, Instant};
 
-/// Which of the three.
+/// Which version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// RFC 6298.
@@ -27,28 +41,78 @@ pub enum Version {
     NoSpike,
     /// All of it.
     Full,
+    /// All of it, more aggressive until a timeout is spurious.
+    Adaptive,
 }
 
 impl Version {
-    const WORDS: [(&'static str, Version); 3] =
-        [("karn", Version::Karn), ("no-spike", Version::NoSpike), ("full", Version::Full)];
+    const WORDS: [(&'static str, Version); 4] = [
+        ("karn", Version::Karn),
+        ("no-spike", Version::NoSpike),
+        ("full", Version::Full),
+        ("adaptive", Version::Adaptive),
+    ];
 }
 
-/// The reciprocal of the largest gain.
-const LEAST: u64 = 3;
+/// m at most: after four spurious timeouts in a row the margin is sixteen times that of the full algorithm.
+pub const MOST: Fraction = Fraction::from_millionths(16_000_000);
+
+/// What m loses with each round trip, unless something else is said.
+const DECAY: Fraction = Fraction::from_millionths(50_000);
+
+/// What measures: TCP's own units, bare of minimum, maximum and back-off.
+#[derive(Clone, Debug)]
+enum Timer {
+    Karn(Rfc6298),
+    Eifel(ScalingTimer),
+}
+
+impl Timer {
+    fn new(
+        version: Version,
+        tick: Duration,
+        begun: Option<(Duration, Duration, Duration)>,
+    ) -> Self {
+        let max = Duration::MAX;
+        if version == Version::Karn {
+            let (min, zero) = (Duration::ZERO, Duration::ZERO);
+            let standard = Rfc6298Config::default();
+            let config =
+                Rfc6298Config { min, min_variation: zero, max, granularity: zero, ..standard };
+            return Timer::Karn(match begun {
+                None => Rfc6298::new(config),
+                Some((srtt, rttvar, _)) => Rfc6298::from_estimate(config, srtt, rttvar),
+            });
+        }
+        let scaled = version != Version::NoSpike;
+        // Without the scaling gains there is no floor either: with them RTT + 2 ticks.
+        let tick = if scaled { tick } else { Duration::ZERO };
+        let config = EifelConfig { max, tick, scaled, ..EifelConfig::default() };
+        Timer::Eifel(match begun {
+            None => ScalingTimer::new(config),
+            Some((srtt, rttvar, last)) => ScalingTimer::from_estimate(config, srtt, rttvar, last),
+        })
+    }
+
+    fn unit(&mut self) -> &mut dyn RetransmissionTimer {
+        match self {
+            Timer::Karn(timer) => timer,
+            Timer::Eifel(timer) => timer,
+        }
+    }
+}
 
 /// The timer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Eifel {
-    /// Which of the three it is.
-    pub version: Version,
-    /// A tick of the clock.
-    pub tick: Duration,
-    estimate: Option<(Duration, Duration)>,
+    version: Version,
+    tick: Duration,
+    decay: Fraction,
+    timer: Timer,
     last: Duration,
-    /// Samples in this round trip, and in the last.
-    samples: u64,
-    last_samples: u64,
+    /// m.
+    margin: Fraction,
+    watch: Watch,
 }
 
 /// How it is chosen by name.
@@ -57,61 +121,62 @@ pub const ENTRY: Entry = Entry {
     source: "Ludwig, Sklower: The Eifel Retransmission Timer, CCR 30(3), 2000",
     summary: "a retransmission timer that neither spikes nor collapses",
     parameters: &[
-        ("version", "full, no-spike or karn: the three whose timeouts the paper compares"),
+        ("version", "full, no-spike, karn or adaptive: those whose timeouts the paper compares"),
         ("tick", "10ms of the clock: the timeout exceeds the last sample by two"),
+        ("decay", "0.05 of its margin is what the adaptive timeout loses with each round trip"),
     ],
     read: |arguments| {
         let version = arguments.word("version", &Version::WORDS)?.unwrap_or(Version::Full);
         let tick = arguments.duration("tick")?.unwrap_or(Duration::from_millis(10));
-        Ok(choice(arguments, Eifel::new(version, tick)))
+        let decay = arguments.fraction("decay")?;
+        if decay.is_some() && version != Version::Adaptive {
+            return Err(arguments.impossible("decay is the adaptive version's"));
+        }
+        let decay = decay.unwrap_or(DECAY);
+        if decay >= Fraction::ONE {
+            return Err(arguments.impossible(format_args!("decay is less than 1, not {decay}")));
+        }
+        Ok(choice(arguments, Eifel { decay, ..Eifel::new(version, tick) }))
     },
 };
 
 impl Eifel {
-    /// One of the three, by a clock of such ticks.
+    /// One of the versions, by a clock of such ticks.
     pub fn new(version: Version, tick: Duration) -> Self {
-        let last = Duration::ZERO;
-        Eifel { version, tick, estimate: None, last, samples: 0, last_samples: 0 }
-    }
-
-    /// The reciprocals of the gains by which SRTT moves and RTTVAR rises and falls; the first of the full ones is RTTVAR's weight.
-    fn gains(&self) -> (u64, u64, u64) {
-        let n = self.samples.max(self.last_samples).max(LEAST);
-        match self.version {
-            Version::Karn | Version::NoSpike => (8, 4, 4),
-            Version::Full => (n, n, n.saturating_mul(n)),
+        Eifel {
+            version,
+            tick,
+            decay: DECAY,
+            timer: Timer::new(version, tick, None),
+            last: Duration::ZERO,
+            margin: Fraction::ONE,
+            watch: Watch::default(),
         }
     }
 
-    fn sample(&mut self, rtt: Duration) {
-        self.samples += 1;
-        self.last = rtt;
-        let Some((srtt, rttvar)) = self.estimate else {
-            // RFC 6298 section 2.2.
-            self.estimate = Some((rtt, rtt.over(2)));
-            return;
-        };
-        let (gain, rise, fall) = self.gains();
-        let delta = rtt.abs_diff(srtt);
-        let counts = rtt >= srtt || self.version == Version::Karn;
-        let rttvar = if !counts {
-            rttvar
-        } else if delta >= rttvar {
-            rttvar + (delta - rttvar).over(rise)
-        } else {
-            rttvar - (rttvar - delta).over(fall)
-        };
-        let srtt = if rtt >= srtt { srtt + delta.over(gain) } else { srtt - delta.over(gain) };
-        self.estimate = Some((srtt, rttvar));
+    fn begin(&mut self, srtt: Duration, rttvar: Duration) {
+        self.timer = Timer::new(self.version, self.tick, Some((srtt, rttvar, self.last)));
     }
 
-    fn rto(&self) -> Option<Duration> {
-        let (srtt, rttvar) = self.estimate?;
+    /// A timeout was spurious: the segment took `took`.
+    fn back_off(&mut self, took: Duration) {
+        let unit = self.timer.unit();
+        let (srtt, rttvar) = (unit.srtt().unwrap_or(took), unit.rttvar().unwrap_or_default());
+        self.begin(srtt.max(took), rttvar.max(took.over(2)));
+        let doubled = Fraction::from_millionths(self.margin.millionths() * 2);
+        self.margin = doubled.max(Fraction::ONE).min(MOST);
+    }
+
+    /// The timeout without its back-off; nothing before the first sample.
+    fn rto(&mut self) -> Option<Duration> {
+        let floor = self.last + self.tick.times(2);
+        let unit = self.timer.unit();
+        let (srtt, full) = (unit.srtt()?, unit.rto());
         Some(match self.version {
-            Version::Karn | Version::NoSpike => srtt + rttvar.times(4),
-            Version::Full => {
-                let (weight, ..) = self.gains();
-                (srtt + rttvar.times(weight)).max(self.last + self.tick.times(2))
+            Version::Karn | Version::NoSpike | Version::Full => full,
+            Version::Adaptive => {
+                let margin = self.margin.of((full - srtt).as_nanos());
+                (srtt + Duration::from_nanos(margin)).max(floor)
             }
         })
     }
@@ -123,22 +188,38 @@ impl Extension for Eifel {
     }
 
     fn wake_on(&self) -> Wake {
-        Wake::ACK | Wake::ROUND | Wake::TIMEOUT
+        let watched = match self.version {
+            Version::Adaptive => Wake::SEND | Wake::DUPLICATE_ACK,
+            _ => Wake::empty(),
+        };
+        Wake::ACK | Wake::ROUND | Wake::TIMEOUT | watched
     }
 
     fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
-        self.estimate = view.srtt().zip(view.rttvar());
         self.last = view.last_rtt().unwrap_or_default();
+        if let Some((srtt, rttvar)) = view.srtt().zip(view.rttvar()) {
+            self.begin(srtt, rttvar);
+        }
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
         if let Some(rtt) = event.ack.as_ref().and_then(|ack| ack.rtt) {
-            self.sample(rtt);
+            self.last = rtt;
+            self.timer.unit().on_sample(rtt, Instant::ZERO);
         }
         if event.what.contains(Wake::ROUND) {
-            self.last_samples = std::mem::take(&mut self.samples);
+            self.timer.unit().on_round();
+            let left = self.decay.complement().of(self.margin.millionths());
+            self.margin = Fraction::from_millionths(left);
         }
-        if let Some(rto) = self.rto() {
+        if self.version == Version::Adaptive
+            && let Some(took) = self.watch.follow(event, view)
+        {
+            self.back_off(took);
+        }
+        if event.what != Wake::SEND
+            && let Some(rto) = self.rto()
+        {
             limits.exactly(variable::RTO, rto.doubled(view.backoffs()));
         }
     }

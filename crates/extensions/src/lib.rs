@@ -69,6 +69,9 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+pub mod cm;
+pub mod companion;
+pub mod deadline;
 pub mod efr;
 pub mod eifel;
 pub mod greedy;
@@ -76,10 +79,11 @@ pub mod guard;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
+pub mod rledbat;
 mod round;
 pub mod rr;
 pub mod scramble;
 pub mod vegas;
 
-pub use catalogue::{CATALOGUE, Entry, StackError, stack};
+pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use guard::Guarded;

@@ -40,6 +40,15 @@ impl Poll {
     pub(crate) fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
         Ok(arguments.word("poll", &Poll::WORDS)?.unwrap_or(Poll::Round))
     }
+
+    /// What wakes it besides the end of a round.
+    pub(crate) fn wakes(self) -> Wake {
+        match self {
+            Poll::Send => Wake::SEND,
+            Poll::Ack => Wake::ACK,
+            Poll::Round => Wake::empty(),
+        }
+    }
 }
 
 /// How it is chosen by name.
@@ -104,12 +113,7 @@ impl Core {
     }
 
     pub(crate) fn wake_on(&self) -> Wake {
-        let polled = match self.poll {
-            Poll::Send => Wake::SEND,
-            Poll::Ack => Wake::ACK,
-            Poll::Round => Wake::empty(),
-        };
-        polled | Wake::ROUND | Wake::LOSS | Wake::TIMEOUT
+        self.poll.wakes() | Wake::ROUND | Wake::LOSS | Wake::TIMEOUT
     }
 
     pub(crate) fn begin(&mut self, view: &View<'_>) {

@@ -260,6 +260,8 @@ struct Receiver {
     /// The round-trip time as a receiver sees it ([`Duration::MAX`] before there is one), and the echo it was last taken from.
     rtt: Duration,
     rtt_echo: u32,
+    /// The last sample of it, and when it was taken.
+    rtt_sample: Option<(Instant, Duration)>,
     /// When anything acceptable last arrived.
     last_heard: Instant,
     keep_alives_unanswered: u32,

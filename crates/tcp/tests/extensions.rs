@@ -209,6 +209,31 @@ fn rcv_wnd_limits_the_peer_without_taking_back() {
     assert_eq!(peer.connection.ruling(Variable::RcvWnd).used, 2000);
 }
 
+/// From an acknowledgement of ours to the first segment that echoes it: the handshake's, of 100 ms, then one that comes back after 180: 7/8·100 + 180/8.
+#[test]
+fn a_receiver_sees_the_round_trip_time() {
+    let mut peer = Setup::default().timestamps().active();
+    let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    let note = acting(Wake::DATA, move |_, view, _| {
+        let millis = |span: Duration| span.as_millis();
+        let last = view.last_rcv_rtt().map(|(at, rtt)| (at.as_millis(), millis(rtt)));
+        kept.lock().unwrap().push((view.rcv_rtt().map(millis), last));
+    });
+    attach(&mut peer, note);
+    peer.wait(100).recv(seg().data(1000));
+    // The same echo says nothing more.
+    peer.wait(10).recv(seg().data(1000));
+    peer.wait(180).recv(seg().data(1000));
+    let first = (Some(100), Some((200, 100)));
+    assert_eq!(*seen.lock().unwrap(), [first, first, (Some(110), Some((390, 180)))]);
+    let mut without = Setup::default().active();
+    let none =
+        acting(Wake::DATA, |_, view, _| assert_eq!(view.rcv_rtt().zip(view.last_rcv_rtt()), None));
+    attach(&mut without, none);
+    without.wait(100).recv(seg().data(1000));
+}
+
 /// Data before the virtual RCV.NXT is answered and not taken; when the limit has gone, it is.
 #[test]
 fn rcv_nxt_rejects_segments() {
@@ -349,6 +374,10 @@ fn events_wake_those_that_wait() {
     peer.drain();
     peer.wait(2000).drain();
     peer.recv(seg().ack(1001).data(10));
+    // Behind a hole, and into it; what arrives again is not new.
+    peer.recv(seg().seq(21).ack(1001).data(10));
+    peer.recv(seg().seq(21).ack(1001).data(10));
+    peer.recv(seg().seq(11).ack(1001).data(10));
     let dup = Wake::DUPLICATE_ACK;
     let mut seen = seen.lock().unwrap().clone();
     let timeouts = seen.iter().filter(|(_, what)| what.contains(Wake::TIMEOUT)).count();
@@ -363,7 +392,9 @@ fn events_wake_those_that_wait() {
             (at, dup),
             (at, dup),
             (at, dup | Wake::LOSS),
-            (at + 2000, Wake::DATA)
+            (at + 2000, Wake::DATA),
+            (at + 2000, Wake::DATA),
+            (at + 2000, Wake::DATA),
         ]
     );
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
+use transom_extensions::cm::Manager;
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::random::Draw;
 use transom_sim::traffic::{
@@ -79,6 +80,8 @@ impl Built {
 struct Place<'a> {
     node: NodeId,
     profile: &'a crate::scenario::ProfileOptions,
+    /// What the connections of the host share, in this run.
+    macroflows: Manager,
     /// Flows that arrive there so far.
     arriving: u16,
     /// Its place among the hosts outside.
@@ -98,6 +101,7 @@ pub(crate) fn build(
     let mut places = BTreeMap::new();
     let mut applications = Applications::default();
     for (name, host) in &scenario.hosts {
+        let macroflows = Manager::new();
         let (node, outside) = match (host.kind, kernel) {
             (HostKind::Kernel, KernelHosts::Refused) => {
                 return Err(RunError::NeedsEmulation(name.clone()));
@@ -107,12 +111,14 @@ pub(crate) fn build(
                 (node, Some(applications.add_host(name.clone(), node)))
             }
             (HostKind::Transom, _) => {
-                let config = HostConfig { profile: profile(&host.profile), mtu: host.mtu };
+                let config =
+                    HostConfig { profile: profile(&host.profile, &macroflows), mtu: host.mtu };
                 (topology.host(config), None)
             }
         };
         nodes.insert(name, node);
-        places.insert(name, Place { node, profile: &host.profile, arriving: 0, outside });
+        let profile = &host.profile;
+        places.insert(name, Place { node, profile, macroflows, arriving: 0, outside });
     }
     for name in scenario.routers.keys() {
         nodes.insert(name, topology.router());
@@ -190,9 +196,9 @@ fn check_features(scenario: &Resolved) -> Result<(), RunError> {
     }
 }
 
-fn profile(options: &crate::scenario::ProfileOptions) -> Arc<Profile> {
+fn profile(options: &crate::scenario::ProfileOptions, macroflows: &Manager) -> Arc<Profile> {
     // Options that do not work together were refused when the scenario was read.
-    Arc::new(options.profile().unwrap_or_default())
+    Arc::new(options.profile_sharing(macroflows).unwrap_or_default())
 }
 
 fn add(
@@ -209,9 +215,9 @@ fn add(
         FIRST_PORT.checked_add(to.arriving).ok_or_else(|| RunError::Ports(flow.to.clone()))?;
     to.arriving += 1;
     let to = places.get(&flow.to).ok_or_else(|| unknown(&flow.to))?;
-    let (receiver, at_receiver) = (to.node, profile(&flow.profile.or(to.profile)));
+    let (receiver, at_receiver) = (to.node, profile(&flow.profile.or(to.profile), &to.macroflows));
     let from = places.get(&flow.from).ok_or_else(|| unknown(&flow.from))?;
-    let at_sender = profile(&flow.profile.or(from.profile));
+    let at_sender = profile(&flow.profile.or(from.profile), &from.macroflows);
     let remote = SocketAddrV4::new(topology.address(receiver)?, port);
     let stop = flow.stop.map(|stop| Instant::ZERO + stop.0);
     let end = stop.unwrap_or(Instant::FAR_FUTURE);

@@ -400,3 +400,61 @@ max = "10s"
     assert!((time / 1e9 - expected).abs() < 0.5, "{time} {expected}");
     assert!(judged[0].passed, "{judged:?}");
 }
+
+/// icTCP's figure 8: four transfers from one host to another over 1 Mbit/s and 120 ms of round trip.
+const ONE_MACROFLOW: &str = r#"
+[scenario]
+name = "macroflow"
+duration = "200s"
+warm-up = "20s"
+
+[hosts.a.profile]
+tcp = "reno"
+[hosts.b]
+
+[[links]]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "60ms"
+queue = "10 packets"
+
+[[flows]]
+name = "one"
+from = "a"
+to = "b"
+kind = "bulk"
+[[flows]]
+name = "two"
+from = "a"
+to = "b"
+kind = "bulk"
+[[flows]]
+name = "three"
+from = "a"
+to = "b"
+kind = "bulk"
+start = "3s"
+[[flows]]
+name = "four"
+from = "a"
+to = "b"
+kind = "bulk"
+start = "5s"
+"#;
+
+/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own; flows of two runs do not, or the second run of
+/// the same would have another result.
+#[test]
+fn flows_of_a_host_share_a_macroflow() {
+    let jain = |text: &str| measured(text, &["measure = \"jain\""])[0][0];
+    let shared = ONE_MACROFLOW.replace("tcp = \"reno\"", "tcp = \"reno\"\nextensions = \"cm\"");
+    let mixed = shared
+        .replace("start = \"5s\"", "start = \"5s\"\nprofile = { extensions = \"cm(weight=1)\" }");
+    let (alone, together, mixed) = (jain(ONE_MACROFLOW), jain(&shared), jain(&mixed));
+    println!("alone {alone}, together {together}, mixed {mixed}");
+    assert!(together > 0.999 && alone < together, "{alone}, {together}");
+    assert!(mixed > 0.999, "{mixed}");
+    let scenario = resolved(&shared);
+    assert_eq!(run(&scenario, 1), run(&scenario, 1));
+}

@@ -7,20 +7,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-use transom_extensions::{CATALOGUE, Guarded, StackError, stack};
+use transom_extensions::cm::Manager;
+use transom_extensions::{CATALOGUE, Guarded, StackError, stack, stack_sharing};
 use transom_tcp::extension::ExtensionChoice;
 
 /// Extensions by name, known to exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extensions {
     text: String,
-    choices: Vec<ExtensionChoice>,
 }
 
 impl Extensions {
-    /// What they are, from the bottom up.
+    /// What they are, from the bottom up. Those that share something, such as the macroflows of `cm`, share it with others of the same call only.
     pub fn choices(&self) -> Vec<ExtensionChoice> {
-        self.choices.iter().map(|choice| choice.clone().wrapped(Guarded::boxed)).collect()
+        self.choices_sharing(&Manager::new())
+    }
+
+    /// The same, where the macroflows of `cm` are those of `manager`: one for each host of a run, and never for two runs, whose results would depend on each other.
+    pub fn choices_sharing(&self, manager: &Manager) -> Vec<ExtensionChoice> {
+        // Read anew, as the choices that were made when the scenario was read would share across its runs; it was known to be right then.
+        let choices = stack_sharing(&self.text, manager).unwrap_or_default();
+        choices.into_iter().map(|choice| choice.wrapped(Guarded::boxed)).collect()
     }
 }
 
@@ -30,7 +37,8 @@ impl FromStr for Extensions {
     fn from_str(text: &str) -> Result<Self, StackError> {
         // One space between words, so that what means the same is written the same.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Extensions { choices: stack(&text)?, text })
+        stack(&text)?;
+        Ok(Extensions { text })
     }
 }
 

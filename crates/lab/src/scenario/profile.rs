@@ -8,6 +8,7 @@ use super::extensions::Extensions;
 use super::quantity::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use transom_extensions::cm::Manager;
 use transom_tcp::compose::ComposeError;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{KeepAlive, Profile};
@@ -81,6 +82,14 @@ impl ProfileOptions {
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.
     pub fn profile(&self) -> Result<Profile, ComposeError> {
+        self.profile_sharing(&Manager::new())
+    }
+
+    /// The profile, with connections that share macroflows with those of other profiles of the same `manager` ([`Extensions::choices_sharing`]).
+    ///
+    /// # Errors
+    /// [`ComposeError`] if the choices do not work together.
+    pub fn profile_sharing(&self, manager: &Manager) -> Result<Profile, ComposeError> {
         let ProfileOptions {
             tcp,
             extensions,
@@ -97,7 +106,7 @@ impl ProfileOptions {
             None => Profile::default(),
         };
         if let Some(extensions) = extensions {
-            profile.extensions = extensions.choices();
+            profile.extensions = extensions.choices_sharing(manager);
         }
         if *unconstrained == Some(true) {
             lift_ranges(&mut profile);

@@ -36,7 +36,7 @@ impl Connection {
             _ => {}
         }
         let header = segment.header;
-        let next = self.rcv.next;
+        let (next, accepted) = (self.rcv.next, self.counters.bytes_accepted);
         let start = self.rcv.space.from_wire(header.seq, next);
         if self.fails_paws(now, segment, start) {
             return;
@@ -101,7 +101,7 @@ impl Connection {
         self.take_forward_point(now, header, start);
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
-        self.tell_of_arrival(now, next);
+        self.tell_of_arrival(now, next, accepted);
     }
 
     /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer
@@ -279,6 +279,7 @@ impl Connection {
         }
         self.rcv.rtt_echo = stamps.echo;
         let Some(sample) = self.rcv.timestamps.echo_rtt(stamps.echo, now) else { return };
+        self.rcv.rtt_sample = Some((now, sample));
         self.rcv.rtt = match self.rcv.rtt {
             Duration::MAX => sample,
             // The weight of RFC 6298 section 2.3.

@@ -310,10 +310,11 @@ impl Connection {
         }
     }
 
-    /// A segment has been dealt with before which `next` was expected.
+    /// A segment has been dealt with before which `next` was expected, and so many bytes had been accepted.
     #[inline]
-    pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos) {
-        if self.extensions.is_some() && self.rcv.next > next {
+    pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
+        let new = |this: &Connection| this.counters.bytes_accepted > accepted;
+        if self.extensions.is_some() && (self.rcv.next > next || new(self)) {
             self.tell_of(now, Wake::DATA);
         }
     }

@@ -194,6 +194,7 @@ impl Connection {
                 segment: 536,
                 rtt: Duration::MAX,
                 rtt_echo: 0,
+                rtt_sample: None,
                 last_heard: now,
                 keep_alives_unanswered: 0,
                 shut: false,

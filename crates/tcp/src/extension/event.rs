@@ -25,7 +25,7 @@ bitflags! {
         const SEND = 1 << 5;
         /// The time the layer [asked for](super::Limits::wake_at) has come. Needs no subscription.
         const TIMER = 1 << 6;
-        /// New data of the peer has arrived.
+        /// New data of the peer has arrived, in order or not.
         const DATA = 1 << 7;
     }
 }

@@ -99,6 +99,24 @@ impl Eifel {
         Eifel { config, estimate: None, backoffs: 0, samples: 0, last_samples: 0 }
     }
 
+    /// A timer that goes on from what another one has measured, of which `last` was the latest sample.
+    pub fn from_estimate(
+        config: EifelConfig,
+        srtt: Duration,
+        rttvar: Duration,
+        last: Duration,
+    ) -> Self {
+        let mut timer = Eifel::new(config);
+        timer.estimate = Some(Estimate { srtt, rttvar, rto: timer.timeout(srtt, rttvar, last) });
+        timer
+    }
+
+    /// What follows from an estimate and the latest sample.
+    fn timeout(&self, srtt: Duration, rttvar: Duration, last: Duration) -> Duration {
+        let (.., weight) = self.gains();
+        (srtt + rttvar.times(weight)).max(last + self.config.tick.times(2))
+    }
+
     /// The reciprocals of the gains by which SRTT moves, and RTTVAR rises and falls, and the weight of RTTVAR.
     fn gains(&self) -> (u64, u64, u64, u64) {
         if !self.config.scaled {
@@ -117,7 +135,7 @@ impl RetransmissionTimer for Eifel {
     fn on_sample(&mut self, rtt: Duration, _now: Instant) {
         self.samples = self.samples.saturating_add(1);
         self.backoffs = 0;
-        let (gain, rise, fall, weight) = self.gains();
+        let (gain, rise, fall, _) = self.gains();
         let (srtt, rttvar) = match self.estimate {
             None => (rtt, rtt.over(2)),
             Some(Estimate { srtt, rttvar, .. }) if rtt < srtt => {
@@ -133,7 +151,7 @@ impl RetransmissionTimer for Eifel {
                 (srtt + delta.over(gain), rttvar)
             }
         };
-        let rto = (srtt + rttvar.times(weight)).max(rtt + self.config.tick.times(2));
+        let rto = self.timeout(srtt, rttvar, rtt);
         self.estimate = Some(Estimate { srtt, rttvar, rto });
     }
 
@@ -216,6 +234,17 @@ mod tests {
         assert_eq!(sample(&mut timer, 475), (427, 244, 427 + 4 * 244));
         timer.back_off();
         assert_eq!(timer.rto(), ms(2806));
+    }
+
+    /// From SRTT 324, RTTVAR 162 and the same sample it goes on like the timer above; with a large latest sample from that.
+    #[test]
+    fn goes_on_from_what_another_has_measured() {
+        let config = EifelConfig::default();
+        let mut timer = Eifel::from_estimate(config, ms(324), ms(162), ms(324));
+        assert_eq!(timer.rto(), ms(810));
+        assert_eq!(sample(&mut timer, 324), (324, 144, 324 + 3 * 144));
+        let timer = Eifel::from_estimate(config, ms(324), ms(162), ms(900));
+        assert_eq!(timer.rto(), ms(920));
     }
 
     /// As RFC 6298 has it, but for what a fall does: there SRTT = 90 and RTTVAR = 3/4·50 + 80/4 = 57.5 after the second sample, and the

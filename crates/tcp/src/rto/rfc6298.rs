@@ -69,6 +69,11 @@ impl Rfc6298 {
         Rfc6298 { config, estimate: None, initial: config.initial, backoffs: 0 }
     }
 
+    /// A timer that goes on from what another one has measured.
+    pub fn from_estimate(config: Rfc6298Config, srtt: Duration, rttvar: Duration) -> Self {
+        Rfc6298 { estimate: Some((srtt, rttvar)), ..Rfc6298::new(config) }
+    }
+
     fn base(&self) -> Duration {
         match self.estimate {
             None => self.initial,
@@ -169,6 +174,15 @@ mod tests {
         // Karn: only a new sample ends the back-off. SRTT stays at 110, RTTVAR falls to 43.125.
         timer.on_sample(ms(110), Instant::ZERO);
         assert_eq!(timer.rto(), Duration::from_micros(282_500));
+    }
+
+    /// The second sample above, after another timer took the first.
+    #[test]
+    fn goes_on_from_what_another_has_measured() {
+        let mut timer = Rfc6298::from_estimate(bare(), ms(100), ms(50));
+        assert_eq!(timer.rto(), ms(300));
+        timer.on_sample(ms(180), Instant::ZERO);
+        assert_eq!(timer.rto(), ms(340));
     }
 
     #[test]

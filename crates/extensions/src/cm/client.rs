@@ -1,0 +1,72 @@
+//! A TCP connection as a member of a macroflow.
+
+use super::macroflow::{Member, Report};
+use super::{Manager, Membership};
+use crate::vegas::Poll;
+use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+
+/// The extension: tells the manager how the connection stands whenever it is woken, and limits cwnd to the connection's share.
+///
+/// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when the retransmission timer expires.
+#[derive(Debug)]
+pub struct Client {
+    manager: Manager,
+    macroflow: String,
+    weight: u32,
+    poll: Poll,
+    /// Since it is attached.
+    membership: Option<Membership>,
+    /// It had nothing outstanding and nothing to send when it last looked.
+    idle: bool,
+}
+
+impl Client {
+    pub(super) fn new(manager: Manager, macroflow: String, weight: u32) -> Self {
+        Client { manager, macroflow, weight, poll: Poll::Round, membership: None, idle: true }
+    }
+
+    /// When it looks.
+    pub fn polling(self, poll: Poll) -> Self {
+        Client { poll, ..self }
+    }
+
+    fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {
+        let Some(membership) = &self.membership else { return };
+        let outstanding = view.outstanding();
+        let report = Report {
+            window: view.cwnd(),
+            outstanding,
+            usable: outstanding.saturating_add(view.unsent()).min(view.snd_wnd()),
+            packet: view.mss(),
+            rtt: view.srtt().zip(view.rttvar()),
+            delivered: view.delivered(),
+            lost: view.lost(),
+            // While something is outstanding the retransmission timer wakes it at the latest; but not if the connection is closed.
+            expires: (outstanding > 0).then(|| view.now() + view.rto().times(2)),
+        };
+        self.idle = report.usable == 0;
+        limits.at_most(variable::CWND, membership.report(report, view.now()));
+    }
+}
+
+impl Extension for Client {
+    fn name(&self) -> &str {
+        "cm"
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.poll.wakes() | Wake::SEND | Wake::ROUND | Wake::LOSS | Wake::TIMEOUT
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        let member = Member { weight: self.weight, report: Report::default() };
+        self.membership = Some(self.manager.join(self.macroflow.clone(), member));
+        self.limit(view, limits);
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+        if event.what != Wake::SEND || self.idle || self.poll == Poll::Send {
+            self.limit(view, limits);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What is known of the members of a macroflow, and what follows for each.
+
+use super::rates::{loss_rate, rate};
+use std::collections::{BTreeMap, BTreeSet};
+use transom_tcp::compose::Fraction;
+use transom_tcp::time::{Duration, Instant};
+
+/// How things stand with a member, by its own account.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Report {
+    /// The window it would have without the others, in bytes.
+    pub window: u64,
+    /// Sent and not acknowledged, in bytes.
+    pub outstanding: u64,
+    /// What it could have outstanding now if it were allowed to: with what waits to be sent, as far as its peer takes it.
+    pub usable: u64,
+    /// Its largest packet, in bytes.
+    pub packet: u64,
+    /// The smoothed round-trip time and its variation, if it has measured any.
+    pub rtt: Option<(Duration, Duration)>,
+    /// Bytes delivered, and bytes lost, since it began.
+    pub delivered: u64,
+    pub lost: u64,
+    /// From when on it no longer counts: it would have told of something by then.
+    pub expires: Option<Instant>,
+}
+
+impl Report {
+    /// What it has and can use.
+    fn entitlement(&self) -> u64 {
+        self.window.min(self.usable)
+    }
+
+    /// Whether it could use more than it has.
+    fn wants_more(&self) -> bool {
+        self.usable >= self.window
+    }
+
+    fn is_active(&self, now: Instant) -> bool {
+        self.entitlement() > 0 && self.expires.is_none_or(|at| now < at)
+    }
+}
+
+/// A member and what it told last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub weight: u32,
+    pub report: Report,
+}
+
+pub(super) type Members = BTreeMap<u64, Member>;
+
+/// The part of the sum of all entitlements that `id` gets, by its weight, in bytes. Those that have no use for their part have what they can use, and leave
+/// the rest to the others. One packet at least.
+pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
+    let Some(own) = members.get(&id) else { return u64::MAX };
+    let counts = |&(other, member): &(&u64, &Member)| *other == id || member.report.is_active(now);
+    let (mut rest, mut weights) = (0u128, 0u128);
+    for (&other, member) in members.iter().filter(counts) {
+        // It is not known of `id` what it will have use for in a moment: it may have its whole part, and brings its whole window.
+        let brings = if other == id { own.report.window } else { member.report.entitlement() };
+        rest += u128::from(brings);
+        weights += u128::from(member.weight);
+    }
+    // Each pass takes out all that are content with theirs, which
+    // leaves larger parts for the others: so there are no more passes than members.
+    let mut content = BTreeSet::new();
+    loop {
+        let mut found = false;
+        let (before, over) = (rest, weights);
+        for (&other, member) in members.iter().filter(counts) {
+            let need = u128::from(member.report.entitlement());
+            let is_content = !member.report.wants_more()
+                && need.saturating_mul(over) <= u128::from(member.weight).saturating_mul(before);
+            if other != id && is_content && content.insert(other) {
+                rest -= need;
+                weights -= u128::from(member.weight);
+                found = true;
+            }
+        }
+        if !found {
+            break;
+        }
+    }
+    let part = u128::from(own.weight).saturating_mul(rest) / weights.max(1);
+    u64::try_from(part).unwrap_or(u64::MAX).max(own.report.packet)
+}
+
+/// What a member may count on (RFC 3124 section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Bytes per second: its window over the round-trip time.
+    pub rate: u64,
+    /// The smoothed round-trip time: its own, or the mean of the others' while it has none.
+    pub srtt: Duration,
+    /// The variation that goes with it.
+    pub rttvar: Duration,
+    /// Of what the macroflow's present members sent, the part that was lost.
+    pub loss: Fraction,
+}
+
+pub(super) fn estimate(members: &Members, id: u64, now: Instant) -> Option<Estimate> {
+    let own = members.get(&id)?;
+    let (srtt, rttvar) = own.report.rtt.or_else(|| mean_rtt(members))?;
+    let window = own.report.window.min(share(members, id, now));
+    Some(Estimate { rate: rate(window, srtt), srtt, rttvar, loss: loss(members) })
+}
+
+fn mean_rtt(members: &Members) -> Option<(Duration, Duration)> {
+    let known: Vec<_> = members.values().filter_map(|member| member.report.rtt).collect();
+    let count = u64::try_from(known.len()).ok().filter(|&count| count > 0)?;
+    let sum = |of: fn(&(Duration, Duration)) -> Duration| {
+        known.iter().fold(Duration::ZERO, |sum, rtt| sum + of(rtt)).over(count)
+    };
+    Some((sum(|rtt| rtt.0), sum(|rtt| rtt.1)))
+}
+
+fn loss(members: &Members) -> Fraction {
+    let sum = |of: fn(&Report) -> u64| {
+        members.values().fold(0u64, |sum, member| sum.saturating_add(of(&member.report)))
+    };
+    loss_rate(sum(|report| report.delivered), sum(|report| report.lost))
+}
+
+/// The aggregate statistics of a macroflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Macroflow {
+    /// Flows that are part of it.
+    pub members: usize,
+    /// Those that have something outstanding or to send.
+    pub active: usize,
+    /// Bytes that all of them have outstanding.
+    pub outstanding: u64,
+    /// The sum that is shared: the windows of all, as far as they have use for them.
+    pub window: u64,
+    /// The mean of their smoothed round-trip times.
+    pub srtt: Option<Duration>,
+    /// Of what they sent, the part that was lost.
+    pub loss: Fraction,
+}
+
+impl Macroflow {
+    pub(super) fn of(members: &Members, now: Instant) -> Self {
+        let active = members.values().filter(|member| member.report.is_active(now));
+        let sum = |of: fn(&Report) -> u64| {
+            active.clone().fold(0u64, |sum, member| sum.saturating_add(of(&member.report)))
+        };
+        Macroflow {
+            members: members.len(),
+            active: active.clone().count(),
+            outstanding: sum(|report| report.outstanding),
+            window: sum(Report::entitlement),
+            srtt: mean_rtt(members).map(|(srtt, _)| srtt),
+            loss: loss(members),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members by number, of (weight, window, usable), and what each gets.
+    fn shares(members: &[(u32, u64, u64)]) -> Vec<u64> {
+        let members: Members = (0u64..)
+            .zip(members)
+            .map(|(id, &(weight, window, usable))| {
+                let report = Report { window, usable, packet: 100, ..Report::default() };
+                (id, Member { weight, report })
+            })
+            .collect();
+        members.keys().map(|&id| share(&members, id, Instant::ZERO)).collect()
+    }
+
+    const BUSY: u64 = 1 << 30;
+
+    #[test]
+    fn those_that_are_busy_get_the_mean() {
+        // 4000 + 8000 + 6000, in three.
+        assert_eq!(shares(&[(1, 4000, BUSY), (1, 8000, BUSY), (1, 6000, BUSY)]), [6000; 3]);
+        // In six parts, of which one gets three and one two.
+        let weighted = [(1, 4000, BUSY), (3, 8000, BUSY), (2, 6000, BUSY)];
+        assert_eq!(shares(&weighted), [3000, 9000, 6000]);
+        assert_eq!(shares(&[(5, 7000, BUSY)]), [7000], "alone it has what it has");
+    }
+
+    #[test]
+    fn what_one_has_no_use_for_the_others_get() {
+        // 1000 of 9000 are used by the first; each of the others gets half of the rest. Should the first have more to send, it gets a third
+        // of what all three have then.
+        let members = [(1, 5000, 1000), (1, 5000, BUSY), (1, 3000, BUSY)];
+        assert_eq!(shares(&members), [4333, 4000, 4000]);
+        // One after the other: 1000, 3400 and 10 600 are 15 000, in three 5000. Both of the small ones are content.
+        let members = [(1, 8000, 1000), (1, 8000, 3400), (1, 10_600, BUSY)];
+        assert_eq!(shares(&members)[2], 10_600);
+        // 900, 2100 and 3000 are 6000, in three 2000: the second is content with 2100 only when the first has left its rest.
+        let members = [(1, 8000, 900), (1, 8000, 2100), (1, 3000, BUSY)];
+        assert_eq!(shares(&members)[2], 3000);
+        // Who is idle has no part in it, until it begins.
+        assert_eq!(shares(&[(2, 5000, 0), (1, 4000, BUSY)]), [6000, 4000]);
+    }
+
+    #[test]
+    fn a_packet_at_least() {
+        assert_eq!(shares(&[(1, 150, BUSY), (1_000_000, 150, BUSY)])[0], 100);
+        let huge = [(u32::MAX, u64::MAX, u64::MAX); 3];
+        assert_eq!(shares(&huge), [u64::MAX; 3]);
+    }
+
+    /// It said that it would tell of something by then.
+    #[test]
+    fn who_is_not_heard_of_does_not_count() {
+        let at = Instant::from_millis;
+        let report = Report { window: 6000, usable: BUSY, ..Report::default() };
+        let silent = Report { expires: Some(at(500)), ..report };
+        let members: Members =
+            [(0, Member { weight: 1, report }), (1, Member { weight: 2, report: silent })].into();
+        assert_eq!([at(499), at(500)].map(|now| share(&members, 0, now)), [4000, 6000]);
+        let counted = [at(499), at(500)].map(|now| Macroflow::of(&members, now));
+        assert_eq!(counted.map(|all| (all.active, all.window)), [(2, 12_000), (1, 6000)]);
+    }
+}

@@ -1,0 +1,174 @@
+//! A background transfer that has to be complete by some time: it holds back while there is time, and no longer when there is not.
+//!
+//! The transfer aims at a part of the time it has (`reserve` is left for what cannot be foreseen): by then a line leads from nothing to all of its bytes.
+//! - `below=rate`: it is paced to what is left of the bytes over what is left of that time. What it falls behind it makes up later, at a higher rate.
+//! - `below=nice`: it is a transfer by [TCP Nice](crate::nice) for as long as it is on the line or before it; behind it, plain TCP.
+//!
+//! When all bytes are delivered, or the time it aims at is over, it asks for nothing any more: whatever TCP can do it may.
+//!
+//! The rule is ours. That a deadline, and what is needed to meet it, should decide how much a flow yields is the idea of D2TCP (Vamanan, Hasan, Vijaykumar: "Deadline-Aware Datacenter
+//! TCP", SIGCOMM 2012), which scales DCTCP's reductions by it and needs marks; nothing of that is here.
+//!
+//! It is safe as it only narrows, and promises nothing: a window that was held back for long has to grow when it is released, which is what the reserve is for. Bytes
+//! count from when it is attached, delivered cumulatively or selectively.
+
+use crate::catalogue::Entry;
+use crate::nice::Nice;
+use crate::vegas::Poll;
+use transom_tcp::compose::Fraction;
+use transom_tcp::extension::{
+    Capabilities, Event, Extension, ExtensionChoice, Limits, Variable, View, Wake, variable,
+};
+use transom_tcp::time::{Duration, Instant};
+
+/// How it holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// To the rate that is needed.
+    Rate,
+    /// Behind everyone else, by TCP Nice.
+    Nice,
+}
+
+/// What is asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Bytes that are to be delivered.
+    pub bytes: u64,
+    /// In this time from when it is attached.
+    pub within: Duration,
+    /// The part of the time that is not planned for.
+    pub reserve: Fraction,
+    /// How it holds back.
+    pub below: Below,
+}
+
+/// The time that is not planned for, unless something else is said: a fifth.
+const RESERVE: Fraction = Fraction::from_millionths(200_000);
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "deadline",
+    source: "ours; the idea is D2TCP's (Vamanan, Hasan, Vijaykumar, SIGCOMM 2012)",
+    summary: "holds back for as long as so many bytes can still be delivered in time",
+    parameters: &[
+        ("bytes", "to be delivered, such as 50MB; must be given"),
+        (
+            "within",
+            "the time for it, such as 10min, from when the connection is open; must be given",
+        ),
+        ("reserve", "0.2 of the time is not planned for"),
+        (
+            "below",
+            "rate or nice: paced to what is needed, or behind everyone else while it is on time",
+        ),
+    ],
+    read: |arguments| {
+        let (bytes, within) = (arguments.bytes("bytes")?, arguments.duration("within")?);
+        let (Some(bytes @ 1..), Some(within)) = (bytes, within.filter(|time| !time.is_zero()))
+        else {
+            let reason =
+                "bytes and within say how much in which time, as in bytes=50MB, within=600s";
+            return Err(arguments.impossible(reason));
+        };
+        let reserve = arguments.fraction("reserve")?.unwrap_or(RESERVE);
+        if reserve >= Fraction::ONE {
+            return Err(arguments.impossible(format_args!("reserve is less than 1, not {reserve}")));
+        }
+        let words = [("rate", Below::Rate), ("nice", Below::Nice)];
+        let below = arguments.word("below", &words)?.unwrap_or(Below::Rate);
+        let parameters = Parameters { bytes, within, reserve, below };
+        let make = move || Box::new(Deadline::new(parameters)) as Box<_>;
+        Ok(ExtensionChoice::new(arguments.choice(), make))
+    },
+};
+
+/// The extension.
+#[derive(Debug)]
+pub struct Deadline {
+    parameters: Parameters,
+    nice: Option<Nice>,
+    /// When it was attached, and what had been delivered by then.
+    began: Instant,
+    before: u64,
+    over: bool,
+}
+
+impl Deadline {
+    /// For one transfer.
+    pub fn new(parameters: Parameters) -> Self {
+        let nice = || Nice::new(Default::default(), Poll::Round);
+        let nice = (parameters.below == Below::Nice).then(nice);
+        Deadline { parameters, nice, began: Instant::ZERO, before: 0, over: false }
+    }
+
+    /// The time it aims at.
+    fn aim(&self) -> Duration {
+        let nanos = self.parameters.reserve.complement().of(self.parameters.within.as_nanos());
+        Duration::from_nanos(nanos.max(1))
+    }
+
+    /// What is left to be delivered in which time, in bytes and nanoseconds; nothing when either is over.
+    fn left(&self, view: &View<'_>) -> Option<(u64, u64)> {
+        let done = view.delivered().saturating_sub(self.before);
+        let bytes = self.parameters.bytes.saturating_sub(done);
+        let time = (self.aim() - view.now().since(self.began)).as_nanos();
+        (bytes > 0 && time > 0).then_some((bytes, time))
+    }
+
+    /// Whether so much in such a time is no more than what the line from the beginning leads to.
+    fn is_on_time(&self, bytes: u64, time: u64) -> bool {
+        let aim = u128::from(self.aim().as_nanos());
+        u128::from(bytes) * aim <= u128::from(self.parameters.bytes) * u128::from(time)
+    }
+
+    fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {
+        let Some((bytes, time)) = self.left(view) else {
+            self.over = true;
+            limits.clear_all();
+            limits.sleep();
+            return;
+        };
+        if self.nice.is_none() {
+            let rate = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(time));
+            limits.at_most(variable::PACING_RATE, u64::try_from(rate).unwrap_or(u64::MAX));
+        } else if !self.is_on_time(bytes, time) {
+            limits.clear(Variable::Cwnd);
+        }
+        // Where nothing happens the time runs out all the same.
+        let look = view.now() + Duration::from_nanos(time).over(16).max(Duration::from_millis(1));
+        limits.wake_at(limits.next_wake().map_or(look, |at| at.min(look)));
+    }
+}
+
+impl Extension for Deadline {
+    fn name(&self) -> &str {
+        "deadline"
+    }
+
+    fn requires(&self) -> Capabilities {
+        self.nice.as_ref().map_or(Capabilities::empty(), Extension::requires)
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::ROUND | self.nice.as_ref().map_or(Wake::empty(), Extension::wake_on)
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        (self.began, self.before) = (view.now(), view.delivered());
+        if let Some(nice) = &mut self.nice {
+            nice.on_attach(view, limits);
+        }
+        self.limit(view, limits);
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+        if self.over {
+            return;
+        }
+        if let Some(nice) = &mut self.nice {
+            nice.on_wake(event, view, limits);
+        }
+        self.limit(view, limits);
+    }
+}

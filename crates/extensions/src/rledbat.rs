@@ -1,0 +1,169 @@
+//! rLEDBAT (RFC 9840): the receiver keeps a background transfer behind everyone else, whatever its sender runs, by the window that it offers.
+//!
+//! The receiver has a window RLWND of its own, by the rules of LEDBAT++ ([the native controller](transom_tcp::congestion::ledbat_plus_plus), which is run here on what arrives), and offers the
+//! smaller of it and what flow control would offer (fcwnd). What was offered is never taken back: a smaller RLWND takes effect as data arrives.
+//!
+//! The delay is that of round trips: from an acknowledgement of the receiver's to the first full segment that echoes its timestamp. So timestamps are required. Its
+//! clock ticks in milliseconds.
+//!
+//! What differs from the RFC, or is left open by it:
+//! - Written from its abstract and from drafts and descriptions of it; its sections could not be compared word for word.
+//! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is noticed when a hole is filled that had been open for a round-trip time at least, the least that was
+//!   seen: what fills it sooner was reordered, and not sent again.
+//! - RLWND grows only where the sender made use of it: where half of it at least arrived in the last round trip. Otherwise it would be of any size when a sender with
+//!   little to send begins to have more.
+//! - A segment is taken to be as large as ours.
+//! - A sender that had nothing to send for a while makes round trips look long. Of four samples the least counts, as in LEDBAT.
+
+use crate::catalogue::Entry;
+use transom_tcp::ack_context::AckContext;
+use transom_tcp::congestion::ledbat_plus_plus::LedbatPlusPlus;
+use transom_tcp::congestion::{Algorithm, CongestionControl, CongestionEvent, Window};
+use transom_tcp::extension::{
+    Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
+};
+use transom_tcp::pos::Pos;
+use transom_tcp::time::{Duration, Instant};
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "rledbat",
+    source: "RFC 9840; draft-irtf-iccrg-ledbat-plus-plus",
+    summary: "a receiver keeps what it gets behind everyone else's, by the window it offers",
+    parameters: &[("target", "60ms of queueing delay to keep")],
+    read: |arguments| {
+        let target = arguments.duration("target")?.unwrap_or(LedbatPlusPlus::default().target);
+        if target.is_zero() || target > Duration::from_secs(1) {
+            return Err(arguments.impossible("target is above 0 and at most 1s"));
+        }
+        let make = move || Box::new(Rledbat::new(LedbatPlusPlus { target })) as Box<_>;
+        Ok(ExtensionChoice::new(arguments.choice(), make))
+    },
+};
+
+/// The present round trip and the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    began: Instant,
+    /// Bytes that arrived in it, and in the one before.
+    bytes: u64,
+    before: u64,
+}
+
+/// The extension of the receiver.
+#[derive(Debug)]
+pub struct Rledbat {
+    controller: Box<dyn CongestionControl>,
+    /// RLWND.
+    window: Window,
+    /// What was expected next when it last looked, and how much had arrived.
+    next: Pos,
+    arrived: u64,
+    /// Since when there is a hole before what has arrived.
+    hole: Option<Instant>,
+    /// A loss before then is of the window that was reduced already.
+    reduced_until: Option<Instant>,
+    /// When the last sample that is taken into account was taken, and the least of all.
+    sampled: Option<Instant>,
+    least: Option<Duration>,
+    round: Round,
+}
+
+impl Rledbat {
+    /// By LEDBAT++ with these parameters.
+    pub fn new(parameters: LedbatPlusPlus) -> Self {
+        Rledbat {
+            controller: parameters.controller(),
+            window: Window::initial(0),
+            next: Pos::default(),
+            arrived: 0,
+            hole: None,
+            reduced_until: None,
+            sampled: None,
+            least: None,
+            round: Round::default(),
+        }
+    }
+
+    /// Whether the sender fills the window: half of it in a round trip.
+    fn is_used(&mut self, now: Instant, bytes: u64, rtt: Duration) -> bool {
+        if now.since(self.round.began) >= rtt {
+            self.round = Round { began: now, bytes: 0, before: self.round.bytes };
+        }
+        self.round.bytes = self.round.bytes.saturating_add(bytes);
+        self.round.bytes.max(self.round.before) >= self.window.cwnd / 2
+    }
+
+    /// Whether what arrived now filled a hole, and had been sent again for it.
+    fn has_lost(&mut self, view: &View<'_>) -> bool {
+        let now = view.now();
+        if view.rcv_nxt() == self.next {
+            self.hole.get_or_insert(now);
+            return false;
+        }
+        self.next = view.rcv_nxt();
+        let open = self.hole.take().map(|since| now.since(since));
+        open.zip(self.least).is_some_and(|(open, least)| open >= least)
+            && self.reduced_until.is_none_or(|until| now >= until)
+    }
+
+    fn on_data(&mut self, view: &View<'_>) {
+        let now = view.now();
+        let arrived = view.counters().bytes_accepted;
+        let bytes = arrived - std::mem::replace(&mut self.arrived, arrived);
+        let new = view.last_rcv_rtt().filter(|&(at, _)| self.sampled.is_none_or(|last| at > last));
+        let sample = new.map(|(at, rtt)| {
+            self.sampled = Some(at);
+            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+            rtt
+        });
+        if self.has_lost(view) {
+            let flight = self.window.cwnd;
+            self.controller.on_event(&mut self.window, CongestionEvent::Loss { flight }, now);
+            self.reduced_until = Some(now + view.rcv_rtt().unwrap_or_default());
+        }
+        let Some(srtt) = view.rcv_rtt() else { return };
+        let ack = AckContext {
+            now,
+            una: view.rcv_nxt(),
+            nxt: view.rcv_nxt(),
+            acked: bytes,
+            newly_delivered: bytes,
+            rtt: sample,
+            srtt: Some(srtt),
+            min_rtt: self.least,
+            mss: self.window.mss,
+            ..AckContext::default()
+        };
+        self.controller.on_sample(&mut self.window, &ack);
+        if self.is_used(now, bytes, srtt) {
+            self.controller.on_ack(&mut self.window, bytes, &ack);
+        }
+    }
+}
+
+impl Extension for Rledbat {
+    fn name(&self) -> &str {
+        "rledbat"
+    }
+
+    fn requires(&self) -> Capabilities {
+        Capabilities::TIMESTAMPS
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::DATA
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        self.window = Window::initial(u32::try_from(view.mss()).unwrap_or(u32::MAX));
+        self.controller.on_start(&mut self.window, view.now());
+        (self.next, self.arrived) = (view.rcv_nxt(), view.counters().bytes_accepted);
+        limits.at_most(variable::RCV_WND, self.window.cwnd);
+    }
+
+    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        self.on_data(view);
+        limits.at_most(variable::RCV_WND, self.window.cwnd);
+    }
+}

@@ -1,0 +1,66 @@
+//! What the Eifel timer does about spurious timeouts, on real connections, worked by hand.
+//!
+//! Segments are 1000 bytes, the handshake takes 100 ms: SRTT is 100 ms, RTTVAR 50.
+
+#[path = "../../tcp/tests/common/mod.rs"]
+mod common;
+
+use common::{Peer, Setup, seg};
+use transom_extensions::stack;
+use transom_tcp::extension::Variable;
+
+fn attach(peer: &mut Peer, text: &str) {
+    let extension = stack(text).unwrap()[0].extension();
+    peer.connection.attach(peer.now, extension).unwrap();
+    peer.pump();
+}
+
+/// All that is outstanding is acknowledged at once: the round is over.
+fn ack_all(peer: &mut Peer) {
+    let all = peer.info().snd_nxt.stream_offset() as i64 + 1;
+    peer.recv(seg().ack(all)).drain();
+}
+
+/// Timeouts of the adaptive Eifel timer, in microseconds, with a margin that loses half of itself with each round trip (no back-off but where it is said):
+/// 1. As the full one: SRTT 100, RTTVAR 50 − 50/9 = 44.444, n = 3; of the margin of 133.333 half is left: 166.666.
+/// 2. The acknowledgement takes 170: the timer expires, and it comes 3.3 ms after the segment left again. SRTT is 170, RTTVAR 85, all of the margin is back:
+///    170 + 255 = 425, twice that for the back-off, which a sample alone ends.
+/// 3. A sample of 100: SRTT 170 − 70/3 = 146.666, RTTVAR 85; the margin of 255 is halved: 274.166.
+/// 4. Now 170 ms are in time: DELTA = 23.333, SRTT 146.666 + 23.333/3 = 154.444, RTTVAR 85 − 61.666/9 = 78.148, of 234.444 a quarter: 213.055.
+#[test]
+fn adaptive_eifel_by_hand() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "eifel(version=adaptive, decay=0.5)");
+    let expected = [(100, 0, 166_666), (170, 1, 850_000), (100, 1, 274_166), (170, 1, 213_055)];
+    for (rtt, timeouts, rto) in expected {
+        peer.write(1000).drain();
+        peer.wait(rtt);
+        ack_all(&mut peer);
+        assert_eq!(peer.info().counters.timeouts, timeouts, "{rtt}");
+        assert_eq!(peer.connection.ruling(Variable::Rto).used / 1000, rto, "{rtt}");
+    }
+}
+
+/// The same late acknowledgement, but 100 ms after the segment left again: it may be for either, and nothing follows from it. The one that tells of it twice makes
+/// the difference.
+#[test]
+fn adaptive_eifel_believes_a_dsack() {
+    let margin = |dsack: bool| {
+        let mut peer = Setup::default().active();
+        attach(&mut peer, "eifel(version=adaptive, decay=0)");
+        peer.write(1000).drain();
+        peer.wait(100);
+        ack_all(&mut peer);
+        peer.write(2000).drain();
+        // 233.333 ms and 100.
+        peer.wait(334);
+        assert_eq!(peer.info().counters.timeouts, 1);
+        peer.recv(seg().ack(2001)).drain();
+        let twice = seg().ack(3001);
+        peer.recv(if dsack { twice.sack(&[(1001, 2001)]) } else { twice }).drain();
+        peer.connection.ruling(Variable::Rto).used / 1000
+    };
+    // As it was, 233.333, or SRTT 334 and RTTVAR 167: 334 + 2·3·167, as m is doubled. Twice that for the back-off.
+    assert_eq!(margin(true), 2 * (334_000 + 6 * 167_000));
+    assert_eq!(margin(false), 466_666);
+}
