@@ -27,6 +27,12 @@ pub const CATALOGUE: &[Entry] = &[
     crate::eifel::ENTRY,
     crate::limited_slow_start::ENTRY,
     crate::rate_cap::ENTRY,
+    crate::abc::ENTRY,
+    crate::westwood::ENTRY,
+    crate::tfrc::ENTRY,
+    crate::fast::ENTRY,
+    crate::ledbat_plus_plus::ENTRY,
+    crate::highspeed::ENTRY,
 ];
 
 /// What copies of `extension` are made for.

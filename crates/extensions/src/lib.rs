@@ -68,16 +68,23 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod abc;
+pub mod beside;
 pub mod catalogue;
 pub mod efr;
 pub mod eifel;
+pub mod fast;
 pub mod guard;
+pub mod highspeed;
+pub mod ledbat_plus_plus;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
 mod round;
 pub mod rr;
+pub mod tfrc;
 pub mod vegas;
+pub mod westwood;
 
 pub use catalogue::{CATALOGUE, Entry, StackError, stack};
 pub use guard::Guarded;
