@@ -203,7 +203,10 @@ impl Beside {
         if view.phase() == Phase::Recovery && cwnd >= view.ssthresh() {
             limits.clear(Variable::Cwnd);
         } else {
-            limits.at_most(variable::CWND, cwnd);
+            // Increases come in whole segments, and two counts need not come to one at the same byte: who does not mean to be less than TCP is not
+            // less for that.
+            let apart = if self.follows { 0 } else { view.mss() };
+            limits.at_most(variable::CWND, cwnd.saturating_add(apart));
         }
         if self.limits_ssthresh {
             limits.at_most(variable::SSTHRESH, ssthresh);

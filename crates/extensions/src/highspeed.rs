@@ -9,7 +9,7 @@
 //! window may be wider than HighSpeed's for a while, it is a limit.)
 //!
 //! What is asked for is the most, and not this value or at least it: so that beside another extension that wants less, there is no conflict and that one
-//! is heard.
+//! is heard. And it is a segment more than its window, as two counts of what was acknowledged need not come to an increase at the same byte.
 
 use crate::beside::Beside;
 use crate::catalogue::Entry;

@@ -5,6 +5,7 @@
 #[path = "../../tcp/tests/common/mod.rs"]
 mod common;
 
+use common::world::{Path, World};
 use common::{Peer, Setup, seg};
 use std::fmt;
 use transom_extensions::stack;
@@ -422,6 +423,49 @@ fn highspeed_gains_nothing() {
     assert!(native.abs_diff(24_602) <= 1, "{native}");
     let asked = asked[lost..].iter().map(|&(_, asked)| asked).find(|&asked| asked > 0).unwrap();
     assert!(asked.abs_diff(24_602) <= 500, "{asked}");
+}
+
+/// What becomes of a transfer over a path that loses, duplicates and reorders; everything in it hangs on every packet before. Also how often extensions
+/// were woken, and the last window.
+fn transfer(seed: u64, extension: &str) -> (String, u64, u64) {
+    let setup = || {
+        let mut setup = Setup::default();
+        (setup.path.mtu, setup.path.interface_mtu) = (140, 140);
+        let profile = &mut setup.profile;
+        profile.congestion = CongestionChoice::reno();
+        if seed.is_multiple_of(2) {
+            profile.reduction = ReductionChoice::AtOnce;
+        }
+        profile.undo.dsack = seed.is_multiple_of(3);
+        profile.undo.f_rto = seed.is_multiple_of(5);
+        profile.r2 = Some(40);
+        profile.syn_r2 = 20;
+        profile.extensions = stack(extension).unwrap();
+        setup
+    };
+    // Half of the paths leave a window room to grow to where HighSpeed differs.
+    let (loss, late) = [(0, 0), (1, 0), (20, 10), (100, 10)][seed as usize % 4];
+    let path = Path { loss, duplicate: late, late, delay: 20_000, jitter: 300 * late };
+    let mut world = World::new([&setup(), &setup()], path, seed);
+    world.transfer([300_000, 20_000], seed);
+    let end = |peer: &Peer| format!("{:?} {:?} {}", peer.now, peer.info().counters, peer.summary());
+    let summary = format!("{} {}, {}", world.carried, end(&world.ends[0]), end(&world.ends[1]));
+    let wakes = world.ends.iter().map(|end| end.connection.tallies().wakes).sum();
+    (summary, wakes, world.ends[0].info().cwnd)
+}
+
+/// The same on paths that do anything, with timeouts and reductions that are taken back.
+#[test]
+fn highspeed_changes_nothing_on_any_path() {
+    let mut widest = 0;
+    for seed in 0..40 {
+        let (plain, none, cwnd) = transfer(seed, "");
+        let (extended, wakes, _) = transfer(seed, "highspeed");
+        assert_eq!(plain, extended, "seed {seed}");
+        assert!(none == 0 && wakes > 1000, "{none} {wakes}");
+        widest = widest.max(cwnd);
+    }
+    assert!(widest > 30_000, "{widest}");
 }
 
 /// Beside one that wants less, that one is heard: wanting more is no contradiction.
