@@ -32,6 +32,7 @@ use transom_tcp::slow_start::standard::Standard;
 struct Seen {
     cwnd: u64,
     cwnd_cnt: u64,
+    ssthresh: u64,
     delivered: u64,
     spurious_reductions: u64,
     /// In fast recovery, or after a timeout.
@@ -43,6 +44,7 @@ impl Seen {
         Seen {
             cwnd: view.cwnd(),
             cwnd_cnt: view.cwnd_cnt(),
+            ssthresh: view.ssthresh(),
             delivered: view.delivered(),
             spurious_reductions: view.counters().spurious_reductions,
             repairing: matches!(view.phase(), Phase::Recovery | Phase::Loss),
@@ -163,8 +165,9 @@ impl Beside {
         let event = if marked {
             CongestionEvent::Ecn { flight: view.outstanding() }
         } else {
-            // RFC 7661 section 4.4.3 for ssthresh.
-            let ssthresh = self.window.cwnd / 4 * 3;
+            // RFC 7661 section 4.4.3 raises ssthresh, RFC 5681 section 4.1 does not.
+            let raised = view.ssthresh() > self.seen.ssthresh;
+            let ssthresh = if raised { self.window.cwnd / 4 * 3 } else { 0 };
             CongestionEvent::Unvalidated { cwnd: view.cwnd(), ssthresh, idle: true }
         };
         self.reduce(event, view);

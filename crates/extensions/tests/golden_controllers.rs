@@ -12,8 +12,10 @@ use transom_extensions::stack;
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::compose::compose;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
+use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
-use transom_tcp::profile::ReductionChoice;
+use transom_tcp::profile::{EcnChoice, ReductionChoice, ValidationChoice};
+use transom_wire::Flags;
 
 fn attach(peer: &mut Peer, text: &str) {
     for choice in stack(text).unwrap() {
@@ -466,6 +468,78 @@ fn highspeed_changes_nothing_on_any_path() {
         widest = widest.max(cwnd);
     }
     assert!(widest > 30_000, "{widest}");
+}
+
+/// Whatever they make of it, what is written arrives, over paths that lose and reorder as well.
+#[test]
+fn every_controller_gets_through() {
+    for text in ["abc", "westwood", "tfrc", "tfrc(by=rate)", "fast", "ledbat-plus-plus"] {
+        for seed in 0..8 {
+            let (_, wakes, _) = transfer(seed, text);
+            assert!(wakes > 10, "{text}: {wakes}");
+        }
+    }
+    transfer(1, "abc + westwood + tfrc + fast + ledbat-plus-plus + highspeed");
+}
+
+/// After a rest TCP begins again with ten segments, and slow start leads to where the loss before had left it, 20 segments (RFC 5681 section 4.1). The
+/// controller beside it is told, and where each segment is acknowledged alone there is nothing between the two. Validation makes it three quarters of the window of
+/// about 30 instead (RFC 7661 section 4.4.3).
+#[test]
+fn a_rest_is_a_rest_for_both() {
+    for choice in [ValidationChoice::RestartWindow, ValidationChoice::Cwv] {
+        let mut peer = at_once().profile(|profile| profile.validation = choice).active();
+        attach(&mut peer, "abc");
+        peer.write(100_000).drain();
+        each(&mut peer, 100);
+        each(&mut peer, 100);
+        lose_one(&mut peer, 100);
+        for _ in 0..8 {
+            peer.write(30_000).drain();
+            each(&mut peer, 100);
+        }
+        while peer.info().in_flight > 0 {
+            each(&mut peer, 100);
+        }
+        let before = peer.info();
+        assert!((28_000..34_000).contains(&before.cwnd), "{}", before.cwnd);
+        // Six minutes: RFC 7661 lets a window stand for five.
+        peer.wait(360_000);
+        peer.write(200_000).drain();
+        let after = peer.info();
+        assert!(after.cwnd < before.cwnd, "{choice:?}");
+        assert_eq!(after.ssthresh > before.ssthresh, choice == ValidationChoice::Cwv);
+        for _ in 0..4 {
+            peer.wait(100);
+            for ack in (acked(&peer) + 1000..=sent(&peer)).step_by(1000) {
+                peer.recv(seg().ack(ack)).drain();
+                assert_eq!(windows(&peer).1, peer.info().cwnd, "{choice:?}");
+            }
+        }
+        assert!(peer.info().cwnd > after.ssthresh, "{}", peer.info().cwnd);
+    }
+}
+
+/// A mark halves both (RFC 3168 section 6.1.2): 20 segments become 10, and HighSpeed asks for no more than a segment above its own 10.
+#[test]
+fn a_mark_is_a_mark_for_both() {
+    let config = EcnConfig { offer: true, control_packets: false };
+    let setup = at_once().profile(|profile| profile.ecn = EcnChoice::Classic(config));
+    let mut peer = setup.connecting();
+    peer.drain();
+    let options = setup.syn_options(&peer);
+    peer.wait(100).recv(seg().syn().flags(Flags::ECE).options(options)).drain();
+    attach(&mut peer, "highspeed");
+    peer.write(100_000).drain();
+    each(&mut peer, 100);
+    assert_eq!(windows(&peer), (21_000, 20_000));
+    peer.wait(100);
+    let ack = seg().ack(acked(&peer) + 1000).flags(Flags::ACK | Flags::ECE);
+    peer.recv(ack).drain();
+    let half = peer.info().cwnd;
+    assert!((10_000..=10_500).contains(&half), "{half}");
+    let (asked, used) = windows(&peer);
+    assert!(asked.abs_diff(half + 1000) <= 1000 && used == half, "{asked} {used} {half}");
 }
 
 /// Beside one that wants less, that one is heard: wanting more is no contradiction.
