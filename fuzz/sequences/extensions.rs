@@ -1,11 +1,11 @@
-//! Two connections that exchange data over a path that loses, repeats and delays as a script will have it, and extensions that ask for whatever the
-//! script says: any interval of any variable, nonsense among them, at any of their wake-ups, which they ask for at any time; attached and detached at
-//! any time.
+//! Two connections that exchange data over a path that loses, repeats and delays as a script will have it, and extensions that ask for
+//! whatever the script says: any interval of any variable, nonsense among them, at any of their wake-ups, which they ask for at any time;
+//! attached and detached at any time.
 //!
-//! What must hold, whatever the script: no panic (the connection's own debug assertions included), its invariants after each step, for every variable a
-//! value in use that is safe, or TCP's own where nobody asks, new data only where it fits into TCP's own window and the peer's, segments
-//! whose bytes are those written at their place; and once the extensions are gone and the path is clean, every byte arrives, within the time that
-//! TCP's own timeouts take.
+//! What must hold, whatever the script: no panic (the connection's own debug assertions included), its invariants after each step, for
+//! every variable a value in use that is safe, or TCP's own where nobody asks, new data only where it fits into TCP's own window and the
+//! peer's, segments whose bytes are those written at their place; and once the extensions are gone and the path is clean, every byte
+//! arrives, within the time that TCP's own timeouts take.
 
 use crate::bytes::Script;
 use std::sync::Arc;
@@ -380,8 +380,8 @@ impl Run {
         }
         let mut clean = Script::new(&[]);
         self.send(&mut clean);
-        // A timer that was set to a time that never comes would be years late. Hours it may take: with F-RTO and no SACK a connection that has no sample since its
-        // timeouts may repair one segment with each, and they are a minute apart.
+        // A timer that was set to a time that never comes would be years late. Hours it may take: with F-RTO and no SACK a connection that
+        // has no sample since its timeouts may repair one segment with each, and they are a minute apart.
         let late = self.now + Duration::from_secs(4 * 3600);
         for count in 0.. {
             self.read(0, usize::MAX);

@@ -1,8 +1,8 @@
-//! A native congestion controller as an extension: it runs beside the connection on a window of its own, and that window is asked for as the most
-//! that cwnd may be.
+//! A native congestion controller as an extension: it runs beside the connection on a window of its own, and that window is asked for as
+//! the most that cwnd may be.
 //!
-//! So its arithmetic is the native one's, and what differs is what the constraint makes of it. The controller is told what the connection's own was
-//! told, as far as a [`View`] shows it:
+//! So its arithmetic is the native one's, and what differs is what the constraint makes of it. The controller is told what the connection's
+//! own was told, as far as a [`View`] shows it:
 //! - Acknowledgements with their samples. Slow start, for one that has none of its own, is that of RFC 5681. The window grows when it, or TCP's
 //!   own where that is less, was what held the sender back.
 //! - Losses and timeouts, with what is outstanding when the extension is woken as the flight. If TCP takes its reduction back, so does this one.
@@ -206,8 +206,8 @@ impl Beside {
         if view.phase() == Phase::Recovery && cwnd >= view.ssthresh() {
             limits.clear(Variable::Cwnd);
         } else {
-            // Increases come in whole segments, and two counts need not come to one at the same byte: who does not mean to be less than TCP is not
-            // less for that.
+            // Increases come in whole segments, and two counts need not come to one at the same byte: who does not mean to be less than TCP
+            // is not less for that.
             let apart = if self.follows { 0 } else { view.mss() };
             limits.at_most(variable::CWND, cwnd.saturating_add(apart));
         }

@@ -1,7 +1,7 @@
 //! FAST (Wei, Jin, Low, Hegde: "FAST TCP", ToN 2006) as an extension.
 //!
-//! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in steps as large
-//! as the distance.
+//! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
+//! steps as large as the distance.
 //!
 //! The controller is the native one ([`transom_tcp::congestion::fast`], which says what differs from the paper), run [beside](crate::beside) the
 //! connection. What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path

@@ -1,17 +1,18 @@
 //! Equation-based congestion control (TFRC, RFC 5348) as an extension: icTCP-Eqn (section 5.4.7).
 //!
-//! Where TCP halves and climbs, an equation says what rate a TCP would have on average with the same losses (section 3.1):
-//! X = s / (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R. p is the loss event rate, the reciprocal of an average over
-//! the lengths of the last eight loss intervals, in segments, the older half of them with falling weights; the present interval counts as soon as it makes the average longer (section
-//! 5.4). As t_RTO is a multiple of R, X·R = s/f(p) is a window that depends on p alone.
+//! Where TCP halves and climbs, an equation says what rate a TCP would have on average with the same losses (section 3.1): X = s /
+//! (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R. p is the loss event rate, the reciprocal of an average
+//! over the lengths of the last eight loss intervals, in segments, the older half of them with falling weights; the present interval counts
+//! as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of R, X·R = s/f(p) is a window that depends on p alone.
 //!
 //! It is asked for as the most of cwnd, or as the most of the pacing rate. So the window grows more gradually than Reno's, as icTCP has it, but
 //! falls with it: where the equation would fall less, TCP's own half is what counts.
 //!
 //! What differs from the RFC, or is left open by it:
-//! - It is the sender that finds the loss events. One begins with a fast recovery or a timeout, unless the one before began within a round trip or at the
-//!   same byte; all that is lost in a recovery is one event. A loss that turns out to have been none stays in the average.
-//! - The first interval is the one for which the equation gives the window that the first reduction leaves, instead of one from the rate at which data was received.
+//! - It is the sender that finds the loss events. One begins with a fast recovery or a timeout, unless the one before began within a round
+//!   trip or at the same byte; all that is lost in a recovery is one event. A loss that turns out to have been none stays in the average.
+//! - The first interval is the one for which the equation gives the window that the first reduction leaves, instead of one from the rate at
+//!   which data was received.
 //! - Before the first loss event there is no limit: slow start is TCP's. Nor is there one by the received rate, as TCP's window is fed by what
 //!   is acknowledged.
 //! - R is TCP's smoothed round-trip time. No history discounting (section 5.5), no oscillation prevention (4.5).

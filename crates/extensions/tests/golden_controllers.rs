@@ -160,9 +160,10 @@ fn abc_corrects_for_ack_division() {
     assert_eq!((peer.info().cwnd, windows(&peer)), (20_000, (11_000, 11_000)));
 }
 
-/// With a filter that forgets everything a sample is the estimate. Round trips of 400 ms, of which 300 are a queue: the first acknowledgement of the second
-/// one comes 400 ms after that of the first, and 10 000 bytes later: 25 000 a second, 2500 in 100 ms. The first that tells of the loss comes
-/// another 400 ms and 20 000 bytes later: 50 000 a second, 5000 in 100 ms. Half of the 40 segments that are out would be 20.
+/// With a filter that forgets everything a sample is the estimate. Round trips of 400 ms, of which 300 are a queue: the first
+/// acknowledgement of the second one comes 400 ms after that of the first, and 10 000 bytes later: 25 000 a second, 2500 in 100 ms. The
+/// first that tells of the loss comes another 400 ms and 20 000 bytes later: 50 000 a second, 5000 in 100 ms. Half of the 40 segments that
+/// are out would be 20.
 #[test]
 fn westwood_falls_to_what_the_path_carries() {
     let mut peer = at_once().active();
@@ -234,8 +235,9 @@ fn tfrc_grows_more_gradually_than_reno() {
     assert_eq!(asked, 23_955);
 }
 
-/// Before the second loss event 160 segments: shorter than the first interval, 283.8, which it is averaged with: 221.9. p = 0.004506: √(2p/3) =
-/// 0.054811, 12·√(3p/8)·p·1.0006 = 0.002224; 1000/0.057035 = 17 533. But TCP has halved its own window, which was the segment above that lets it go no further, and that is less.
+/// Before the second loss event 160 segments: shorter than the first interval, 283.8, which it is averaged with: 221.9. p = 0.004506:
+/// √(2p/3) = 0.054811, 12·√(3p/8)·p·1.0006 = 0.002224; 1000/0.057035 = 17 533. But TCP has halved its own window, which was the segment
+/// above that lets it go no further, and that is less.
 #[test]
 fn tfrc_falls_with_reno() {
     let mut peer = at_once().active();
@@ -278,11 +280,11 @@ fn tfrc_limits_the_rate() {
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, None);
 }
 
-/// α = 4 and γ = 1/2, one sample a round trip, baseRTT 100 ms:
-/// 1. No queue: slow start, 20. 2. A sample of 200 weighs 3/20: RTT 115; by the sample, 10 of 20 segments are queued, which is more than α/2: slow start is
-///    over. 3. RTT 115 + 85·3/20 = 127.75; 20 000/1.2775 = 15 655, and half of the way to that and 4000 more is 19 827. 4. RTT
-///    127.75 + 72.25·3/19.827 = 138.682; 19 827/1.38682 + 4000 = 18 296, half way 19 061. 5. The queue is gone: RTT 138.682 −
-///    38.682·3/19.061 = 132.594; 19 061/1.32594 + 4000 = 18 375, half way 18 717. TCP's own window stays at 40.
+/// α = 4 and γ = 1/2, one sample a round trip, baseRTT 100 ms: 1. No queue: slow start, 20. 2. A sample of 200 weighs 3/20: RTT 115; by the
+/// sample, 10 of 20 segments are queued, which is more than α/2: slow start is over. 3. RTT 115 + 85·3/20 = 127.75; 20 000/1.2775 = 15 655,
+/// and half of the way to that and 4000 more is 19 827. 4. RTT 127.75 + 72.25·3/19.827 = 138.682; 19 827/1.38682 + 4000 = 18 296, half way
+/// 19 061. 5. The queue is gone: RTT 138.682 − 38.682·3/19.061 = 132.594; 19 061/1.32594 + 4000 = 18 375, half way 18 717. TCP's own window
+/// stays at 40.
 #[test]
 fn fast_by_hand() {
     let mut peer = Setup::default().active();
@@ -315,10 +317,10 @@ fn fast_grows_no_faster_than_tcp() {
     }
 }
 
-/// Two segments at first, and GAIN = 1/⌈2·60/100⌉ = 1/2:
-/// 1. 2 + 2/2 = 3. 2. 3 + 3/2 = 4.5. 3. 4 are used: 4.5 + 4/2 = 6.5. 4. 50 ms of queue are more than three quarters of 60: slow start is over, and in two smoothed
-///    round trips of 100 + 50/8 ms the window slows down. Below the target it grows: 6/6.5 of a segment's half, 461.5 bytes. 5. The time has
-///    not come (150 of 212.5 ms): 6/6.961 of a half more, 430.97 bytes, and what the division before left over. 6. Now it has: two.
+/// Two segments at first, and GAIN = 1/⌈2·60/100⌉ = 1/2: 1. 2 + 2/2 = 3. 2. 3 + 3/2 = 4.5. 3. 4 are used: 4.5 + 4/2 = 6.5. 4. 50 ms of
+/// queue are more than three quarters of 60: slow start is over, and in two smoothed round trips of 100 + 50/8 ms the window slows down.
+/// Below the target it grows: 6/6.5 of a segment's half, 461.5 bytes. 5. The time has not come (150 of 212.5 ms): 6/6.961 of a half more,
+/// 430.97 bytes, and what the division before left over. 6. Now it has: two.
 #[test]
 fn ledbat_plus_plus_by_hand() {
     let mut peer = Setup::default().active();
@@ -350,8 +352,8 @@ fn ledbat_plus_plus_gives_way() {
     assert_eq!(round(&mut peer, 210), 6961 - 3000);
 }
 
-/// Segments of 100 bytes, so that 400 of them fit into a window without scaling: where HighSpeed differs. By the table of RFC 3649's appendix B from 347 to 495
-/// segments a(w) is 4, and b(w) = b(347) = 0.5 − 0.4·ln(347/38)/ln(83000/38) = 0.38494.
+/// Segments of 100 bytes, so that 400 of them fit into a window without scaling: where HighSpeed differs. By the table of RFC 3649's
+/// appendix B from 347 to 495 segments a(w) is 4, and b(w) = b(347) = 0.5 − 0.4·ln(347/38)/ln(83000/38) = 0.38494.
 fn high(congestion: &str, extension: &str) -> (Vec<String>, Vec<(u64, u64)>, Peer) {
     let congestion = compose(congestion).unwrap().congestion;
     let mut peer =
@@ -427,8 +429,8 @@ fn highspeed_gains_nothing() {
     assert!(asked.abs_diff(24_602) <= 500, "{asked}");
 }
 
-/// What becomes of a transfer over a path that loses, duplicates and reorders; everything in it hangs on every packet before. Also how often extensions
-/// were woken, and the last window.
+/// What becomes of a transfer over a path that loses, duplicates and reorders; everything in it hangs on every packet before. Also how
+/// often extensions were woken, and the last window.
 fn transfer(seed: u64, extension: &str) -> (String, u64, u64) {
     let setup = || {
         let mut setup = Setup::default();
@@ -482,9 +484,9 @@ fn every_controller_gets_through() {
     transfer(1, "abc + westwood + tfrc + fast + ledbat-plus-plus + highspeed");
 }
 
-/// After a rest TCP begins again with ten segments, and slow start leads to where the loss before had left it, 20 segments (RFC 5681 section 4.1). The
-/// controller beside it is told, and where each segment is acknowledged alone there is nothing between the two. Validation makes it three quarters of the window of
-/// about 30 instead (RFC 7661 section 4.4.3).
+/// After a rest TCP begins again with ten segments, and slow start leads to where the loss before had left it, 20 segments (RFC 5681
+/// section 4.1). The controller beside it is told, and where each segment is acknowledged alone there is nothing between the two.
+/// Validation makes it three quarters of the window of about 30 instead (RFC 7661 section 4.4.3).
 #[test]
 fn a_rest_is_a_rest_for_both() {
     for choice in [ValidationChoice::RestartWindow, ValidationChoice::Cwv] {

@@ -5,8 +5,9 @@
 //! alone; and without any of them the file compiles, so that nothing else in it is what is wrong.
 //!
 //! Why not the compiler's whole message, as `trybuild` compares it: that is another one with each version of the compiler, and the project
-//! goes with the stable one. Codes stay. And why not `compile_fail` in a documentation test alone: there a misspelled name is as good as the error
-//! that is meant, as the code after it counts with a nightly compiler only. The library that is there already is used, so that this costs no build.
+//! goes with the stable one. Codes stay. And why not `compile_fail` in a documentation test alone: there a misspelled name is as good as
+//! the error that is meant, as the code after it counts with a nightly compiler only. The library that is there already is used, so that
+//! this costs no build.
 
 use std::fs;
 use std::io::Write as _;

@@ -294,8 +294,8 @@ fn a_longer_rto_holds_for_what_is_out_already() {
     peer.run_to(800).expect(&["PA 1:501 ack 1"]);
 }
 
-/// One that never comes holds no longer than somebody asks for it: then the timer is TCP's own again, from when it was started; at once if that has passed. Nor
-/// does it hold when a shorter one is asked for.
+/// One that never comes holds no longer than somebody asks for it: then the timer is TCP's own again, from when it was started; at once if
+/// that has passed. Nor does it hold when a shorter one is asked for.
 #[test]
 fn an_rto_that_never_comes_goes_with_its_layer() {
     for (until, due) in [(350, 400), (10_000, 10_000)] {
