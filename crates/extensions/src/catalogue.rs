@@ -33,6 +33,12 @@ pub const CATALOGUE: &[Entry] = &[
     crate::cm::ENTRY,
     crate::deadline::ENTRY,
     crate::rledbat::ENTRY,
+    crate::abc::ENTRY,
+    crate::westwood::ENTRY,
+    crate::tfrc::ENTRY,
+    crate::fast::ENTRY,
+    crate::ledbat_plus_plus::ENTRY,
+    crate::highspeed::ENTRY,
 ];
 
 /// What copies of `extension` are made for.

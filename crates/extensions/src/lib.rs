@@ -68,6 +68,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod abc;
+pub mod beside;
 pub mod catalogue;
 pub mod cm;
 pub mod companion;
@@ -75,7 +77,10 @@ pub mod deadline;
 pub mod efr;
 pub mod eifel;
 pub mod greedy;
+pub mod fast;
 pub mod guard;
+pub mod highspeed;
+pub mod ledbat_plus_plus;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
@@ -83,7 +88,9 @@ pub mod rledbat;
 mod round;
 pub mod rr;
 pub mod scramble;
+pub mod tfrc;
 pub mod vegas;
+pub mod westwood;
 
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use guard::Guarded;

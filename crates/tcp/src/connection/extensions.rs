@@ -60,6 +60,17 @@ pub(super) struct Shared {
     tallies: Tallies,
 }
 
+/// The retransmission timer that runs.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    /// When it was started.
+    at: Instant,
+    /// When TCP's own would expire.
+    own: Instant,
+    /// An extension has set it to another time.
+    by_request: bool,
+}
+
 /// The layers, while there are any.
 #[derive(Debug, Default)]
 pub(super) struct Host {
@@ -71,8 +82,8 @@ pub(super) struct Host {
     wakes: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
-    /// When the retransmission timer was last started; [`Instant::ZERO`] if it was before there were extensions.
-    armed_at: Instant,
+    /// How the retransmission timer was last started; nothing if it was before there were extensions.
+    armed: Option<Armed>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     departures: VecDeque<Departure>,
@@ -274,14 +285,6 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer starts.
-    #[inline]
-    pub(super) fn note_armed(&mut self, now: Instant) {
-        if let Some(host) = &mut self.extensions {
-            host.armed_at = now;
-        }
-    }
-
     /// The messages before `ack` are about to leave the scoreboard.
     pub(super) fn remember_messages(&mut self, now: Instant, ack: Pos) {
         let Some(host) = &mut self.extensions else { return };
@@ -373,9 +376,10 @@ impl Connection {
             _ => self.timers.clear(Timer::Extension),
         }
         let nobody = host.layers.is_empty() && host.departures.is_empty();
+        let armed = host.armed;
         self.extensions = Some(host).filter(|_| !nobody);
         if changed && self.state.is_synchronized() {
-            self.limits_changed(now);
+            self.limits_changed(now, armed);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::Connection;
 use super::super::timers::Timer;
-use super::{Host, Shared};
+use super::{Armed, Host, Shared};
 use crate::extension::safe::{self, Used};
 use crate::extension::{Ruling, Variable};
 use crate::pacing::Pacing as _;
@@ -205,18 +205,38 @@ impl Connection {
         }
     }
 
+    /// The retransmission timer starts; TCP's own would expire at `own`.
+    #[inline]
+    pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
+        let used = self.used_rto();
+        if let Some(host) = &mut self.extensions {
+            host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
+        }
+        self.set_retransmission(used.map_or(own, |used| used.after(now)));
+    }
+
     /// What is asked for has changed: what runs by an earlier answer is asked anew.
-    pub(super) fn limits_changed(&mut self, now: Instant) {
+    pub(super) fn limits_changed(&mut self, now: Instant, armed: Option<Armed>) {
         if self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
         self.timers.clear(Timer::Pacing);
-        if self.timers.is_set(Timer::Retransmit)
-            && let Some(host) = &self.extensions
-            && let Some(used) = self.used_rto()
-        {
-            let armed = if host.armed_at == Instant::ZERO { now } else { host.armed_at };
-            self.set_retransmission(used.after(armed).max(now));
+        // The timer that runs may have been set to a time that never comes.
+        let by_request = armed.is_some_and(|armed| armed.by_request) && self.una() < self.nxt();
+        if !by_request && !self.timers.is_set(Timer::Retransmit) {
+            return;
+        }
+        let used = self.used_rto();
+        let own = self.timers.get(Timer::Retransmit).unwrap_or(now);
+        let began = Armed { at: now, own, by_request };
+        let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
+        match used {
+            Some(used) => self.set_retransmission(used.after(armed.at).max(now)),
+            None if by_request => self.set_retransmission(armed.own.max(now)),
+            None => return,
+        }
+        if let Some(host) = &mut self.extensions {
+            host.armed = Some(armed);
         }
     }
 }
