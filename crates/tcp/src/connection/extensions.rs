@@ -10,7 +10,7 @@ pub use view::View;
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::extension::stack::Combined;
-use crate::extension::variable::{ALL, COUNT};
+use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
     Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
     Limits, MAX_LAYERS, Ruling, Variable, Wake,
@@ -87,22 +87,20 @@ pub(super) struct Host {
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     departures: VecDeque<Departure>,
-    /// Whether safe ranges are not kept to.
-    #[cfg(feature = "unconstrained")]
-    unconstrained: bool,
 }
 
 impl Host {
-    /// The layers have changed, or what they ask for.
-    fn recombine(&mut self) {
-        let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-        let combined = Combined::of(layers);
-        #[cfg(feature = "unconstrained")]
-        let combined = if self.unconstrained { combined.without_ranges() } else { combined };
-        let before = core::mem::replace(&mut self.shared.combined, combined);
-        for (variable, conflicts) in ALL.into_iter().zip(&mut self.shared.tallies.conflicts) {
-            let begins = self.shared.combined.conflicts(variable) && !before.conflicts(variable);
-            *conflicts += u64::from(begins);
+    /// What the layers ask of these variables has changed.
+    fn recombine(&mut self, changed: Variables) {
+        let Shared { combined, tallies, .. } = &mut self.shared;
+        for variable in changed.iter() {
+            let before = combined.conflicts(variable);
+            let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
+            combined.combine(variable, layers);
+            let begins = combined.conflicts(variable) && !before;
+            if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
+                *conflicts += u64::from(begins);
+            }
         }
     }
 
@@ -205,7 +203,7 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        self.settle(now, host, true);
+        self.settle(now, host, Variables::ALL);
         result
     }
 
@@ -218,7 +216,8 @@ impl Connection {
         for choice in &profile.extensions {
             #[cfg(feature = "unconstrained")]
             if choice.is_unconstrained() {
-                self.extensions.get_or_insert_default().unconstrained = true;
+                let host = self.extensions.get_or_insert_default();
+                host.shared.combined.lift_ranges();
             }
             if let Err(error) = self.attach(now, choice.extension()) {
                 let host = self.extensions.get_or_insert_default();
@@ -236,7 +235,8 @@ impl Connection {
         if gone.is_some() {
             host.survey();
         }
-        self.settle(now, host, gone.is_some());
+        let changed = if gone.is_some() { Variables::ALL } else { Variables::default() };
+        self.settle(now, host, changed);
         gone
     }
 
@@ -356,21 +356,19 @@ impl Connection {
             }
         }
         shared.tallies.wakes += woken;
-        self.settle(event.now, host, false);
+        self.settle(event.now, host, Variables::default());
     }
 
     /// After layers were attached, woken or detached: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: bool) {
+    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: Variables) {
         if host.expel() {
             host.survey();
-            changed = true;
+            changed = Variables::ALL;
         }
         for layer in &mut host.layers {
-            changed |= layer.limits.take_changed();
+            changed.add(layer.limits.take_changed());
         }
-        if changed {
-            host.recombine();
-        }
+        host.recombine(changed);
         match host.next_wake() {
             Some(at) if self.state != State::Closed => self.timers.set(Timer::Extension, at),
             _ => self.timers.clear(Timer::Extension),
@@ -378,8 +376,8 @@ impl Connection {
         let nobody = host.layers.is_empty() && host.departures.is_empty();
         let armed = host.armed;
         self.extensions = Some(host).filter(|_| !nobody);
-        if changed && self.state.is_synchronized() {
-            self.limits_changed(now, armed);
+        if !changed.is_empty() && self.state.is_synchronized() {
+            self.limits_changed(now, armed, changed);
         }
     }
 }

@@ -50,12 +50,20 @@ impl Combined {
     pub fn of<'a>(layers: impl Iterator<Item = (LayerId, &'a Limits)> + Clone) -> Combined {
         let mut combined = Combined::default();
         for variable in ALL {
-            let wish = &mut combined.wishes[variable as usize];
-            for (layer, limits) in layers.clone() {
-                *wish = meet(*wish, layer, limits.asked(variable));
-            }
+            combined.combine(variable, layers.clone());
         }
         combined
+    }
+
+    /// What these layers ask of one variable, in the place of what was asked before.
+    pub(crate) fn combine<'a>(
+        &mut self,
+        variable: Variable,
+        layers: impl Iterator<Item = (LayerId, &'a Limits)>,
+    ) {
+        self.wishes[variable as usize] = layers.fold(Wish::Nothing, |wish, (layer, limits)| {
+            meet(wish, layer, limits.asked(variable))
+        });
     }
 
     /// Whether anything is asked of `variable`.
@@ -68,10 +76,10 @@ impl Combined {
         self.wishes[variable as usize] == Wish::Conflict
     }
 
-    /// The same without safe ranges.
+    /// Safe ranges are not kept to from now on.
     #[cfg(feature = "unconstrained")]
-    pub(crate) fn without_ranges(self) -> Combined {
-        Combined { unconstrained: true, ..self }
+    pub(crate) fn lift_ranges(&mut self) {
+        self.unconstrained = true;
     }
 
     /// Whether safe ranges are not kept to. They always are, except in a laboratory built with the feature `unconstrained`.

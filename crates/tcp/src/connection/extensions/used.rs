@@ -5,6 +5,7 @@ use super::super::Connection;
 use super::super::timers::Timer;
 use super::{Armed, Host, Shared};
 use crate::extension::safe::{self, Used};
+use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
 use crate::pacing::Pacing as _;
 use crate::pos::Pos;
@@ -215,12 +216,22 @@ impl Connection {
         self.set_retransmission(used.map_or(own, |used| used.after(now)));
     }
 
-    /// What is asked for has changed: what runs by an earlier answer is asked anew.
-    pub(super) fn limits_changed(&mut self, now: Instant, armed: Option<Armed>) {
-        if self.window_update_is_due() {
+    /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    pub(super) fn limits_changed(
+        &mut self,
+        now: Instant,
+        armed: Option<Armed>,
+        changed: Variables,
+    ) {
+        if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
-        self.timers.clear(Timer::Pacing);
+        if changed.has(Variable::PacingRate) {
+            self.timers.clear(Timer::Pacing);
+        }
+        if !changed.has(Variable::Rto) {
+            return;
+        }
         // The timer that runs may have been set to a time that never comes.
         let by_request = armed.is_some_and(|armed| armed.by_request) && self.una() < self.nxt();
         if !by_request && !self.timers.is_set(Timer::Retransmit) {
