@@ -249,9 +249,13 @@ impl Run {
         assert!(payload.iter().enumerate().all(|(i, &byte)| byte == at(i)), "other bytes");
         assert!(payload.is_empty() || offset + payload.len() as u64 <= end.written);
         if after.snd_nxt > before.snd_nxt {
-            // A tail loss probe is one segment that cwnd does not hold back.
+            // A tail loss probe is one segment that cwnd does not hold back (RFC 8985 section 7.3), not even where a reduction that was taken
+            // back has left more in flight than the window is.
             let probe = after.counters.tail_probes > before.counters.tail_probes;
-            let most = after.cwnd + if probe { u64::from(after.mss) } else { 0 };
+            let most = match probe {
+                true => after.cwnd.max(before.in_flight) + u64::from(after.mss),
+                false => after.cwnd,
+            };
             assert!(after.in_flight <= most, "{} in flight of {most}", after.in_flight);
             assert!(after.snd_nxt <= before.snd_una + before.snd_wnd, "beyond the peer's window");
         }
