@@ -50,7 +50,7 @@ if command -v cargo-deny >/dev/null; then
 else
     echo "SKIPPED: dependency check (cargo-deny is not installed)" | tee -a "$log"
 fi
-for example in in_memory my_controller echo_server http_get; do
+for example in in_memory my_controller companion echo_server http_get; do
     step "example $example" cargo run --quiet -p transom-examples --example "$example"
 done
 
