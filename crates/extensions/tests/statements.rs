@@ -159,8 +159,21 @@ fn table3() -> Vec<(&'static str, Option<(u32, u32)>, Count, Option<Count>)> {
             native("nice").map(|nice| nice + native("vegas").unwrap_or_default()),
         ),
         ("RR", Some((48, 26)), extension("rr"), None),
+        (
+            "Congestion Manager",
+            Some((438, 1200)),
+            files(&[
+                "crates/extensions/src/cm.rs",
+                "crates/extensions/src/cm/client.rs",
+                "crates/extensions/src/cm/macroflow.rs",
+                "crates/extensions/src/cm/rates.rs",
+                "crates/extensions/src/cm/stream.rs",
+            ]),
+            None,
+        ),
         ("EFR", None, extension("efr"), None),
         ("Eifel", None, extension("eifel"), Some(file("crates/tcp/src/rto/eifel.rs"))),
+        ("TFRC", None, extension("tfrc"), None),
         (
             "Limited Slow-Start",
             None,

@@ -86,6 +86,8 @@ pub(super) struct Host {
     armed: Option<Armed>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
+    /// The rate it was kept at last, bytes per second; zero if it was not.
+    paced_at: u64,
     departures: VecDeque<Departure>,
 }
 

@@ -203,6 +203,7 @@ impl Connection {
         let Some((rate, _)) = self.used_pacing() else { return };
         if let Some(host) = &mut self.extensions {
             host.pacer.on_sent(now, bytes, Some(rate));
+            host.paced_at = rate;
         }
     }
 
@@ -228,6 +229,13 @@ impl Connection {
         }
         if changed.has(Variable::PacingRate) {
             self.timers.clear(Timer::Pacing);
+            let rate = self.used_pacing().map(|(rate, _)| rate);
+            if let Some(host) = &mut self.extensions
+                && let Some(rate) = rate
+            {
+                host.pacer.change_rate(now, host.paced_at, rate);
+                host.paced_at = rate;
+            }
         }
         if !changed.has(Variable::Rto) {
             return;
