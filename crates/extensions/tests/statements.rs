@@ -19,10 +19,13 @@ fn source(path: &str) -> String {
 /// The code alone: no comments, no attributes, nothing in quotes, no tests.
 fn code(text: &str) -> String {
     let mut plain = String::new();
-    for line in text.lines() {
-        let line = line.trim();
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
         if line.starts_with("#[cfg(test)]") {
-            break; // Tests come last in a file.
+            match lines.next() {
+                Some("mod tests;") => continue,
+                _ => break, // Tests in a file come last.
+            }
         }
         if line.starts_with("//") || line.starts_with("#[") || line.starts_with("#![") {
             continue;

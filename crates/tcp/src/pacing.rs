@@ -50,6 +50,9 @@ impl Default for RatePacing {
 impl RatePacing {
     /// The rate is `new` from now on: what is still owed at the old one is owed at this.
     pub fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
+        if self.next <= now {
+            return;
+        }
         let left = u128::from(self.next.since(now).as_nanos());
         let left = left * u128::from(old) / u128::from(new.max(1));
         self.next = now + Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
@@ -101,7 +104,7 @@ mod tests {
         pacing.change_rate(half, 1000, 10_000);
         assert_eq!(pacing.release_at(), Instant::from_millis(1549));
         pacing.change_rate(Instant::from_millis(1600), 10_000, 1);
-        assert_eq!(pacing.release_at(), Instant::from_millis(1600), "nothing was owed");
+        assert_eq!(pacing.release_at(), Instant::from_millis(1549), "nothing is owed");
     }
 
     #[test]
