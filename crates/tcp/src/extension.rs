@@ -162,6 +162,12 @@ pub enum DepartureReason {
     NotAttached(#[from] AttachError),
 }
 
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
+}
+
 /// A layer that is not there though nobody detached it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {

@@ -1,5 +1,6 @@
 //! Bands and what came of them, in words.
 
+use transom_lab::results::Manifest;
 use transom_lab::run::Judgement;
 use transom_lab::scenario::{Band, Measure, Unit};
 
@@ -57,6 +58,13 @@ pub(crate) fn bounds(band: &Band) -> String {
         (None, Some(max)) => format!("(at most {max})"),
         (None, None) => String::new(),
     }
+}
+
+/// Which extensions connections did not have, or not to the end, and why: a line for each flow.
+pub(crate) fn departures(manifest: &Manifest) -> Vec<String> {
+    let each = manifest.departures.iter();
+    each.map(|(flow, reasons)| format!("EXTENSION GONE from {flow}: {}", reasons.join("; ")))
+        .collect()
 }
 
 /// A word as scenarios have it.

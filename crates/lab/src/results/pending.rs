@@ -98,6 +98,12 @@ impl Pending {
             seed: planned.seed,
             packets: seen.packets,
             events: seen.events,
+            departures: seen
+                .flows
+                .iter()
+                .filter(|flow| !flow.departures.is_empty())
+                .map(|flow| (flow.name.clone(), flow.departures.clone()))
+                .collect(),
             bands: judge(scenario, seen),
             comparisons: run.comparisons(),
             files: self.entries()?,

@@ -83,6 +83,7 @@ impl StoredRun {
         }
         for (flow, completed) in flows.iter_mut().zip(completions) {
             flow.completions = completed.completions;
+            flow.departures = self.manifest.departures.get(&flow.name).cloned().unwrap_or_default();
         }
         Ok(Observations {
             flows,

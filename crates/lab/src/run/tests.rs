@@ -459,3 +459,18 @@ fn flows_of_a_host_share_a_macroflow() {
     let scenario = resolved(&shared);
     assert_eq!(run(&scenario, 1), run(&scenario, 1));
 }
+
+/// An extension that a connection cannot have is missed in what was seen of its flow, and in no other.
+#[test]
+fn an_extension_that_is_missing_is_told_of() {
+    let text = DUMBBELL.replacen(
+        "kind = \"bulk\"",
+        "kind = \"bulk\"\nprofile = { tcp = \"no-sack\", extensions = \"rr\" }",
+        1,
+    );
+    let seen = run(&resolved(&text), 1);
+    let flow = |name: &str| seen.flows.iter().find(|flow| flow.name.as_str() == name).unwrap();
+    let reason = "rr: the connection does not have what the extension requires: SACK";
+    assert_eq!(flow("bulk").departures, [reason]);
+    assert!(flow("file").departures.is_empty());
+}

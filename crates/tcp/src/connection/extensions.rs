@@ -258,6 +258,11 @@ impl Connection {
         self.extensions.as_mut()?.departures.pop_front()
     }
 
+    /// The departures that [`Connection::poll_departure`] would give, the oldest first.
+    pub fn departures(&self) -> impl Iterator<Item = &Departure> {
+        self.extensions.iter().flat_map(|host| &host.departures)
+    }
+
     /// What is asked of a variable, what is used, and who decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         match &self.extensions {

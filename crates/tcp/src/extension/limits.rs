@@ -16,7 +16,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { asked: [Interval::ANY; COUNT], wake_at: None, changed: Variables::default(), nonsense: None }
+        Limits {
+            asked: [Interval::ANY; COUNT],
+            wake_at: None,
+            changed: Variables::default(),
+            nonsense: None,
+        }
     }
 }
 

@@ -61,9 +61,8 @@ impl Combined {
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
     ) {
-        self.wishes[variable as usize] = layers.fold(Wish::Nothing, |wish, (layer, limits)| {
-            meet(wish, layer, limits.asked(variable))
-        });
+        self.wishes[variable as usize] = layers
+            .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
     }
 
     /// Whether anything is asked of `variable`.
