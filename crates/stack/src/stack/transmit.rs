@@ -213,9 +213,12 @@ impl Stack {
     }
 
     fn settle_segment(&mut self, now: Instant, index: u32) -> Option<Settled> {
+        let subject = self.subject(index, now);
         loop {
             let slot = self.slots.get_mut(index)?;
+            let resent = slot.connection.counters().retransmitted_segments;
             let prepared = slot.connection.prepare(now)?;
+            self.log.sent(subject, &slot.connection, resent, &prepared);
             let transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
             // On the way to ourselves nothing has to be cut.

@@ -9,6 +9,18 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerId(pub(crate) u32);
 
+impl LayerId {
+    /// The layer with this number, for those who read of it.
+    pub const fn from_u32(number: u32) -> Self {
+        LayerId(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for LayerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -59,6 +71,12 @@ impl Combined {
     /// Whether layers contradict each other about `variable`.
     pub fn conflicts(&self, variable: Variable) -> bool {
         self.wishes[variable as usize] == Wish::Conflict
+    }
+
+    /// Whether something else is asked of `variable` than `before`.
+    pub fn differs(&self, before: &Combined, variable: Variable) -> bool {
+        let wish = |combined: &Combined| combined.wishes[variable as usize];
+        wish(self) != wish(before)
     }
 
     /// What is used for `variable`, of which TCP's own value is `own` and the safe range `safe`.
