@@ -37,7 +37,7 @@ use crate::stack::Shared;
 use mailbox::Layer;
 pub(crate) use mailbox::Mailbox;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::extension::{AttachError, Capabilities, Fault, LayerId, Limits, Wake};
@@ -79,7 +79,29 @@ pub enum WaitError {
 #[error("the connection is closed, or its observer was detached")]
 pub struct Over;
 
-/// A layer of a connection, worked from any thread. It does not keep the connection open. When it is dropped its layer is detached and what it asked
+/// A connection to which observers can be attached, from any thread. It keeps neither the connection open nor the host alive.
+#[derive(Clone, Debug)]
+pub struct Observable {
+    shared: Weak<Shared>,
+    connection: ConnectionId,
+}
+
+impl Observable {
+    pub(crate) fn new(shared: &Arc<Shared>, connection: ConnectionId) -> Self {
+        Observable { shared: Arc::downgrade(shared), connection }
+    }
+
+    /// Attaches an observer.
+    ///
+    /// # Errors
+    /// As [`TcpStream::observer_with`](crate::TcpStream::observer_with).
+    pub fn observer(&self, options: ObserverOptions) -> io::Result<Observer> {
+        let shared = self.shared.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        Observer::attach(&shared, self.connection, options)
+    }
+}
+
+/// A layer of a connection, worked from any thread. It keeps the host alive, but not the connection open. When it is dropped its layer is detached and what it asked
 /// for with it.
 #[derive(Debug)]
 pub struct Observer {
@@ -164,6 +186,11 @@ impl Observer {
         self.rouse();
     }
 
+    /// Detaches the layer, and what it asks for with it.
+    pub fn detach(&self) {
+        self.with(|connection, now| connection.detach(now, self.layer).is_some());
+    }
+
     /// The time of the connection's clock.
     pub fn now(&self) -> Instant {
         self.shared.runtime.now()
@@ -196,7 +223,7 @@ impl Observer {
 
 impl Drop for Observer {
     fn drop(&mut self) {
-        self.with(|connection, now| connection.detach(now, self.layer).is_some());
+        self.detach();
     }
 }
 
@@ -211,6 +238,6 @@ impl Inner {
     /// The connection is closed: extensions are not told, but those who wait have to know.
     pub(crate) fn end_observers(&mut self, connection: ConnectionId) {
         let observers = self.observers.remove(&connection).unwrap_or_default();
-        observers.iter().filter_map(std::sync::Weak::upgrade).for_each(|mailbox| mailbox.end());
+        observers.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.end());
     }
 }

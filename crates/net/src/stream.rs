@@ -15,7 +15,7 @@ mod transfer;
 
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
-use crate::observer::{Observer, ObserverOptions};
+use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::stack::{Shared, Stack, each_address};
 use options::{load_timeout, zero_timeout};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -386,6 +386,11 @@ impl TcpStream {
     /// [`AttachError`](transom_tcp::extension::AttachError) inside if it has too many layers or not what the observer requires.
     pub fn observer_with(&self, options: ObserverOptions) -> io::Result<Observer> {
         Observer::attach(&self.socket.shared, self.socket.id, options)
+    }
+
+    /// The connection as something to attach observers to later, when this handle may be gone.
+    pub fn observable(&self) -> Observable {
+        Observable::new(&self.socket.shared, self.socket.id)
     }
 
     /// Calls `call` with the connection itself, for settings that have no method here. `call` runs under the host's lock: it must

@@ -31,6 +31,8 @@ impl Scene {
         let listener = b.listen("10.0.0.2:0").unwrap();
         let ours = a.connect(listener.local_addr().unwrap()).unwrap();
         let theirs = listener.accept().unwrap().0;
+        // When all is over nobody waits for a FIN.
+        theirs.set_linger(Some(Duration::ZERO)).unwrap();
         Scene { _hosts: (a, b), ours, theirs }
     }
 
