@@ -91,6 +91,13 @@ impl Observable {
         Observable { shared: Arc::downgrade(shared), connection }
     }
 
+    /// Whether there is still a connection.
+    pub fn exists(&self) -> bool {
+        self.shared.upgrade().is_some_and(|shared| {
+            shared.runtime.with(|inner, _| inner.host.connection(self.connection).is_some())
+        })
+    }
+
     /// Attaches an observer.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub struct ExtensionSocket {
 pub struct Offer {
     hub: Arc<Hub>,
     number: u32,
+    kept: bool,
 }
 
 #[derive(Debug)]
@@ -81,10 +82,14 @@ impl ExtensionSocket {
         let mut state = self.hub.lock();
         let number = state.offers;
         state.offers = state.offers.wrapping_add(1);
+        // Now and then, so that a server does not remember every connection it ever had.
+        if state.offered.len() == state.offered.capacity() {
+            state.offered.retain(|offered| offered.observable.exists());
+        }
         state.offered.push(Offered { number, observable: stream.observable(), local, remote });
         drop(state);
         self.hub.changed.notify_all();
-        Ok(Offer { hub: Arc::clone(&self.hub), number })
+        Ok(Offer { hub: Arc::clone(&self.hub), number, kept: false })
     }
 
     /// Where it listens.
@@ -107,8 +112,18 @@ impl Drop for ExtensionSocket {
     }
 }
 
+impl Offer {
+    /// Lets the offer stand for as long as the connection does.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
 impl Drop for Offer {
     fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
         self.hub.lock().offered.retain(|offered| offered.number != self.number);
     }
 }
