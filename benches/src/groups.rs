@@ -5,6 +5,7 @@ pub mod composition;
 pub mod connects;
 pub mod demux;
 pub mod footprint;
+pub mod log;
 pub mod memory;
 pub mod round_trip;
 pub mod simulator;
@@ -59,6 +60,12 @@ pub const ALL: &[Entry] = &[
         about: "The same transfer in memory with units chosen at run time and with units fixed by the compiler.",
         single_threaded: true,
         build: composition::build,
+    },
+    Entry {
+        name: "log",
+        about: "The same transfer in memory with the event log off, on at both ends, and read as it goes.",
+        single_threaded: true,
+        build: log::build,
     },
     Entry {
         name: "bulk-send",

@@ -57,7 +57,7 @@ pub struct Written {
 impl Stack {
     /// The host's event log from record number `from` on.
     pub fn read_log(&self, from: u64) -> LogReading {
-        let inner = self.shared.runtime.lock();
+        let mut inner = self.shared.runtime.lock();
         let reading = inner.host.log().read(from);
         let records = reading.records().copied().collect();
         LogReading { missed: reading.missed, next: reading.next, records }

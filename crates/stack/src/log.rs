@@ -32,6 +32,8 @@ pub struct Log {
     capacity: usize,
     /// How many records there have been.
     written: u64,
+    /// Arrivals that are to be written.
+    run: Option<hooks::Run>,
 }
 
 /// What a reader gets: the records that are still there, the oldest first.
@@ -47,7 +49,7 @@ pub struct Reading<'a> {
 impl Log {
     /// A ring of `capacity` records; with none it is off. Memory is taken when the first is written.
     pub(crate) const fn new(capacity: usize) -> Self {
-        Log { records: Vec::new(), capacity, written: 0 }
+        Log { records: Vec::new(), capacity, written: 0, run: None }
     }
 
     /// Whether anything is recorded.
@@ -86,8 +88,9 @@ impl Log {
         self.written.checked_rem(self.capacity as u64).unwrap_or(0) as usize
     }
 
-    fn push(&mut self, record: &Record) {
-        let bytes = record.encode(self.written as u32);
+    #[inline]
+    fn push(&mut self, words: record::Words) {
+        let bytes = record::finish(words, self.written as u32);
         if self.records.len() < self.capacity {
             if self.records.is_empty() {
                 self.records.reserve_exact(self.capacity);

@@ -213,7 +213,8 @@ impl Stack {
     }
 
     /// What happened to connections lately.
-    pub fn log(&self) -> &Log {
+    pub fn log(&mut self) -> &Log {
+        self.log.end_run();
         &self.log
     }
 

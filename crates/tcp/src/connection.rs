@@ -299,6 +299,8 @@ pub struct Connection {
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     nodelay: bool,
+    /// For the log: see [`Connection::take_duplicate`].
+    duplicate_seen: bool,
     keep_alive: Option<KeepAlive>,
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,

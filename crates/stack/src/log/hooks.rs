@@ -1,15 +1,19 @@
 //! What makes records: comparing a connection before a call with itself afterwards.
 //!
-//! Nothing in the connection knows of the log. A call that changes nothing costs the comparison of a few counters that the call has just had in
-//! its hands.
+//! Nothing in the connection knows of the log. A call that changes nothing costs the comparison of a few fields that the call has just had in
+//! its hands. Arrivals of data are by far the most frequent where much is received, and say the least; so those that follow each other closely make one
+//! record, which is written when it is over.
 
 use super::record::{EndedBy, Values};
 use super::{FlowEvent, Log, Record, What};
 use core::net::SocketAddr;
 use transom_tcp::connection::{Connection, Glance, Mark, Prepared};
 use transom_tcp::pos::Pos;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
+
+/// Arrivals within this of the first make one record.
+const RUN: Duration = Duration::from_micros(100);
 
 /// A connection as records name it, and when.
 #[derive(Clone, Copy)]
@@ -18,15 +22,24 @@ pub(crate) struct Subject {
     pub(crate) connection: u64,
 }
 
+/// Arrivals that make one record, which is not written yet.
+#[derive(Debug)]
+pub(super) struct Run {
+    at: Instant,
+    connection: u64,
+    glance: Glance,
+    bytes: u64,
+}
+
 impl Log {
     /// How things stand before a call; nothing if the log is off.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark(&self, connection: &Connection) -> Option<Mark> {
         self.is_on().then(|| connection.mark())
     }
 
-    /// Records what has happened since `before`.
-    #[inline]
+    /// Records what has happened since `before`. Where nothing has, it is over without a call.
+    #[inline(always)]
     pub(crate) fn changes(
         &mut self,
         subject: Subject,
@@ -34,9 +47,13 @@ impl Log {
         before: Option<Mark>,
     ) {
         if let Some(before) = before {
+            let duplicate = connection.take_duplicate();
             let after = connection.mark();
-            if after != before {
-                self.differences(subject, connection, &before, &after);
+            let arrival = Mark { bytes_accepted: after.bytes_accepted, ..before };
+            if duplicate || after != arrival {
+                self.differences(subject, connection, &before, &after, duplicate);
+            } else if after.bytes_accepted > before.bytes_accepted {
+                self.arrived(subject, connection, after.bytes_accepted - before.bytes_accepted);
             }
         }
         if connection.has_layer_news() {
@@ -74,67 +91,92 @@ impl Log {
             return;
         }
         let again = connection.counters().retransmitted_segments > resent;
-        let event = if again { FlowEvent::Retransmitted } else { FlowEvent::Sent };
         let range = if flags.contains(Flags::SYN) { Pos::INITIAL..Pos::FIRST_DATA } else { range };
         let glance = connection.glance();
         let bytes = range.end.since(range.start);
         let extra = u32::from(flags.bits());
         let values = Values::of(&glance, range.start.get(), bytes, glance.snd_wnd, extra);
-        self.write(subject, &glance, What::Flow(event, values));
+        if again {
+            let (rto, _) = connection.retransmission_timeout();
+            self.flow(subject, &glance, FlowEvent::Retransmitted, values.with_rto(rto));
+        } else {
+            self.flow(subject, &glance, FlowEvent::Sent, values);
+        }
     }
 
+    #[inline(never)]
     fn differences(
         &mut self,
         subject: Subject,
         connection: &Connection,
         before: &Mark,
         after: &Mark,
+        duplicate: bool,
     ) {
-        let acknowledged = after.delivered > before.delivered
-            || after.snd_una > before.snd_una
-            || after.duplicate_acks > before.duplicate_acks;
-        let acknowledged = acknowledged && after.segments_received > before.segments_received;
-        let timed_out = after.timeouts > before.timeouts;
-        let lost = after.lost_bytes - before.lost_bytes;
-        let recovers = after.fast_recoveries > before.fast_recoveries;
-        let undone = after.spurious_reductions > before.spurious_reductions;
-        let accepted = after.bytes_accepted - before.bytes_accepted;
-        let changed = after.state != before.state;
-        if !(acknowledged || timed_out || lost > 0 || recovers || undone || accepted > 0 || changed)
-        {
-            return;
-        }
+        let accepted = after.bytes_accepted.saturating_sub(before.bytes_accepted);
         let glance = connection.glance();
         let una = glance.snd_una.get();
-        let mut flow = |event, position, bytes, window, extra| {
-            let values = Values::of(&glance, position, bytes, window, extra);
-            self.write(subject, &glance, What::Flow(event, values));
-        };
-        if acknowledged {
-            let delivered = after.delivered - before.delivered;
+        let values = |bytes, extra| Values::of(&glance, una, bytes, glance.snd_wnd, extra);
+        let delivered = after.delivered.saturating_sub(before.delivered);
+        if duplicate || delivered > 0 || after.snd_una > before.snd_una {
             // What the SYN and the FIN take is acknowledged and not delivered.
             let bytes = delivered.max(after.snd_una.since(before.snd_una).min(1));
             let rtt = Values::last_rtt(&glance);
-            flow(FlowEvent::Acknowledged, una, bytes, glance.snd_wnd, rtt);
+            self.flow(subject, &glance, FlowEvent::Acknowledged, values(bytes, rtt));
         }
-        if timed_out {
-            flow(FlowEvent::TimedOut, una, 0, glance.snd_wnd, glance.backoffs);
+        let timed_out = after.timeouts > before.timeouts;
+        let lost = after.lost_bytes.saturating_sub(before.lost_bytes);
+        let recovers = after.fast_recoveries > before.fast_recoveries;
+        if timed_out || lost > 0 || recovers {
+            let (rto, backoffs) = connection.retransmission_timeout();
+            let mut told = |happened, event, bytes, extra| {
+                if happened {
+                    self.flow(subject, &glance, event, values(bytes, extra).with_rto(rto));
+                }
+            };
+            told(timed_out, FlowEvent::TimedOut, 0, backoffs);
+            told(lost > 0, FlowEvent::Lost, lost, 0);
+            told(recovers, FlowEvent::Recovery, 0, 0);
         }
-        if lost > 0 {
-            flow(FlowEvent::Lost, una, lost, glance.snd_wnd, 0);
-        }
-        if recovers {
-            flow(FlowEvent::Recovery, una, 0, glance.snd_wnd, 0);
-        }
-        if undone {
-            flow(FlowEvent::Undone, una, 0, glance.snd_wnd, 0);
+        if after.spurious_reductions > before.spurious_reductions {
+            self.flow(subject, &glance, FlowEvent::Undone, values(0, 0));
         }
         if accepted > 0 {
-            flow(FlowEvent::Arrived, glance.rcv_nxt.get(), accepted, glance.rcv_wnd, 0);
+            self.arrived(subject, connection, accepted);
         }
-        if changed {
+        if after.state != before.state {
             let error = connection.error().map(EndedBy::from);
             self.write(subject, &glance, What::State { from: before.state, error });
+        }
+    }
+
+    /// New data: part of the run there is, or the beginning of another.
+    #[inline]
+    fn arrived(&mut self, subject: Subject, connection: &Connection, bytes: u64) {
+        match &mut self.run {
+            Some(run)
+                if run.connection == subject.connection && subject.now.since(run.at) < RUN =>
+            {
+                run.bytes += bytes;
+                (run.glance.rcv_nxt, run.glance.rcv_wnd) = connection.receive_window();
+            }
+            _ => {
+                self.end_run();
+                let glance = connection.glance();
+                let Subject { now: at, connection } = subject;
+                self.run = Some(Run { at, connection, glance, bytes });
+            }
+        }
+    }
+
+    /// Writes what has arrived, if that is still to be done.
+    #[inline]
+    pub(crate) fn end_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            let Run { at: now, connection, glance, bytes } = run;
+            let values = Values::of(&glance, glance.rcv_nxt.get(), bytes, glance.rcv_wnd, 0);
+            let subject = Subject { now, connection };
+            self.push(FlowEvent::Arrived.words(subject.now, connection, &glance, values));
         }
     }
 
@@ -158,10 +200,18 @@ impl Log {
         }
     }
 
+    /// The frequent records.
     #[inline]
+    fn flow(&mut self, subject: Subject, glance: &Glance, event: FlowEvent, values: Values) {
+        self.end_run();
+        self.push(event.words(subject.now, subject.connection, glance, values));
+    }
+
+    /// The others.
     fn write(&mut self, subject: Subject, glance: &Glance, what: What) {
+        self.end_run();
         let Subject { now: at, connection } = subject;
         let &Glance { state, phase, limited_by, .. } = glance;
-        self.push(&Record { at, connection, state, phase, limited_by, what });
+        self.push(Record { at, connection, state, phase, limited_by, what }.words());
     }
 }

@@ -127,7 +127,9 @@ fn values(f: &mut fmt::Formatter<'_>, what: FlowEvent, values: &Values) -> fmt::
     let ssthresh = Maybe(Some(ssthresh).filter(|&&ssthresh| ssthresh != u32::MAX));
     let srtt = Maybe(Some(srtt).filter(|&&srtt| srtt > 0));
     write!(f, ",\"ssthresh\":{ssthresh},\"in_flight\":{in_flight},\"srtt_us\":{srtt}")?;
-    write!(f, ",\"rto_us\":{rto}")?;
+    if *rto > 0 {
+        write!(f, ",\"rto_us\":{rto}")?;
+    }
     match what {
         FlowEvent::Acknowledged => {
             write!(f, ",\"rtt_us\":{}", Maybe(Some(extra).filter(|&&rtt| rtt > 0)))

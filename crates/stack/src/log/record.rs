@@ -71,7 +71,8 @@ pub enum FlowEvent {
     /// An acknowledgement: `position` is SND.UNA, `bytes` what it newly acknowledged, cumulatively or selectively (none: a duplicate), `window` the
     /// peer's, `extra` the last round-trip time in microseconds.
     Acknowledged = 2,
-    /// New data of the peer: `position` is RCV.NXT, `bytes` how much, `window` what is offered.
+    /// New data of the peer: `position` is RCV.NXT, `bytes` how much, `window` what is offered. What arrives within a tenth of a millisecond, with nothing else
+    /// happening to the host's connections, is one event, with the time of the first.
     Arrived = 3,
     /// Data, or a SYN, FIN or RST, left for the first time: `position` is where it begins, `bytes` what it takes of the sequence space, `window` the peer's,
     /// `extra` the TCP flags.
@@ -105,7 +106,8 @@ pub struct Values {
     pub in_flight: u32,
     /// The smoothed round-trip time, microseconds; zero before there is one.
     pub srtt: u32,
-    /// The retransmission timeout with its back-off, microseconds.
+    /// The retransmission timeout with its back-off, microseconds; zero where it is not recorded: with acknowledgements, arrivals, first
+    /// transmissions and what was undone.
     pub rto: u32,
     /// See [`FlowEvent`].
     pub extra: u32,
@@ -261,9 +263,14 @@ impl Values {
             ssthresh: cut(glance.ssthresh),
             in_flight: cut(glance.in_flight),
             srtt: micros(glance.srtt),
-            rto: micros(Some(glance.rto)),
+            rto: 0,
             extra,
         }
+    }
+
+    /// The same with a retransmission timeout.
+    pub(super) fn with_rto(self, rto: Duration) -> Self {
+        Values { rto: micros(Some(rto)), ..self }
     }
 
     /// `extra` for an acknowledgement.
@@ -271,20 +278,17 @@ impl Values {
         micros(glance.last_rtt)
     }
 
-    fn encode(&self, out: &mut Writer<'_>) {
-        out.put(&self.position.to_le_bytes());
-        for value in [
-            self.bytes,
-            self.window,
-            self.cwnd,
-            self.ssthresh,
-            self.in_flight,
-            self.srtt,
-            self.rto,
-            self.extra,
-        ] {
-            out.put(&value.to_le_bytes());
-        }
+    /// As they stand in a record, eight bytes at a time.
+    #[inline]
+    fn words(&self) -> [u64; 5] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [
+            self.position,
+            pair(self.bytes, self.window),
+            pair(self.cwnd, self.ssthresh),
+            pair(self.in_flight, self.srtt),
+            pair(self.rto, self.extra),
+        ]
     }
 
     fn decode(body: &mut Reader<'_>) -> Values {
@@ -369,14 +373,56 @@ fn unmapped(octets: [u8; 16]) -> IpAddr {
     v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), |v4: Ipv4Addr| IpAddr::V4(v4))
 }
 
+/// A record eight bytes at a time, without its number: what is written of the frequent ones.
+pub(super) type Words = [u64; 8];
+
+/// Where in the third word the lower half of the number stands, in bits from the lowest.
+const SEQUENCE_SHIFT: u32 = 32;
+
+/// The record in bytes.
+#[inline]
+pub(super) fn finish(mut words: Words, sequence: u32) -> Encoded {
+    words[2] |= u64::from(sequence) << SEQUENCE_SHIFT;
+    let mut bytes = [0; RECORD_LEN];
+    let (chunks, _) = bytes.as_chunks_mut();
+    for (chunk, word) in chunks.iter_mut().zip(words) {
+        *chunk = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// The third word without the number.
+#[inline]
+fn head(kind: u8, state: State, phase: Phase, limited_by: LimitedBy) -> u64 {
+    // The enumerations stand in the tables in their own order.
+    u32::from_le_bytes([kind, state as u8, phase as u8, limited_by as u8]).into()
+}
+
+impl FlowEvent {
+    /// The record of something that moved.
+    #[inline]
+    pub(super) fn words(
+        self,
+        at: Instant,
+        connection: u64,
+        glance: &Glance,
+        values: Values,
+    ) -> Words {
+        let head = head(self as u8, glance.state, glance.phase, glance.limited_by);
+        let [a, b, c, d, e] = values.words();
+        [at.as_nanos(), connection, head, a, b, c, d, e]
+    }
+}
+
 impl Record {
     /// The record in bytes, with the lower half of its number.
-    #[inline]
     pub fn encode(&self, sequence: u32) -> Encoded {
-        let mut bytes = [0; RECORD_LEN];
-        let mut out = Writer { left: &mut bytes };
-        out.put(&self.at.as_nanos().to_le_bytes());
-        out.put(&self.connection.to_le_bytes());
+        finish(self.words(), sequence)
+    }
+
+    pub(super) fn words(&self) -> Words {
+        let mut body = [0; 40];
+        let mut out = Writer { left: &mut body };
         let kind = match &self.what {
             What::Opened { .. } => OPENED,
             What::Flow(event, _) => *event as u8,
@@ -384,11 +430,10 @@ impl Record {
             What::Request { .. } => REQUEST,
             What::Layer { .. } => LAYER,
         };
-        // The enumerations stand in the tables in their own order.
-        out.put(&[kind, self.state as u8, self.phase as u8, self.limited_by as u8]);
-        out.put(&sequence.to_le_bytes());
         match &self.what {
-            What::Flow(_, values) => values.encode(&mut out),
+            What::Flow(_, values) => {
+                values.words().iter().for_each(|word| out.put(&word.to_le_bytes()));
+            }
             What::Opened { local, remote } => {
                 out.put(&mapped(local.ip()));
                 out.put(&mapped(remote.ip()));
@@ -423,7 +468,13 @@ impl Record {
                 out.put(name.get(..len).unwrap_or_default().as_bytes());
             }
         }
-        bytes
+        let head = head(kind, self.state, self.phase, self.limited_by);
+        let mut words = [self.at.as_nanos(), self.connection, head, 0, 0, 0, 0, 0];
+        let (chunks, _) = body.as_chunks();
+        for (word, chunk) in words.iter_mut().skip(3).zip(chunks) {
+            *word = u64::from_le_bytes(*chunk);
+        }
+        words
     }
 
     /// What bytes say, and the lower half of the record's number.

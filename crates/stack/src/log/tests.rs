@@ -142,12 +142,12 @@ fn a_reader_knows_what_it_missed() {
     assert_eq!(numbers(&log, 0), (0, std::vec![]));
     let one = record(What::Flow(FlowEvent::Sent, values()));
     for _ in 0..3 {
-        log.push(&one);
+        log.push(one.words());
     }
     assert_eq!(numbers(&log, 0), (0, std::vec![0, 1, 2]));
     assert_eq!(numbers(&log, 2), (0, std::vec![2]));
     for _ in 0..3 {
-        log.push(&one);
+        log.push(one.words());
     }
     // Six were written, four are held.
     assert_eq!(numbers(&log, 0), (2, std::vec![2, 3, 4, 5]));

@@ -1,7 +1,7 @@
 //! What a log needs of a connection: little enough to be looked at around every call.
 //!
-//! A [`Mark`] is what changes when something worth a record has happened; two of them, from before and after a call, say what has. A
-//! [`Glance`] is what a record says of the connection. [`Info`](super::Info) has more, and costs more.
+//! A [`Mark`] is what changes when something worth a record has happened; two of them, from before and after a call, say what has. It is read from
+//! plain fields only, and asks no unit anything. A [`Glance`] is what a record says of the connection; [`Info`](super::Info) has more, and costs more.
 
 use super::{Connection, LimitedBy, State};
 use crate::pos::Pos;
@@ -15,18 +15,12 @@ use crate::units::direct::*;
 pub struct Mark {
     /// The state of RFC 9293.
     pub state: State,
-    /// Acceptable or not, segments that arrived.
-    pub segments_received: u64,
     /// SND.UNA.
     pub snd_una: Pos,
     /// Bytes delivered to the peer so far.
     pub delivered: u64,
-    /// Duplicate acknowledgements in a row.
-    pub duplicate_acks: u32,
     /// New payload bytes received so far.
     pub bytes_accepted: u64,
-    /// Segments sent again so far.
-    pub retransmitted_segments: u64,
     /// Bytes believed lost so far.
     pub lost_bytes: u64,
     /// Retransmission timeouts so far.
@@ -64,25 +58,18 @@ pub struct Glance {
     pub srtt: Option<Duration>,
     /// The last sample of it.
     pub last_rtt: Option<Duration>,
-    /// The retransmission timeout with its back-off.
-    pub rto: Duration,
-    /// How often it has backed off.
-    pub backoffs: u32,
 }
 
 impl Connection {
     /// What has happened so far, to be compared with what will have.
-    #[inline]
+    #[inline(always)]
     pub fn mark(&self) -> Mark {
         let counters = &self.counters;
         Mark {
             state: self.state,
-            segments_received: counters.segments_received,
             snd_una: self.una(),
             delivered: self.snd.sent.delivery().delivered(),
-            duplicate_acks: self.snd.recovery.duplicate_acks(),
             bytes_accepted: counters.bytes_accepted,
-            retransmitted_segments: counters.retransmitted_segments,
             lost_bytes: counters.lost_bytes,
             timeouts: counters.timeouts,
             fast_recoveries: counters.fast_recoveries,
@@ -90,7 +77,25 @@ impl Connection {
         }
     }
 
+    /// Whether a duplicate acknowledgement has arrived since this was last asked.
+    #[inline]
+    pub fn take_duplicate(&mut self) -> bool {
+        core::mem::take(&mut self.duplicate_seen)
+    }
+
+    /// RCV.NXT and what is offered beyond it, in bytes.
+    #[inline]
+    pub fn receive_window(&self) -> (Pos, u64) {
+        (self.rcv.next, self.rcv.edge.since(self.rcv.next))
+    }
+
+    /// The retransmission timeout with its back-off, and how often it has backed off.
+    pub fn retransmission_timeout(&self) -> (Duration, u32) {
+        (self.snd.timer.rto(), self.snd.timer.backoffs())
+    }
+
     /// The connection in short.
+    #[inline]
     pub fn glance(&self) -> Glance {
         let (snd, rcv) = (&self.snd, &self.rcv);
         Glance {
@@ -106,8 +111,6 @@ impl Connection {
             in_flight: self.in_flight(),
             srtt: snd.timer.srtt(),
             last_rtt: snd.last_rtt(),
-            rto: snd.timer.rto(),
-            backoffs: snd.timer.backoffs(),
         }
     }
 }
