@@ -99,6 +99,10 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
+    /// In the file of --pcap, comment on each segment that is sent: the sender's windows, phase and timeout, what holds it back, what extensions change.
+    #[arg(long, requires = "pcap")]
+    pcap_comments: bool,
+
     /// Write the event log of all connections to a file: as lines of JSON if its name ends in .jsonl, otherwise in the binary form that `transom
     /// log` shows.
     #[arg(long, value_name = "FILE")]
@@ -152,9 +156,11 @@ impl NetworkArgs {
         let addresses: Vec<IpAddr> = self.addr.iter().map(|prefix| prefix.address()).collect();
         let place = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {}{place}", join(&addresses), tun.name());
-        let builder = self.addr.iter().fold(Stack::builder().profile(tcp), |builder, prefix| {
-            builder.address(prefix.address(), prefix.prefix_len())
-        });
+        let builder =
+            self.addr.iter().fold(
+                Stack::builder().profile(tcp).comments(self.pcap_comments),
+                |builder, prefix| builder.address(prefix.address(), prefix.prefix_len()),
+            );
         let (stack, capture) = match &self.pcap {
             None => (builder.start(tun), None),
             Some(path) => {

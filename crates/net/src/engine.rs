@@ -239,11 +239,15 @@ impl Inner {
     /// Sends what the host has to send, and tells whoever waits what happened.
     pub(crate) fn send(&mut self, now: Instant) {
         while let Some(packet) = self.host.poll_transmit(now) {
+            let comment = packet.comment;
             let packet = TxPacket {
                 headers: packet.headers,
                 payload: packet.payload,
                 offload: packet.offload,
             };
+            if !comment.is_empty() {
+                self.device.annotate(comment);
+            }
             // A device that is full drops, as a network would; the retransmission timer knows.
             if self.device.send(&packet).is_err() {
                 self.dropped += 1;

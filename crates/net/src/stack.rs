@@ -65,6 +65,7 @@ pub struct StackBuilder {
     busy_poll: Duration,
     limits: Limits,
     log_records: Option<usize>,
+    comments: bool,
 }
 
 /// Bounds on what a host keeps.
@@ -94,6 +95,7 @@ impl Stack {
             busy_poll: Duration::ZERO,
             limits: Limits::default(),
             log_records: None,
+            comments: false,
         }
     }
 
@@ -172,6 +174,13 @@ impl StackBuilder {
         self
     }
 
+    /// Has the device told of each segment how its sender stood ([`Device::annotate`]), which a
+    /// [`Tapped`](transom_device::capture::Tapped) one writes into its capture. By default it is not.
+    pub fn comments(mut self, comments: bool) -> Self {
+        self.comments = comments;
+        self
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
@@ -196,6 +205,7 @@ impl StackBuilder {
             max_half_open: self.limits.half_open,
             max_time_wait: self.limits.time_wait,
             log_records: self.log_records.unwrap_or(default.log_records),
+            comments: self.comments,
             ..default
         };
         let clock = Clock::start();

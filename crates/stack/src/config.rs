@@ -44,6 +44,9 @@ pub struct StackConfig {
     pub echo: bool,
     /// How many records of the [event log](crate::log) are kept, 64 bytes each; with none it is off.
     pub log_records: usize,
+    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures. It costs about as much as
+    /// sending the segment does.
+    pub comments: bool,
 }
 
 impl StackConfig {
@@ -64,6 +67,7 @@ impl StackConfig {
             icmp_errors_per_second: 100,
             echo: true,
             log_records: 4096,
+            comments: false,
         }
     }
 

@@ -8,6 +8,7 @@
 //! later is not moved in the timing wheel: the timer fires at the old time, finds nothing due and is set again, which
 //! costs one visit per round trip instead of one per acknowledgement.
 
+mod comment;
 mod opens;
 mod predict;
 mod receive;

@@ -206,6 +206,80 @@ fn layers_and_what_they_ask_are_told() {
     assert_eq!(records.iter().find_map(asked).unwrap().0, None);
 }
 
+/// What arrives within a tenth of a millisecond is one record, unless something else happens in between.
+#[test]
+fn arrivals_that_follow_each_other_closely_are_one() {
+    let mut scene = Scene::new(64);
+    scene.news();
+    let began = scene.host.now;
+    for (place, micros) in [(0, 0), (5, 40), (10, 59), (15, 2)] {
+        scene.host.now = scene.host.now + Duration::from_micros(micros);
+        let packet = scene.peer.at(Flags::ACK, place, 0, b"hello");
+        scene.host.inject(&packet);
+    }
+    let arrivals = |host: &mut Host, from| -> Vec<_> {
+        let records = host.stack.log().read(from).records();
+        let moved = records.filter_map(|bytes| {
+            let record = Record::decode(bytes).unwrap().0;
+            match record.what {
+                What::Flow(FlowEvent::Arrived, values) => Some((record.at, values)),
+                _ => None,
+            }
+        });
+        moved.collect()
+    };
+    let told = arrivals(&mut scene.host, scene.read);
+    let told: Vec<_> = told
+        .iter()
+        .map(|(at, values)| {
+            let end = values.position - Pos::FIRST_DATA.get();
+            (at.since(began).as_micros(), end, values.bytes)
+        })
+        .collect();
+    assert_eq!(told, [(0, 15, 15), (101, 20, 5)]);
+}
+
+/// The words for a capture: how the sender stands, and only if they are asked for.
+#[test]
+fn segments_come_with_comments() {
+    for asked in [false, true] {
+        let mut host = Host::with(|config, profile| {
+            config.comments = asked;
+            profile.max_segment = Some(SEGMENT as u16);
+        });
+        let listener = host.listen(service());
+        let mut peer = Peer::new(at(PEER, 4000), service());
+        peer.shake(&mut host, bare_options());
+        let id = host.accept(listener);
+        let now = host.now;
+        // Not by way of the test's host, which would take what leaves.
+        host.stack
+            .with_connection(id, now, |connection| connection.attach(now, Box::<Fickle>::default()))
+            .unwrap()
+            .unwrap();
+        host.stack.write(id, now, &stream(SEGMENT)).unwrap();
+        let comment = host.stack.poll_transmit(now).unwrap().comment.to_owned();
+        if !asked {
+            assert_eq!(comment, "");
+            continue;
+        }
+        for part in
+            ["cwnd=10000 ssthresh=none in_flight=1000 phase=open", "rto=", "cwnd:=1000(fickle)"]
+        {
+            assert!(comment.contains(part), "{comment}");
+        }
+        assert!(!comment.contains("retransmission"), "{comment}");
+        // Timers are set when there is nothing more to send.
+        assert!(host.stack.poll_transmit(now).is_none());
+        let due = host.info(id).rto;
+        let now = now + due;
+        host.stack.on_timeout(now);
+        let comment = host.stack.poll_transmit(now).unwrap().comment.to_owned();
+        assert!(comment.starts_with("retransmission cwnd=1000"), "{comment}");
+        assert!(comment.contains("phase=loss") && comment.contains("backoffs=1"), "{comment}");
+    }
+}
+
 #[test]
 fn a_small_ring_keeps_the_latest_and_none_keeps_nothing() {
     let mut scene = Scene::new(4);
