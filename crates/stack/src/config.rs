@@ -44,8 +44,8 @@ pub struct StackConfig {
     pub echo: bool,
     /// How many records of the [event log](crate::log) are kept, 64 bytes each; with none it is off.
     pub log_records: usize,
-    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures. It costs about as much as
-    /// sending the segment does.
+    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is formatted for
+    /// each.
     pub comments: bool,
 }
 
