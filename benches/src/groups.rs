@@ -6,6 +6,7 @@ pub mod connects;
 pub mod demux;
 pub mod extensions;
 pub mod footprint;
+pub mod log;
 pub mod memory;
 pub mod round_trip;
 pub mod simulator;
@@ -66,6 +67,12 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer over a path in virtual time with extensions and without: bits per second of CPU time.",
         single_threaded: true,
         build: extensions::build,
+    },
+    Entry {
+        name: "log",
+        about: "The same transfer in memory with the event log off, on at both ends, and read as it goes.",
+        single_threaded: true,
+        build: log::build,
     },
     Entry {
         name: "bulk-send",

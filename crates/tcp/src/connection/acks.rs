@@ -96,6 +96,7 @@ impl Connection {
             };
         let news = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
         let round_start = news && ack > self.snd.round_end;
+        self.duplicate_seen |= duplicate;
         if news {
             // A round trip lasts until what was outstanding at its beginning is acknowledged.
             if round_start {

@@ -1,10 +1,13 @@
-//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`.
+//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
+//! that to a log in `news`.
 
+mod news;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
 mod used;
 mod view;
 
+pub use news::{LayerChange, LayerNews};
 pub use view::View;
 
 use super::timers::Timer;
@@ -89,6 +92,7 @@ pub(super) struct Host {
     /// The rate it was kept at last, bytes per second; zero if it was not.
     paced_at: u64,
     departures: VecDeque<Departure>,
+    news: news::News,
 }
 
 impl Host {
@@ -98,7 +102,9 @@ impl Host {
         for variable in changed.iter() {
             let before = combined.conflicts(variable);
             let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-            combined.combine(variable, layers);
+            if combined.combine(variable, layers) {
+                self.news.request_changed(variable);
+            }
             let begins = combined.conflicts(variable) && !before;
             if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
                 *conflicts += u64::from(begins);
@@ -123,12 +129,14 @@ impl Host {
     /// Removes the layers that failed, and tells of them. Returns whether there were any.
     fn expel(&mut self) -> bool {
         let before = self.layers.len();
-        let departures = &mut self.departures;
+        let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
             let Some(fault) = layer.fault else { return true };
             let name = layer.extension.name().to_string();
             let (layer, reason) = (Some(layer.id), fault.into());
-            note(departures, Departure { layer, name, reason });
+            let departure = Departure { layer, name, reason };
+            news.departed(&departure);
+            note(departures, departure);
             false
         });
         self.layers.len() < before
@@ -197,6 +205,7 @@ impl Connection {
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
+                    host.news.tell(&layer, LayerChange::Attached);
                     host.layers.push(layer);
                     host.survey();
                     Ok(id)
@@ -224,7 +233,9 @@ impl Connection {
             if let Err(error) = self.attach(now, choice.extension()) {
                 let host = self.extensions.get_or_insert_default();
                 let (name, reason) = (choice.to_string(), error.into());
-                note(&mut host.departures, Departure { layer: None, name, reason });
+                let departure = Departure { layer: None, name, reason };
+                host.news.departed(&departure);
+                note(&mut host.departures, departure);
             }
         }
     }
@@ -233,13 +244,26 @@ impl Connection {
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
         let index = host.layers.iter().position(|other| other.id == layer);
-        let gone = index.map(|index| host.layers.remove(index).extension);
-        if gone.is_some() {
+        let gone = index.map(|index| host.layers.remove(index));
+        if let Some(layer) = &gone {
+            host.news.tell(layer, LayerChange::Detached);
             host.survey();
         }
         let changed = if gone.is_some() { Variables::ALL } else { Variables::default() };
         self.settle(now, host, changed);
-        gone
+        gone.map(|layer| layer.extension)
+    }
+
+    /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
+    /// somebody outside asks, and has just been asked something. Returns whether there is such a layer.
+    pub fn wake_layer(&mut self, now: Instant, layer: LayerId) -> bool {
+        let Some(host) = &mut self.extensions else { return false };
+        let Some(layer) = host.layers.iter_mut().find(|other| other.id == layer) else {
+            return false;
+        };
+        layer.limits.wake_at(now);
+        self.tell_of(now, Wake::empty());
+        true
     }
 
     /// The layers, in the order in which they were attached.
@@ -380,9 +404,8 @@ impl Connection {
             Some(at) if self.state != State::Closed => self.timers.set(Timer::Extension, at),
             _ => self.timers.clear(Timer::Extension),
         }
-        let nobody = host.layers.is_empty() && host.departures.is_empty();
         let armed = host.armed;
-        self.extensions = Some(host).filter(|_| !nobody);
+        self.extensions = Some(host).filter(|host| !host.is_idle());
         if !changed.is_empty() && self.state.is_synchronized() {
             self.limits_changed(now, armed, changed);
         }

@@ -70,6 +70,11 @@ impl Prepared {
         &self.header
     }
 
+    /// What of our sequence space it carries, the FIN included; empty for a segment without data, and for a SYN.
+    pub fn range(&self) -> Range<Pos> {
+        self.range.clone()
+    }
+
     /// The ECN codepoint for the packet.
     pub fn ecn(&self) -> Ecn {
         self.ecn

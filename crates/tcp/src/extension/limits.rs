@@ -70,6 +70,15 @@ impl Limits {
         }
     }
 
+    /// Asks for what `other` asks for, and for the same time: for layers that pass on what others ask.
+    pub fn assign(&mut self, other: &Limits) {
+        for variable in ALL {
+            self.set(variable, other.asked(variable));
+        }
+        self.wake_at = other.wake_at;
+        self.nonsense = self.nonsense.or(other.nonsense);
+    }
+
     /// What is asked of `variable`.
     pub fn asked(&self, variable: Variable) -> Interval {
         self.asked[variable as usize]
@@ -91,8 +100,8 @@ impl Limits {
         self.wake_at
     }
 
-    /// What makes no sense in it.
-    pub(crate) fn nonsense(&self) -> Option<Variable> {
+    /// The variable for which an interval was asked that ends before it begins, if one was: the layer is at fault for it.
+    pub fn nonsense(&self) -> Option<Variable> {
         self.nonsense
     }
 

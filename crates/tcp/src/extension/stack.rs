@@ -9,6 +9,18 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerId(pub(crate) u32);
 
+impl LayerId {
+    /// The layer with this number, for those who read of it.
+    pub const fn from_u32(number: u32) -> Self {
+        LayerId(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for LayerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -55,14 +67,16 @@ impl Combined {
         combined
     }
 
-    /// What these layers ask of one variable, in the place of what was asked before.
+    /// What these layers ask of one variable, in the place of what was asked before. Returns whether that was something else.
     pub(crate) fn combine<'a>(
         &mut self,
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
-    ) {
-        self.wishes[variable as usize] = layers
-            .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
+    ) -> bool {
+        let wish = layers.fold(Wish::Nothing, |wish, (layer, limits)| {
+            meet(wish, layer, limits.asked(variable))
+        });
+        core::mem::replace(&mut self.wishes[variable as usize], wish) != wish
     }
 
     /// Whether anything is asked of `variable`.
