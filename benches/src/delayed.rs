@@ -136,7 +136,8 @@ impl Delayed {
         send(client, &mut self.there, &mut self.wire, self.path, self.now);
         send(server, &mut self.back, &mut self.wire, self.path, self.now);
         let due = |way: &Way| way.packets.front().map(|(due, _)| *due);
-        let next = [due(&self.there), due(&self.back), client.next_timeout(), server.next_timeout()];
+        let next =
+            [due(&self.there), due(&self.back), client.next_timeout(), server.next_timeout()];
         let next = next.into_iter().flatten().min().context("nothing will ever happen again")?;
         self.now = self.now.max(next);
         client.on_timeout(self.now);

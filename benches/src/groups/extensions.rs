@@ -105,9 +105,8 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
     let acks = Wake::ACK | Wake::DUPLICATE_ACK;
     let none = Vec::new;
     let plain = |name, count| case(name, with(none()), count, plain_feed());
-    let woken = |name, count, wakes, lists| {
-        case(name, with(synthetic(wakes, lists)), count, plain_feed())
-    };
+    let woken =
+        |name, count, wakes, lists| case(name, with(synthetic(wakes, lists)), count, plain_feed());
     let vegas = |name, text: &str| case(name, with(stack(text)?), 8, plain_feed());
     let cases = vec![
         plain(ONE, 1)?,

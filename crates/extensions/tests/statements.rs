@@ -69,7 +69,8 @@ fn count(code: &str) -> Count {
     let mut declaration = false;
     let mut total = Count::default();
     for line in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        declaration |= ["use ", "pub use ", "mod ", "pub mod "].iter().any(|word| line.starts_with(word));
+        declaration |=
+            ["use ", "pub use ", "mod ", "pub mod "].iter().any(|word| line.starts_with(word));
         if !declaration {
             total.lines += 1;
             // `[0; 4]` is no statement: what ends one ends the line, or stands before a brace.
@@ -127,14 +128,23 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
         (
             "Message list",
             33,
-            functions(HISTORY, &["of(", "rtt(", "note_acknowledged"]) + host(&["remember_messages"]),
+            functions(HISTORY, &["of(", "rtt(", "note_acknowledged"])
+                + host(&["remember_messages"]),
         ),
         ("Ack list", 41, functions(HISTORY, &["note_ack", "last_acks", "push"])),
         ("High-resolution RTT", 12, Count::default()),
         (
             "Wake-up events",
             50,
-            host(&["tell_of_ack", "tell_of_data", "tell_of_arrival", "tell_of(", "wake(", "settle", "note_for_extensions"]),
+            host(&[
+                "tell_of_ack",
+                "tell_of_data",
+                "tell_of_arrival",
+                "tell_of(",
+                "wake(",
+                "settle",
+                "note_for_extensions",
+            ]),
         ),
         ("cwnd", 15, used(&["used_cwnd", "would_fit_without_limits"])),
         ("dupthresh", 28, used(&["used_dupthresh"])),
@@ -218,8 +228,13 @@ fn page() -> String {
     );
     for (name, paper, ours, native) in table3() {
         let paper = paper.map_or(String::new(), |(one, other)| format!("{one}, {other}"));
-        let native = native.map_or("| ".into(), |native| format!("{} | {}", native.statements, native.lines));
-        let _ = writeln!(page, "| {name} | {paper} | {} | {} | {native} |", ours.statements, ours.lines);
+        let native = native
+            .map_or("| ".into(), |native| format!("{} | {}", native.statements, native.lines));
+        let _ = writeln!(
+            page,
+            "| {name} | {paper} | {} | {} | {native} |",
+            ours.statements, ours.lines
+        );
     }
     page
 }
@@ -232,7 +247,10 @@ fn the_page_of_statements_is_current() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, page, "run TRANSOM_BLESS=1 cargo test -p transom-extensions --test statements");
+    assert_eq!(
+        written, page,
+        "run TRANSOM_BLESS=1 cargo test -p transom-extensions --test statements"
+    );
 }
 
 /// Within 1.2 times the paper's own counts.
@@ -241,7 +259,11 @@ fn extensions_take_no_more_statements_than_the_papers() {
     for (name, paper, ours, _) in table3() {
         if let Some((paper, _)) = paper {
             let most = paper as usize * 12 / 10;
-            assert!(ours.statements <= most, "{name}: {} statements, {most} at most", ours.statements);
+            assert!(
+                ours.statements <= most,
+                "{name}: {} statements, {most} at most",
+                ours.statements
+            );
         }
     }
 }

@@ -73,9 +73,8 @@ impl Combined {
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
     ) -> bool {
-        let wish = layers.fold(Wish::Nothing, |wish, (layer, limits)| {
-            meet(wish, layer, limits.asked(variable))
-        });
+        let wish = layers
+            .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
         core::mem::replace(&mut self.wishes[variable as usize], wish) != wish
     }
 
