@@ -113,6 +113,14 @@ fn what_cannot_be_run_says_so() {
     };
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
     assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
+    if !cfg!(feature = "unconstrained") {
+        let flow = DUMBBELL.replacen(
+            "kind = \"bulk\"",
+            "kind = \"bulk\"\nprofile = { unconstrained = true }",
+            1,
+        );
+        assert!(error(&flow).starts_with("bulk is unconstrained, and this build has no such mode"));
+    }
 }
 
 /// Two sources of 125 datagrams a second each, of 1000 bytes, whose packets come to the link in the middle at the same time, where each
