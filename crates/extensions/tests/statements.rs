@@ -158,8 +158,10 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
     ]
 }
 
-/// Extension, the paper's numbers as an extension and native (if it has one), ours.
-fn table3() -> Vec<(&'static str, Option<(u32, u32)>, Count, Option<Count>)> {
+/// Extension, the paper's numbers as an extension and native (if it has them), ours, ours native.
+type Row = (&'static str, Option<(u32, u32)>, Count, Option<Count>);
+
+fn table3() -> Vec<Row> {
     let extension = |name: &str| file(&format!("crates/extensions/src/{name}.rs"));
     let native = |name: &str| Some(file(&format!("crates/tcp/src/congestion/{name}.rs")));
     let round = extension("round");

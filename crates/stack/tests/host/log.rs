@@ -213,7 +213,7 @@ fn arrivals_that_follow_each_other_closely_are_one() {
     scene.news();
     let began = scene.host.now;
     for (place, micros) in [(0, 0), (5, 40), (10, 59), (15, 2)] {
-        scene.host.now = scene.host.now + Duration::from_micros(micros);
+        scene.host.now += Duration::from_micros(micros);
         let packet = scene.peer.at(Flags::ACK, place, 0, b"hello");
         scene.host.inject(&packet);
     }

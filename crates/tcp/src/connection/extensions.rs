@@ -41,7 +41,7 @@ pub struct Tallies {
     pub acks_rejected: u64,
     /// Segments that were not taken, for limits of rcv_nxt.
     pub segments_rejected: u64,
-    /// For each variable, in the order of [`ALL`], how often layers began to contradict each other.
+    /// For each variable, in the order of [`ALL`](crate::extension::variable::ALL), how often layers began to contradict each other.
     pub conflicts: [u64; COUNT],
 }
 
