@@ -214,7 +214,8 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        self.settle(now, host, Variables::ALL);
+        // What the layer asks is in its limits; of anything else nothing has changed.
+        self.settle(now, host, Variables::default());
         result
     }
 
