@@ -263,7 +263,9 @@ struct Receiver {
     rtt: Duration,
     rtt_echo: u32,
     /// The last sample of it, and when it was taken.
-    rtt_sample: Option<(Instant, Duration)>,
+    rtt_sampled_at: Instant,
+    /// In microseconds, which is finer than any timestamp's tick.
+    rtt_sample: u32,
     /// When anything acceptable last arrived.
     last_heard: Instant,
     keep_alives_unanswered: u32,

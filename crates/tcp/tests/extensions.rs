@@ -586,3 +586,47 @@ fn a_conflict_is_recorded() {
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, Some(Interval::at_most(2000)));
     assert_eq!(peer.now, Instant::ZERO + ms(100));
 }
+
+/// Limits that are replaced as a whole hold like those that are changed one by one, in either direction.
+#[test]
+fn limits_may_be_replaced_as_a_whole() {
+    let mut peer = Setup::default().active();
+    let mut saved: Option<Limits> = None;
+    let layer = Puppet {
+        wakes: Wake::ACK,
+        first: Some(Box::new(|_, limits| limits.at_most(CWND, 3000))),
+        then: Box::new(move |_, _, limits| match saved.take() {
+            None => saved = Some(std::mem::take(limits)),
+            Some(before) => *limits = before,
+        }),
+        ..puppet()
+    };
+    peer.connection.attach(peer.now, Box::new(layer)).unwrap();
+    peer.write(100_000).drain();
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).used, 3000);
+    peer.wait(100).recv(seg().ack(1001)).drain();
+    let ruling = peer.connection.ruling(Variable::Cwnd);
+    assert_eq!((ruling.used, ruling.requested), (ruling.own, None), "taken back");
+    peer.wait(100).recv(seg().ack(2001)).drain();
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).used, 3000, "and asked for again");
+}
+
+/// The timeout in use is in the information that a layer sees, though no layer is in its place while it looks.
+#[test]
+fn the_timeout_in_use_is_seen_from_within() {
+    let mut peer = Setup::default().active();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let layer = Puppet {
+        wakes: Wake::ACK,
+        first: Some(Box::new(|_, limits| limits.exactly(RTO, ms(5000)))),
+        then: Box::new(move |_, view, _| notes.lock().unwrap().push(view.info().used_rto)),
+        ..puppet()
+    };
+    peer.connection.attach(peer.now, Box::new(layer)).unwrap();
+    peer.write(1000).drain();
+    peer.wait(100).recv(seg().ack(1001)).drain();
+    assert_eq!(*seen.lock().unwrap(), [ms(5000)]);
+    assert_eq!(peer.info().used_rto, ms(5000));
+    assert!(peer.info().rto < ms(5000), "TCP's own");
+}

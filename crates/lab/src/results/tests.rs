@@ -103,7 +103,10 @@ fn tree(directory: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn what_is_stored_is_read_back_and_not_repeated() {
-    let (sweep, directory) = (Sweep::new(SHARED, None), tempdir().unwrap());
+    // With an extension that it cannot have, so that there is a departure to be told of.
+    let lacking = "kind = \"bulk\"\nprofile = { tcp = \"no-sack\", extensions = \"rr\" }";
+    let text = SHARED.replacen("kind = \"bulk\"", lacking, 1);
+    let (sweep, directory) = (Sweep::new(&text, None), tempdir().unwrap());
     let store = Store::create(directory.path()).unwrap();
     assert_eq!(sweep.run(&store), 6);
     for (planned, stored) in sweep.plan.own().zip(store.runs().unwrap()) {
@@ -111,6 +114,7 @@ fn what_is_stored_is_read_back_and_not_repeated() {
         assert_eq!(stored.scenario().unwrap(), variant.resolved);
         let seen = stored.observations().unwrap();
         assert_eq!(seen, sweep.seen(planned));
+        assert_eq!(seen.flows[0].departures.len(), 1);
         let manifest = stored.manifest();
         assert_eq!(manifest.bands, judge(&variant.resolved, &seen));
         assert_eq!((manifest.point, manifest.seed), (planned.point, planned.seed));

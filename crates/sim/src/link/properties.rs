@@ -35,6 +35,8 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             max: Duration::from_secs(1),
         }),
     ];
+    let extra =
+        prop_oneof![micros(300).prop_map(Extra::Constant), jitter.clone().prop_map(Extra::Drawn),];
     let loss = prop_oneof![
         probability().prop_map(Loss::Bernoulli),
         (probability(), probability(), probability(), probability()).prop_map(
@@ -59,7 +61,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
     (
         (rate, queue, micros(2_000)),
         (proptest::option::of(jitter), any::<bool>(), loss),
-        (probability(), probability(), probability(), micros(300)),
+        (probability(), probability(), probability(), extra),
         proptest::option::of(1..3_000u32),
     )
         .prop_map(|((rate, queue, delay), (jitter, free, loss), effects, mtu)| LinkConfig {
@@ -73,7 +75,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             loss,
             duplicate: effects.0,
             corrupt: Corrupt { probability: effects.1, bits: 1 },
-            reorder: Reorder { probability: effects.2, extra: effects.3.into() },
+            reorder: Reorder { probability: effects.2, extra: effects.3 },
             mtu: mtu.and_then(core::num::NonZeroU32::new),
         })
 }
@@ -92,7 +94,13 @@ fn trace() -> impl Strategy<Value = Opportunities> {
 
 /// Whether the configuration could have been read from text.
 fn makes_sense(config: &LinkConfig) -> bool {
-    let jitter = !matches!(config.jitter, Some(Jitter::Uniform { min, max }) if min > max);
+    let drawn =
+        |jitter: Option<Jitter>| !matches!(jitter, Some(Jitter::Uniform { min, max }) if min > max);
+    let extra = match config.reorder.extra {
+        Extra::Drawn(jitter) => drawn(Some(jitter)),
+        Extra::Constant(_) => true,
+    };
+    let jitter = drawn(config.jitter) && extra;
     let loss = !matches!(&config.loss, Loss::GilbertElliott(model) if model.bad_to_good.is_zero());
     jitter && loss && !config.reorder.extra.is_none()
 }

@@ -43,7 +43,16 @@ impl From<Duration> for Extra {
 impl Extra {
     /// Whether a packet is held back for no time at all.
     pub fn is_none(self) -> bool {
-        self == Extra::default()
+        const NONE: Duration = Duration::ZERO;
+        matches!(
+            self,
+            Extra::Constant(NONE)
+                | Extra::Drawn(
+                    Jitter::Uniform { max: NONE, .. }
+                        | Jitter::Normal { mean: NONE, deviation: NONE }
+                        | Jitter::Pareto { max: NONE, .. }
+                )
+        )
     }
 }
 

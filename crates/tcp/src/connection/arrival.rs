@@ -279,7 +279,8 @@ impl Connection {
         }
         self.rcv.rtt_echo = stamps.echo;
         let Some(sample) = self.rcv.timestamps.echo_rtt(stamps.echo, now) else { return };
-        self.rcv.rtt_sample = Some((now, sample));
+        self.rcv.rtt_sampled_at = now;
+        self.rcv.rtt_sample = u32::try_from(sample.as_micros()).unwrap_or(u32::MAX);
         self.rcv.rtt = match self.rcv.rtt {
             Duration::MAX => sample,
             // The weight of RFC 6298 section 2.3.

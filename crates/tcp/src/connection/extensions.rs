@@ -15,8 +15,8 @@ use super::{Connection, State};
 use crate::extension::stack::Combined;
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
-    Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    Ack, AckKind, Asked, AttachError, Capabilities, Departure, Event, Extension, Fault, History,
+    Interval, LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -50,6 +50,8 @@ struct Layer {
     id: LayerId,
     extension: Box<dyn Extension>,
     limits: Limits,
+    /// What of them the stack knows.
+    known: Asked,
     wakes: Wake,
     requires: Capabilities,
     fault: Option<Fault>,
@@ -200,7 +202,8 @@ impl Connection {
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
             let (wakes, fault) = (extension.wake_on(), None);
-            let mut layer = Layer { id, extension, limits, wakes, requires, fault };
+            let known = [Interval::ANY; COUNT];
+            let mut layer = Layer { id, extension, limits, known, wakes, requires, fault };
             layer.examine();
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
@@ -398,7 +401,7 @@ impl Connection {
             changed = Variables::ALL;
         }
         for layer in &mut host.layers {
-            changed.add(layer.limits.take_changed());
+            changed.add(layer.limits.take_changes(&mut layer.known));
         }
         host.recombine(changed);
         match host.next_wake() {

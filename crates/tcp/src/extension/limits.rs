@@ -4,24 +4,21 @@ use super::interval::Interval;
 use super::variable::{ALL, COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
 
+/// An interval for each variable, in the order of [`ALL`].
+pub(crate) type Asked = [Interval; COUNT];
+
 /// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
 /// it is changed or [cleared](Limits::clear).
 #[derive(Clone, Debug)]
 pub struct Limits {
-    asked: [Interval; COUNT],
+    asked: Asked,
     wake_at: Option<Instant>,
-    changed: Variables,
     nonsense: Option<Variable>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            asked: [Interval::ANY; COUNT],
-            wake_at: None,
-            changed: Variables::default(),
-            nonsense: None,
-        }
+        Limits { asked: [Interval::ANY; COUNT], wake_at: None, nonsense: None }
     }
 }
 
@@ -51,11 +48,7 @@ impl Limits {
 
     /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
     pub fn set(&mut self, variable: Variable, interval: Interval) {
-        let asked = &mut self.asked[variable as usize];
-        if *asked != interval {
-            self.changed.add(Variables::one(variable));
-        }
-        *asked = interval;
+        self.asked[variable as usize] = interval;
     }
 
     /// Any value again.
@@ -105,9 +98,19 @@ impl Limits {
         self.nonsense
     }
 
-    /// What was changed since the last time this was asked.
-    pub(crate) fn take_changed(&mut self) -> Variables {
-        core::mem::take(&mut self.changed)
+    /// In what it differs from what is `known` of it, which is what it is then. A layer may replace its limits whole, so nothing in them can
+    /// say what was changed.
+    pub(crate) fn take_changes(&self, known: &mut Asked) -> Variables {
+        let mut changed = Variables::default();
+        if *known != self.asked {
+            for variable in ALL {
+                if known[variable as usize] != self.asked[variable as usize] {
+                    changed.add(Variables::one(variable));
+                }
+            }
+            *known = self.asked;
+        }
+        changed
     }
 
     /// Whether the time to be woken has come, which is then over.

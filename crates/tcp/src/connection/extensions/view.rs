@@ -131,7 +131,9 @@ impl<'a> View<'a> {
 
     /// The last sample of it, and when it was taken.
     pub fn last_rcv_rtt(&self) -> Option<(Instant, Duration)> {
-        self.connection.rcv.rtt_sample
+        let rcv = &self.connection.rcv;
+        let sample = Duration::from_micros(u64::from(rcv.rtt_sample));
+        (rcv.rtt_sampled_at > Instant::ZERO).then_some((rcv.rtt_sampled_at, sample))
     }
 
     /// The retransmission timeout with its back-off.
@@ -191,7 +193,9 @@ impl<'a> View<'a> {
 
     /// Everything at once, shaped after Linux' `TCP_INFO`.
     pub fn info(&self) -> Info {
-        self.connection.info(self.now)
+        // The layers are being woken, and the connection by itself knows nothing of them.
+        let used_rto = Duration::from_nanos(self.ruling(Variable::Rto).used);
+        Info { used_rto, ..self.connection.info(self.now) }
     }
 
     /// The messages not yet acknowledged cumulatively, the oldest first.
