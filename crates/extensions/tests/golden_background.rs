@@ -25,8 +25,8 @@ fn ack_all(peer: &mut Peer) {
     peer.recv(seg().ack(all)).drain();
 }
 
-/// 100 kB in 10 s, of which two are the reserve: 12 500 bytes per second, a segment each 80 ms. What is left over the time that is left after that; and nothing after
-/// eight seconds.
+/// 100 kB in 10 s, of which two are the reserve: 12 500 bytes per second, a segment each 80 ms. What is left over the time that is left
+/// after that; and nothing after eight seconds.
 #[test]
 fn a_deadline_paces() {
     let mut peer = Setup::default().active();
@@ -107,8 +107,8 @@ fn receiver() -> Peer {
     peer
 }
 
-/// Segments are 988 bytes, as there are timestamps. LEDBAT++ begins with two; with a base of 100 ms GAIN is 1/⌈120/100⌉ = 1/2: of each segment that arrives half is
-/// added in slow start.
+/// Segments are 988 bytes, as there are timestamps. LEDBAT++ begins with two; with a base of 100 ms GAIN is 1/⌈120/100⌉ = 1/2: of each
+/// segment that arrives half is added in slow start.
 #[test]
 fn rledbat_by_hand() {
     let mut peer = receiver();
@@ -116,7 +116,8 @@ fn rledbat_by_hand() {
     assert_eq!(burst(&mut peer, 100, 2), 1976 + 2 * 494);
     assert_eq!(burst(&mut peer, 100, 3), 2964 + 3 * 494);
     assert_eq!(burst(&mut peer, 100, 4), 4446 + 4 * 494);
-    // 50 ms in queues are more than three quarters of 60: slow start is over, and half a segment is added in a round trip; 5928 of 6422 bytes are a little less.
+    // 50 ms in queues are more than three quarters of 60: slow start is over, and half a segment is added in a round trip; 5928 of 6422
+    // bytes are a little less.
     let (edge, window) = (peer.info().rcv_nxt + peer.info().rcv_wnd, burst(&mut peer, 150, 6));
     assert!((6422 + 430..=6422 + 456).contains(&window), "{window}");
     // What was offered stays: 15 of 65 kB are used up.

@@ -41,8 +41,9 @@ fn ack_all(peer: &mut Peer) {
     peer.recv(seg().ack(all)).drain();
 }
 
-/// One connection is in its second round and has 20 000 bytes, the other has 10 000: the first goes on with 15 000. Then it is the other's turn, which has 20 000
-/// by then: both have all that they have. And so on: TCP's own windows grow by what is acknowledged, for as long as more than half of them is used.
+/// One connection is in its second round and has 20 000 bytes, the other has 10 000: the first goes on with 15 000. Then it is the other's
+/// turn, which has 20 000 by then: both have all that they have. And so on: TCP's own windows grow by what is acknowledged, for as long as
+/// more than half of them is used.
 #[test]
 fn cm_evens_out() {
     let cm = &stack("cm").unwrap()[0];
@@ -62,7 +63,8 @@ fn cm_evens_out() {
     assert_eq!(round(2), (40_000, 37_500, 34_000), "it has no more to send");
 }
 
-/// A loss of one is told to the other, which comes down to the mean with its next acknowledgement; and when the first has gone, what it had is nobody's.
+/// A loss of one is told to the other, which comes down to the mean with its next acknowledgement; and when the first has gone, what it
+/// had is nobody's.
 #[test]
 fn cm_shares_a_loss() {
     let cm = &stack("cm(poll=ack)").unwrap()[0];

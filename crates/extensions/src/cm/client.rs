@@ -7,7 +7,8 @@ use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
 /// The extension: tells the manager how the connection stands whenever it is woken, and limits cwnd to the connection's share.
 ///
-/// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when the retransmission timer expires.
+/// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when
+/// the retransmission timer expires.
 #[derive(Debug)]
 pub struct Client {
     manager: Manager,
