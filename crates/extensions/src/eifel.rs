@@ -7,10 +7,10 @@
 //! - `no-spike` lets only a sample above SRTT move RTTVAR. With many samples in a round trip it collapses into the round-trip time.
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
-//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious: RTO = max(SRTT
-//!   + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m,
-//!   to one at least and [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of that, which is the
-//!   adaptation of RFC 4015.
+//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious:
+//!   RTO = max(SRTT + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious
+//!   timeout doubles m, to one at least and [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of
+//!   that, which is the adaptation of RFC 4015.
 //!
 //! The estimates are computed by TCP's own units of that name. [How a spurious timeout is seen](spurious) has a file of its own.
 //!
