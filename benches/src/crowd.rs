@@ -37,7 +37,15 @@ impl Hosts {
     /// # Errors
     /// When a configuration is refused.
     pub fn new(count: usize, now: Instant) -> anyhow::Result<Self> {
-        let profile = Arc::new(Profile { nodelay: true, ..Profile::default() });
+        Hosts::with(Profile { nodelay: true, ..Profile::default() }, count, now)
+    }
+
+    /// The same with this profile.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with(profile: Profile, count: usize, now: Instant) -> anyhow::Result<Self> {
+        let profile = Arc::new(profile);
         let host = |address: Ipv4Addr, secret: u8| {
             let config = StackConfig {
                 mtu: MTU as u32,
@@ -94,7 +102,14 @@ impl Crowd {
     /// # Errors
     /// When one is not established.
     pub fn new(count: usize, now: Instant) -> anyhow::Result<Self> {
-        let hosts = Hosts::new(count, now)?;
+        Crowd::between(Hosts::new(count, now)?, count, now)
+    }
+
+    /// The same between these two hosts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn between(hosts: Hosts, count: usize, now: Instant) -> anyhow::Result<Self> {
         let connections = Vec::with_capacity(count);
         let mut crowd = Crowd { hosts, connections, wire: wire() };
         for number in 0..count {

@@ -4,7 +4,9 @@ pub mod bulk;
 pub mod composition;
 pub mod connects;
 pub mod demux;
+pub mod extensions;
 pub mod footprint;
+pub mod log;
 pub mod memory;
 pub mod round_trip;
 pub mod simulator;
@@ -59,6 +61,18 @@ pub const ALL: &[Entry] = &[
         about: "The same transfer in memory with units chosen at run time and with units fixed by the compiler.",
         single_threaded: true,
         build: composition::build,
+    },
+    Entry {
+        name: "extensions",
+        about: "Bulk transfer over a path in virtual time with extensions and without: bits per second of CPU time.",
+        single_threaded: true,
+        build: extensions::build,
+    },
+    Entry {
+        name: "log",
+        about: "The same transfer in memory with the event log off, on at both ends, and read as it goes.",
+        single_threaded: true,
+        build: log::build,
     },
     Entry {
         name: "bulk-send",

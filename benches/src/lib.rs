@@ -10,6 +10,7 @@ pub mod bare;
 pub mod clock;
 pub mod counting;
 pub mod crowd;
+pub mod delayed;
 pub mod environment;
 pub mod groups;
 pub mod harness;

@@ -67,14 +67,29 @@ impl Pair {
         segmentation: Option<usize>,
         now: Instant,
     ) -> anyhow::Result<Self> {
+        Pair::connect_logging(profile, segmentation, None, now)
+    }
+
+    /// The same with event logs of so many records, or of the usual number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_logging(
+        profile: Profile,
+        segmentation: Option<usize>,
+        log_records: Option<usize>,
+        now: Instant,
+    ) -> anyhow::Result<Self> {
         let profile = Arc::new(profile);
         let host = |address: Ipv4Addr, secret: u8| {
+            let usual = StackConfig::new(vec![(IpAddr::V4(address), 24)]);
             let config = StackConfig {
                 mtu: MTU as u32,
                 offload: Offload { tx_checksum: true, segmentation },
                 profile: profile.clone(),
                 secret: [secret; 16],
-                ..StackConfig::new(vec![(IpAddr::V4(address), 24)])
+                log_records: log_records.unwrap_or(usual.log_records),
+                ..usual
             };
             Stack::new(config, now)
         };

@@ -51,8 +51,21 @@ impl Transfer {
         segmentation: Option<usize>,
         chunk: usize,
     ) -> anyhow::Result<Self> {
+        Transfer::logging(profile, segmentation, None, chunk)
+    }
+
+    /// The same between hosts with event logs of so many records, or of the usual number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn logging(
+        profile: Profile,
+        segmentation: Option<usize>,
+        log_records: Option<usize>,
+        chunk: usize,
+    ) -> anyhow::Result<Self> {
         let clock = Clock::start();
-        let pair = Pair::connect_with(profile, segmentation, clock.now())?;
+        let pair = Pair::connect_logging(profile, segmentation, log_records, clock.now())?;
         Ok(Transfer { pair, clock, out: vec![1; chunk], into: vec![0; chunk] })
     }
 

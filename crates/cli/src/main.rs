@@ -17,6 +17,7 @@ mod hash;
 mod html;
 mod interrupt;
 mod lab;
+mod log;
 mod ltcp;
 mod network;
 mod output;
@@ -71,6 +72,7 @@ enum Command {
     Papers(papers::Args),
     Units(choices::Args),
     Ext(ext::Args),
+    Log(log::Args),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Papers(args) => papers::run(args),
         Command::Units(args) => choices::run(args),
         Command::Ext(args) => ext::run(args),
+        Command::Log(args) => log::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

@@ -10,6 +10,7 @@ mod capture;
 mod cleanup;
 mod profile;
 mod program;
+mod watching;
 
 use std::ffi::OsString;
 use std::io;
@@ -32,6 +33,7 @@ pub(crate) use capture::CaptureFile;
 pub(crate) use cleanup::Cleanup;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::Program;
+use watching::Watching;
 
 /// Whose TCP is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,7 +84,7 @@ pub(crate) struct NetworkArgs {
     run: Vec<OsString>,
 
     /// Whose TCP to use.
-    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "pcap"])]
+    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "pcap", "log", "extension_socket"])]
     side: Side,
 
     /// The longest IP packet, in bytes [default: 1500, or what an existing interface has].
@@ -96,6 +98,19 @@ pub(crate) struct NetworkArgs {
     /// Write all packets to a pcapng file, as they would look on a wire.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+
+    /// In the file of --pcap, comment on each segment that is sent: the sender's windows, phase and timeout, what holds it back, what extensions change.
+    #[arg(long, requires = "pcap")]
+    pcap_comments: bool,
+
+    /// Write the event log of all connections to a file: as lines of JSON if its name ends in .jsonl, otherwise in the binary form that `transom
+    /// log` shows.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Take extensions of other processes at this Unix socket (docs/remote-extensions.md).
+    #[arg(long, value_name = "PATH")]
+    extension_socket: Option<PathBuf>,
 
     #[command(flatten)]
     profile: ProfileArgs,
@@ -124,7 +139,7 @@ impl NetworkArgs {
                 host: Host::Kernel { nodelay: tcp.nodelay },
                 addresses: Vec::new(),
                 description: "the kernel's TCP".into(),
-                cleanup: Cleanup::new(None),
+                cleanup: Cleanup::new(None, Watching::default()),
                 program: None,
                 peer: None,
             });
@@ -141,9 +156,11 @@ impl NetworkArgs {
         let addresses: Vec<IpAddr> = self.addr.iter().map(|prefix| prefix.address()).collect();
         let place = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {}{place}", join(&addresses), tun.name());
-        let builder = self.addr.iter().fold(Stack::builder().profile(tcp), |builder, prefix| {
-            builder.address(prefix.address(), prefix.prefix_len())
-        });
+        let builder =
+            self.addr.iter().fold(
+                Stack::builder().profile(tcp).comments(self.pcap_comments),
+                |builder, prefix| builder.address(prefix.address(), prefix.prefix_len()),
+            );
         let (stack, capture) = match &self.pcap {
             None => (builder.start(tun), None),
             Some(path) => {
@@ -154,11 +171,14 @@ impl NetworkArgs {
                 (builder.start(tapped), Some(capture))
             }
         };
+        let stack = stack.context("cannot start the stack")?;
+        let watching =
+            Watching::begin(&stack, self.log.as_deref(), self.extension_socket.as_deref())?;
         Ok(Network {
-            host: Host::Transom(stack.context("cannot start the stack")?),
+            host: Host::Transom(stack),
             addresses,
             description,
-            cleanup: Cleanup::new(capture),
+            cleanup: Cleanup::new(capture, watching),
             program: namespace.map(|namespace| (namespace, self.run.clone())),
             peer: self.peer_addr.first().map(|prefix| prefix.address()),
         })
@@ -250,11 +270,11 @@ impl Network {
         Ok(Some(program))
     }
 
-    /// Waits a moment for connections to end in order, then completes the capture.
+    /// Waits a moment for connections to end in order, then completes the capture and the log.
     pub(crate) fn finish(&self) {
         if let Host::Transom(stack) = &self.host {
             stack.drain(Duration::from_secs(1));
         }
-        self.cleanup.finish_capture();
+        self.cleanup.finish_files();
     }
 }

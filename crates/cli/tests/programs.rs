@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("wrk_finds_no_errors", wrk_finds_no_errors),
     ("get_from_nginx", get_from_nginx),
     ("get_from_python", get_from_python),
+    ("get_keeps_a_log", get_keeps_a_log),
     ("bench_with_iperf3", bench_with_iperf3),
     ("nothing_in_a_capture_is_wrong", nothing_in_a_capture_is_wrong),
 ];
@@ -222,6 +223,45 @@ fn get_from_python() -> bool {
     let output = text(&dir.path().join("copy"));
     run([&["get", url, "-o", &output, "--run"], &server[..]].concat()).success();
     assert_eq!(sha256_of(Path::new(&output)), digest);
+    true
+}
+
+/// The log of a download, binary and as lines: what arrived is what there was.
+fn get_keeps_a_log() -> bool {
+    if !installed("python3") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    content(&dir.path().join("file"), 3_000_000);
+    let directory = text(dir.path());
+    let url = "http://10.9.0.1:8000/file";
+    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
+    let arrived = |lines: &str| -> u64 {
+        let lines = lines.lines().map(|line| {
+            serde_json::from_str::<serde_json::Value>(line)
+                .unwrap_or_else(|error| panic!("{line}: {error}"))
+        });
+        lines
+            .filter(|line| line["event"] == "data")
+            .map(|line| line["bytes"].as_u64().unwrap())
+            .sum()
+    };
+    let socket = text(&dir.path().join("ext"));
+    for name in ["log.tlog", "log.jsonl"] {
+        let log = text(&dir.path().join(name));
+        let options = ["get", url, "-o", "/dev/null", "--log", &log, "--extension-socket", &socket];
+        let ended = run([&options[..], &["--run"], &server[..]].concat()).success();
+        assert!(ended.stderr.contains("events written to"), "{}", ended.stderr);
+        assert!(!Path::new(&socket).exists(), "the socket is left behind");
+        let lines = match name {
+            "log.tlog" => run(["log", &log]).success().text(),
+            _ => std::fs::read_to_string(&log).unwrap(),
+        };
+        // What cannot keep up with ten megabytes in a few milliseconds says so.
+        assert!(arrived(&lines) > 3_000_000 || lines.contains("missed"), "{lines}");
+    }
+    let ended = run(["log", &text(&dir.path().join("file"))]);
+    assert!(ended.stderr.contains("this is no event log"), "{}", ended.stderr);
     true
 }
 

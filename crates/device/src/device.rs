@@ -205,6 +205,11 @@ pub trait Device: Send {
     /// packet is refused. Anything else is the operating system's answer.
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()>;
 
+    /// Says something about the packet that is sent next, for those who write packets down. Others need not listen.
+    fn annotate(&mut self, comment: &str) {
+        let _ = comment;
+    }
+
     /// Receives one packet.
     ///
     /// # Errors
@@ -270,6 +275,10 @@ macro_rules! forward_device {
 
             fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
                 (**self).send(packet)
+            }
+
+            fn annotate(&mut self, comment: &str) {
+                (**self).annotate(comment);
             }
 
             fn recv(&mut self) -> io::Result<RxPacket> {

@@ -44,6 +44,26 @@ fn tcp(v6: bool, flags: u8) -> Tcp {
 }
 
 #[test]
+fn what_is_said_of_a_packet_stands_with_each_of_its_segments() {
+    let mut tap = tapped_link(&MemoryConfig::with_offload());
+    let payload = pattern(3000);
+    let headers = tcp(false, ACK).headers(payload.len(), Checksum::Open);
+    let header_len = headers.len() as u16;
+    let cut = Segmentation { kind: SegmentKind::Tcp4, segment_size: 1400, header_len };
+    let checksum = TxChecksum::Partial { start: header_len - 20, offset: 16 };
+    let offload = TxOffload { checksum, segmentation: Some(cut) };
+    let packet = TxPacket { headers: &headers, payload: [&payload, &[]], offload };
+    tap.annotate("cwnd=9000");
+    tap.send(&packet).unwrap();
+    tap.recv().unwrap();
+    tap.send(&packet).unwrap();
+    let comments: Vec<_> = captured(tap).into_iter().map(|packet| packet.comment).collect();
+    let said = Some("cwnd=9000".to_owned());
+    let expected = [vec![said; 3], vec![None; 6]].concat();
+    assert_eq!(comments, expected, "three sent with it, three received, three sent without");
+}
+
+#[test]
 fn super_segments_are_captured_as_the_segments_they_stand_for() {
     for v6 in [false, true] {
         let mut tap = tapped_link(&MemoryConfig::with_offload());

@@ -28,9 +28,17 @@ pub const CATALOGUE: &[Entry] = &[
     crate::eifel::ENTRY,
     crate::limited_slow_start::ENTRY,
     crate::rate_cap::ENTRY,
+    crate::greedy::ENTRY,
+    crate::scramble::ENTRY,
     crate::cm::ENTRY,
     crate::deadline::ENTRY,
     crate::rledbat::ENTRY,
+    crate::abc::ENTRY,
+    crate::westwood::ENTRY,
+    crate::tfrc::ENTRY,
+    crate::fast::ENTRY,
+    crate::ledbat_plus_plus::ENTRY,
+    crate::highspeed::ENTRY,
 ];
 
 /// What copies of `extension` are made for.
@@ -133,6 +141,7 @@ mod tests {
         for entry in CATALOGUE {
             let text = match entry.name {
                 "rate-cap" => "rate-cap(rate=1MB)",
+                "greedy" => "greedy(cwnd=4)",
                 "deadline" => "deadline(bytes=1MB, within=10s)",
                 name => name,
             };

@@ -5,7 +5,7 @@
 //! begins, and a timeout repairs the loss. So dupthresh is n − 1 while n is at most four, one at least, and TCP's own with more.
 //!
 //! What differs: the number is set when segments leave and are acknowledged, not when a duplicate arrives: with two segments outstanding the
-//! only duplicate would have passed by then. New data that the first duplicates would let out (RFC 3042) would bring further ones; where there is any,
+//! only duplicate would have passed by then. Where the first duplicates let new data out (RFC 3042), that brings further ones; so where there is any,
 //! and room for it, nothing is asked for.
 
 use crate::catalogue::{Entry, choice};
@@ -48,7 +48,7 @@ impl Extension for Efr {
     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
         let outstanding = view.outstanding().div_ceil(view.mss());
         let room = view.snd_wnd().saturating_sub(view.outstanding());
-        let more_may_leave = view.unsent() > 0 && room >= view.mss();
+        let more_may_leave = view.limited_transmit() && view.unsent() > 0 && room >= view.mss();
         if outstanding < 2 || outstanding > self.small || more_may_leave {
             limits.clear(Variable::Dupthresh);
         } else {

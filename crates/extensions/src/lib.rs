@@ -68,20 +68,29 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod abc;
+pub mod beside;
 pub mod catalogue;
 pub mod cm;
 pub mod companion;
 pub mod deadline;
 pub mod efr;
 pub mod eifel;
+pub mod fast;
+pub mod greedy;
 pub mod guard;
+pub mod highspeed;
+pub mod ledbat_plus_plus;
 pub mod limited_slow_start;
 pub mod nice;
 pub mod rate_cap;
 pub mod rledbat;
 mod round;
 pub mod rr;
+pub mod scramble;
+pub mod tfrc;
 pub mod vegas;
+pub mod westwood;
 
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use guard::Guarded;

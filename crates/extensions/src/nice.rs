@@ -11,7 +11,8 @@
 //! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement: it changes nothing. So after its n round trips
 //!   comes one with two; if they were delayed, n doubles, up to 48; if not, n halves, and at n = 1 the window grows again.
 //! - A round trip in which nothing may leave is a smoothed round-trip time long.
-//! - minRTT and maxRTT are the least and the largest sample of the connection.
+//! - minRTT and maxRTT are the least and the largest sample of data, segments that travel alone aside, and maxRTT is twice minRTT at least, as the native
+//!   one has it and says why.
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
@@ -47,6 +48,7 @@ pub const ENTRY: Entry = Entry {
 /// What a round's packets met.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
+    min_rtt: Option<Duration>,
     max_rtt: Duration,
     /// Bytes of this round whose round-trip time is known.
     acked: u64,
@@ -55,12 +57,15 @@ struct Delays {
 }
 
 impl Delays {
-    fn add(&mut self, ack: &Ack, least: Duration, alone: bool, threshold: Fraction) {
+    fn add(&mut self, ack: &Ack, alone: bool, threshold: Fraction) {
         let Some(rtt) = ack.rtt else { return };
         if !alone {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
             self.max_rtt = self.max_rtt.max(rtt);
         }
-        let late = least + Duration::from_nanos(threshold.of((self.max_rtt - least).as_nanos()));
+        let least = self.min_rtt.unwrap_or(rtt);
+        let span = self.max_rtt.max(least.times(2)) - least;
+        let late = least + Duration::from_nanos(threshold.of(span.as_nanos()));
         let bytes = (ack.acked + ack.sacked).max(1);
         self.acked += bytes;
         if rtt > late && !alone {
@@ -132,8 +137,7 @@ impl Nice {
     /// An acknowledgement, the first of a new round if the one before is `over`: it still counts in the judgement of that.
     fn on_ack(&mut self, ack: &Ack, over: Option<Option<Duration>>, view: &View<'_>) {
         let alone = ack.acked + ack.sacked <= view.mss() && view.outstanding() == 0;
-        let least = view.min_rtt().unwrap_or_default();
-        self.delays.add(ack, least, alone, self.parameters.threshold);
+        self.delays.add(ack, alone, self.parameters.threshold);
         if let Some(rtt) = over {
             self.end_round(rtt, view);
         }
@@ -185,7 +189,7 @@ impl Extension for Nice {
 
     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
         if self.vegas.follow_down(view) {
-            self.delays = Delays { max_rtt: self.delays.max_rtt, ..Delays::default() };
+            (self.delays.acked, self.delays.delayed) = (0, 0);
         }
         let mut rounds = std::mem::take(&mut self.rounds);
         let mut over = None;

@@ -38,6 +38,11 @@ pub enum RunError {
     /// It needs the kernel's TCP.
     #[error("host {0} has the kernel's TCP, which can only be emulated")]
     NeedsEmulation(Name),
+    /// It takes safe ranges away, and this build cannot.
+    #[error(
+        "{0} is unconstrained, and this build has no such mode: it takes `cargo build --release --features unconstrained`"
+    )]
+    NeedsFeature(Name),
     /// A capture cannot be written.
     #[error("the capture {} cannot be written: {error}", .path.display())]
     Capture {

@@ -3,11 +3,12 @@
 use crate::clock::Clock;
 use crate::eagerness::Eagerness;
 use crate::lock::Ring;
+use crate::observer::Mailbox;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar};
+use std::sync::{Arc, Condvar, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
@@ -72,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
+    /// Those who want to know when a connection is closed.
+    pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
     /// What the leading application thread waits for, and whether that has happened since it last looked.
     pub(crate) leader_channel: Option<Channel>,
@@ -102,6 +105,7 @@ impl Inner {
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
+            observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
             leader_rung: false,
@@ -235,11 +239,15 @@ impl Inner {
     /// Sends what the host has to send, and tells whoever waits what happened.
     pub(crate) fn send(&mut self, now: Instant) {
         while let Some(packet) = self.host.poll_transmit(now) {
+            let comment = packet.comment;
             let packet = TxPacket {
                 headers: packet.headers,
                 payload: packet.payload,
                 offload: packet.offload,
             };
+            if !comment.is_empty() {
+                self.device.annotate(comment);
+            }
             // A device that is full drops, as a network would; the retransmission timer knows.
             if self.device.send(&packet).is_err() {
                 self.dropped += 1;
@@ -270,8 +278,10 @@ impl Inner {
                     Event::Closed => {
                         self.ring(Channel::Readable(id));
                         self.ring(Channel::Writable(id));
+                        self.end_observers(id);
                     }
-                    Event::Urgent | Event::Trouble | Event::TimeWait => {}
+                    Event::TimeWait => self.end_observers(id),
+                    Event::Urgent | Event::Trouble => {}
                 }
                 self.show(id);
             }

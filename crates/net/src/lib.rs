@@ -41,6 +41,8 @@ mod engine;
 mod error;
 mod listener;
 mod lock;
+mod log;
+pub mod observer;
 mod readiness;
 mod runtime;
 mod stack;
@@ -48,6 +50,8 @@ mod stream;
 mod waiting;
 
 pub use listener::{Incoming, TcpListener};
+pub use log::{LogFormat, LogReading, LogWriter, Written};
+pub use observer::Observer;
 pub use stack::{Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
 pub use transom_tcp::connection::{Adu, Info, Piece, Received};

@@ -64,6 +64,8 @@ pub struct StackBuilder {
     secret: Option<[u8; 16]>,
     busy_poll: Duration,
     limits: Limits,
+    log_records: Option<usize>,
+    comments: bool,
 }
 
 /// Bounds on what a host keeps.
@@ -92,6 +94,8 @@ impl Stack {
             secret: None,
             busy_poll: Duration::ZERO,
             limits: Limits::default(),
+            log_records: None,
+            comments: false,
         }
     }
 
@@ -164,6 +168,19 @@ impl StackBuilder {
         self
     }
 
+    /// How many records of the event log are kept, 64 bytes each; with none it is off. The default is 4096.
+    pub fn log_records(mut self, records: usize) -> Self {
+        self.log_records = Some(records);
+        self
+    }
+
+    /// Has the device told of each segment how its sender stood ([`Device::annotate`]), which a
+    /// [`Tapped`](transom_device::capture::Tapped) one writes into its capture. By default it is not.
+    pub fn comments(mut self, comments: bool) -> Self {
+        self.comments = comments;
+        self
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
@@ -175,6 +192,7 @@ impl StackBuilder {
             Some(secret) => secret,
             None => random_secret()?,
         };
+        let default = StackConfig::new(self.addresses);
         let config = StackConfig {
             mtu: u32::try_from(capabilities.mtu).unwrap_or(65_535).min(65_535),
             offload: Offload {
@@ -186,7 +204,9 @@ impl StackBuilder {
             max_connections: self.limits.connections,
             max_half_open: self.limits.half_open,
             max_time_wait: self.limits.time_wait,
-            ..StackConfig::new(self.addresses)
+            log_records: self.log_records.unwrap_or(default.log_records),
+            comments: self.comments,
+            ..default
         };
         let clock = Clock::start();
         let host = Host::new(config, clock.now())

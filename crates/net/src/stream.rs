@@ -15,6 +15,7 @@ mod transfer;
 
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
+use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::stack::{Shared, Stack, each_address};
 use options::{load_timeout, zero_timeout};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +27,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{Connection, Info, ReadError, Received, State, WriteError};
+use transom_tcp::extension::Wake;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -59,6 +61,7 @@ impl Drop for Socket {
         if linger == Some(Duration::ZERO) {
             runtime.with(|inner, now| {
                 inner.readiness.remove(&self.id);
+                inner.observers.remove(&self.id);
                 inner.host.abort(self.id, now);
             });
             return;
@@ -81,6 +84,8 @@ impl Drop for Socket {
         }
         runtime.with(|inner, now| {
             inner.readiness.remove(&self.id);
+            // When the connection is closed nobody is told any more; its layers go with it.
+            inner.observers.remove(&self.id);
             inner.host.close(self.id, now);
         });
     }
@@ -364,6 +369,28 @@ impl TcpStream {
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn info(&self) -> io::Result<Info> {
         self.inspect(|connection, now| connection.info(now))
+    }
+
+    /// Attaches an observer that is told of `wake`, without lists: see [`Observer`].
+    ///
+    /// # Errors
+    /// As [`TcpStream::observer_with`].
+    pub fn observer(&self, wake: Wake) -> io::Result<Observer> {
+        self.observer_with(ObserverOptions { wake, ..ObserverOptions::default() })
+    }
+
+    /// Attaches an observer: a layer of the connection that another thread, or this one, works from outside.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is not established (any more); [`io::ErrorKind::InvalidInput`] with an
+    /// [`AttachError`](transom_tcp::extension::AttachError) inside if it has too many layers or not what the observer requires.
+    pub fn observer_with(&self, options: ObserverOptions) -> io::Result<Observer> {
+        Observer::attach(&self.socket.shared, self.socket.id, options)
+    }
+
+    /// The connection as something to attach observers to later, when this handle may be gone.
+    pub fn observable(&self) -> Observable {
+        Observable::new(&self.socket.shared, self.socket.id)
     }
 
     /// Calls `call` with the connection itself, for settings that have no method here. `call` runs under the host's lock: it must

@@ -55,7 +55,7 @@ pub use managed::Fate;
 pub use queue::{DropTail, QueueEvent, QueueObserver, QueueSample};
 pub use queue_config::QueueConfig;
 pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
-pub use reorder::Reorder;
+pub use reorder::{Extra, Reorder};
 pub use serialiser::{Serialiser, Transmission};
 pub use text::SyntaxError;
 

@@ -97,7 +97,7 @@ pub struct SenderSample {
     pub srtt: Option<Duration>,
     /// The last round-trip time sample, where the sender tells it.
     pub last_rtt: Option<Duration>,
-    /// The retransmission timeout with its back-off.
+    /// The retransmission timeout that is used, with its back-off.
     pub rto: Duration,
 }
 
@@ -110,7 +110,7 @@ impl From<Info> for SenderSample {
             mss: info.mss,
             srtt: info.srtt,
             last_rtt: info.last_rtt,
-            rto: info.rto,
+            rto: info.used_rto,
         }
     }
 }

@@ -42,6 +42,11 @@ pub struct StackConfig {
     pub icmp_errors_per_second: u32,
     /// Answer echo requests.
     pub echo: bool,
+    /// How many records of the [event log](crate::log) are kept, 64 bytes each; with none it is off.
+    pub log_records: usize,
+    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is formatted for
+    /// each.
+    pub comments: bool,
 }
 
 impl StackConfig {
@@ -61,6 +66,8 @@ impl StackConfig {
             fragments: FragmentLimits::default(),
             icmp_errors_per_second: 100,
             echo: true,
+            log_records: 4096,
+            comments: false,
         }
     }
 

@@ -53,6 +53,7 @@ pub mod flow;
 pub mod fragments;
 pub mod icmp;
 pub mod listener;
+pub mod log;
 pub mod secrets;
 mod slab;
 pub mod stack;

@@ -8,6 +8,7 @@
 //! later is not moved in the timing wheel: the timer fires at the old time, finds nothing due and is set again, which
 //! costs one visit per round trip instead of one per acknowledgement.
 
+mod comment;
 mod opens;
 mod predict;
 mod receive;
@@ -25,6 +26,7 @@ use crate::config::{StackConfig, StackConfigError, StackCounters, is_unicast};
 use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
+use crate::log::{Log, Subject};
 use crate::secrets::Secrets;
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
@@ -164,6 +166,7 @@ pub struct Stack {
     /// Buffers that were kept and have been read.
     spent: Vec<PacketBuf>,
     counters: StackCounters,
+    log: Log,
 }
 
 impl Stack {
@@ -194,6 +197,7 @@ impl Stack {
             latest: 0,
             spent: Vec::new(),
             counters: StackCounters::default(),
+            log: Log::new(config.log_records),
             secrets,
             config,
         })
@@ -207,6 +211,12 @@ impl Stack {
     /// What has been counted.
     pub fn counters(&self) -> StackCounters {
         StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
+    }
+
+    /// What happened to connections lately.
+    pub fn log(&mut self) -> &Log {
+        self.log.end_run();
+        &self.log
     }
 
     /// Connections that exist, TIME-WAIT and half-open ones not included.
@@ -253,6 +263,28 @@ impl Stack {
 
     fn id_of(&self, index: u32) -> Option<ConnectionId> {
         Some(ConnectionId { index, generation: self.slots.generation(index)? })
+    }
+
+    /// A connection as the log names it.
+    #[inline]
+    fn subject(&self, index: u32, now: Instant) -> Subject {
+        let generation = self.slots.generation(index).unwrap_or_default();
+        Subject { now, connection: ConnectionId { index, generation }.as_u64() }
+    }
+
+    /// Calls `call` on a connection and records what it did.
+    fn recorded<T>(
+        &mut self,
+        index: u32,
+        now: Instant,
+        call: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let subject = self.subject(index, now);
+        let connection = &mut self.slots.get_mut(index)?.connection;
+        let before = self.log.mark(connection);
+        let result = call(connection);
+        self.log.changes(subject, connection, before);
+        Some(result)
     }
 
     /// The next event.
@@ -414,8 +446,11 @@ impl Stack {
         let Some(id) = self.connection_for(key) else { return };
         let Some(slot) = self.slots.get_mut(id.index) else { return };
         let before = slot.connection.path_mtu();
-        slot.connection.on_icmp(now, error, seq);
-        let after = slot.connection.path_mtu();
+        let after = self.recorded(id.index, now, |connection| {
+            connection.on_icmp(now, error, seq);
+            connection.path_mtu()
+        });
+        let after = after.unwrap_or(before);
         self.counters.icmp_errors_received += 1;
         if after < before && after >= crate::icmp::least_mtu(key.remote) {
             self.learn_path_mtu(key.remote, after, now);

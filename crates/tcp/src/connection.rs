@@ -20,6 +20,7 @@ mod duplicates;
 mod ecn;
 pub mod exchange;
 pub mod extensions;
+mod glance;
 mod icmp;
 mod info;
 mod limiter;
@@ -32,6 +33,7 @@ mod user_timeout;
 
 pub use api::{ReadError, Received, WriteError};
 pub use delivery::{Adu, Piece};
+pub use glance::{Glance, Mark};
 pub use icmp::IcmpError;
 pub use info::{Counters, EcnInfo, Info, LimitedBy};
 pub use open::{Endpoint, PathInfo};
@@ -299,6 +301,8 @@ pub struct Connection {
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     nodelay: bool,
+    /// For the log: see [`Connection::take_duplicate`].
+    duplicate_seen: bool,
     keep_alive: Option<KeepAlive>,
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,

@@ -71,7 +71,7 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{Tallies, View};
+pub use crate::connection::extensions::{LayerChange, LayerNews, Tallies, View};
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
@@ -132,6 +132,9 @@ pub enum Fault {
     /// It lives in another process, which has gone or does not answer.
     #[error("its process has gone")]
     Gone,
+    /// It lives in another process, which says what it must not.
+    #[error("its process broke the protocol")]
+    Protocol,
 }
 
 /// Why an extension was not attached.
@@ -160,6 +163,12 @@ pub enum DepartureReason {
     /// The profile names it, and it could not be attached.
     #[error(transparent)]
     NotAttached(#[from] AttachError),
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
 }
 
 /// A layer that is not there though nobody detached it.

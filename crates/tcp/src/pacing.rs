@@ -47,6 +47,18 @@ impl Default for RatePacing {
     }
 }
 
+impl RatePacing {
+    /// The rate is `new` from now on: what is still owed at the old one is owed at this.
+    pub fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
+        if self.next <= now {
+            return;
+        }
+        let left = u128::from(self.next.since(now).as_nanos());
+        let left = left * u128::from(old) / u128::from(new.max(1));
+        self.next = now + Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+    }
+}
+
 impl Pacing for RatePacing {
     fn name(&self) -> &'static str {
         "rate"
@@ -79,6 +91,21 @@ impl Pacing for RatePacing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 1000 bytes at 1000 bytes per second are owed for a second; after half of it 500 bytes are left, which at 10,000 take 50 ms.
+    #[test]
+    fn another_rate_holds_from_now_on() {
+        let mut pacing = RatePacing::default();
+        let start = Instant::from_millis(1000);
+        pacing.on_sent(start, 1000, Some(1000));
+        // The slack of a millisecond was used up.
+        assert_eq!(pacing.release_at(), Instant::from_millis(1999));
+        let half = Instant::from_millis(1499);
+        pacing.change_rate(half, 1000, 10_000);
+        assert_eq!(pacing.release_at(), Instant::from_millis(1549));
+        pacing.change_rate(Instant::from_millis(1600), 10_000, 1);
+        assert_eq!(pacing.release_at(), Instant::from_millis(1549), "nothing is owed");
+    }
 
     #[test]
     fn a_window_in_less_than_a_round_trip() {

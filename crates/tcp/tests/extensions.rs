@@ -319,6 +319,38 @@ fn a_longer_rto_holds_for_what_is_out_already() {
     peer.run_to(800).expect(&["PA 1:501 ack 1"]);
 }
 
+/// One that never comes holds no longer than somebody asks for it: then the timer is TCP's own again, from when it was started; at once if
+/// that has passed. Nor does it hold when a shorter one is asked for.
+#[test]
+fn an_rto_that_never_comes_goes_with_its_layer() {
+    for (until, due) in [(350, 400), (10_000, 10_000)] {
+        let mut peer = Setup::newreno().active();
+        let forever = asking(|_, limits| limits.at_least(RTO, Duration::MAX));
+        let layer = peer.connection.attach(peer.now, forever).unwrap();
+        peer.write(500).drain();
+        peer.run_to(until).silent();
+        let now = peer.now;
+        assert!(peer.connection.detach(now, layer).is_some());
+        peer.pump();
+        if due > until {
+            peer.run_to(due - 1).silent();
+        }
+        peer.run_to(due).expect(&["PA 1:501 ack 1"]);
+    }
+    let mut peer = Setup::newreno().active();
+    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, Duration::MAX)));
+    let layer = peer.connection.layers().next().unwrap().id;
+    peer.write(500).drain();
+    peer.wait(100);
+    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, ms(700))));
+    let now = peer.now;
+    assert!(peer.connection.detach(now, layer).is_some());
+    peer.run_to(799).drain();
+    assert_eq!(peer.info().counters.timeouts, 0);
+    peer.run_to(800);
+    assert_eq!(peer.info().counters.timeouts, 1);
+}
+
 /// The connection is given up after two retransmissions; with the count at none it is not.
 #[test]
 fn retransmits_postpone_giving_up() {

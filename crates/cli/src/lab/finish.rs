@@ -17,6 +17,7 @@ use super::interruption::Interruption;
 use super::live::Live;
 use super::overview;
 use super::page::Page;
+use super::words;
 use crate::report::{self, ReportData};
 
 /// The page of a run.
@@ -96,6 +97,7 @@ pub(super) fn page(
         drawn: OnceCell::new(),
     };
     let mut data = page.of_run(seen, &judgements);
+    data.notes.extend(words::departures(stored.manifest()));
     if let Some(record) = &record {
         emulation::add(record, &mut data);
     }

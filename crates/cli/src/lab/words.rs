@@ -1,5 +1,6 @@
 //! Bands and what came of them, in words.
 
+use transom_lab::results::Manifest;
 use transom_lab::run::Judgement;
 use transom_lab::scenario::{Band, Measure, Unit};
 
@@ -32,7 +33,11 @@ pub(crate) fn seen(judgement: &Judgement) -> String {
     let unit = band.unit();
     let whole = matches!(
         band.quantity.measure,
-        Measure::Timeouts | Measure::Retransmissions | Measure::Drops | Measure::Marks
+        Measure::Timeouts
+            | Measure::FastRecoveries
+            | Measure::Retransmissions
+            | Measure::Drops
+            | Measure::Marks
     );
     let values = judgement.values.iter().map(|&value| match unit {
         Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),
@@ -53,6 +58,13 @@ pub(crate) fn bounds(band: &Band) -> String {
         (None, Some(max)) => format!("(at most {max})"),
         (None, None) => String::new(),
     }
+}
+
+/// Which extensions connections did not have, or not to the end, and why: a line for each flow.
+pub(crate) fn departures(manifest: &Manifest) -> Vec<String> {
+    let each = manifest.departures.iter();
+    each.map(|(flow, reasons)| format!("EXTENSION GONE from {flow}: {}", reasons.join("; ")))
+        .collect()
 }
 
 /// A word as scenarios have it.

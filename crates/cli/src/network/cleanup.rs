@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::CaptureFile;
+use super::watching::Watching;
 use crate::output::note;
 use crate::socket::Socket;
 use crate::{interrupt, units::Bytes};
@@ -22,6 +23,7 @@ pub(crate) struct Cleanup {
     sockets: Mutex<Vec<Weak<Socket>>>,
     programs: Mutex<Vec<OwnedFd>>,
     capture: Option<CaptureFile>,
+    watching: Mutex<Watching>,
 }
 
 fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
@@ -29,12 +31,19 @@ fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
 }
 
 impl Cleanup {
-    pub(super) fn new(capture: Option<CaptureFile>) -> Arc<Self> {
-        Arc::new(Cleanup { capture, ..Cleanup::default() })
+    pub(super) fn new(capture: Option<CaptureFile>, watching: Watching) -> Arc<Self> {
+        Arc::new(Cleanup { capture, watching: Mutex::new(watching), ..Cleanup::default() })
     }
 
-    /// Has a connection reset if the command is interrupted while it is open.
+    fn watching(&self) -> MutexGuard<'_, Watching> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a connection reset if the command is interrupted while it is open, and offers it to extensions of other processes.
     pub(crate) fn watch_socket(&self, socket: Socket) -> Arc<Socket> {
+        if let Socket::Transom(stream) = &socket {
+            self.watching().offer(stream);
+        }
         let socket = Arc::new(socket);
         let mut sockets = lock(&self.sockets);
         // Now and then, so that a server does not remember every connection it ever had.
@@ -58,7 +67,7 @@ impl Cleanup {
             // One that has ended already is no concern of ours any more.
             let _ = pidfd_send_signal(&program, Signal::TERM);
         }
-        self.finish_capture();
+        self.finish_files();
     }
 
     /// Whether there is a capture to be completed.
@@ -66,8 +75,9 @@ impl Cleanup {
         self.capture.is_some()
     }
 
-    /// Completes the capture and says if it failed: there is nothing else to do about it at the end.
-    pub(super) fn finish_capture(&self) {
+    /// Completes the log and the capture and says if that failed: there is nothing else to do about it at the end.
+    pub(super) fn finish_files(&self) {
+        self.watching().finish();
         let Some(capture) = &self.capture else { return };
         match capture.finish() {
             Ok(packets) => {

@@ -28,6 +28,16 @@ macro_rules! experiments {
 
 /// All of them, paper by paper.
 pub(super) const EXPERIMENTS: &[Experiment] = experiments![
+    "ictcp/fig3",
+    "ictcp/fig3-rto",
+    "ictcp/fig6",
+    "ictcp/fig7",
+    "ictcp/fig8",
+    "ictcp/fig9",
+    "ictcp/fig10",
+    "ictcp/fig11",
+    "ictcp/fig11-adaptive",
+    "ictcp/fig12",
     "compose/goodput",
     "compose/efficiency",
     "compose/units",

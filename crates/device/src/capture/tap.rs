@@ -90,6 +90,7 @@ impl<D: Device, W: Write + Send> Tapped<D, W> {
             interface,
             clock: Box::new(real_time),
             headers: Vec::new(),
+            comment: String::new(),
             status: status.clone(),
         };
         Ok(Tapped { device, recorder, status })
@@ -128,9 +129,19 @@ impl<D: Device, W: Write + Send> Device for Tapped<D, W> {
         let _sending = status.0.sending();
         // Before sending: the answer may be captured elsewhere and should not seem to come first.
         let at = recorder.now();
-        device.send(packet)?;
-        recorder.sent(at, packet);
-        Ok(())
+        let sent = device.send(packet);
+        if sent.is_ok() {
+            recorder.sent(at, packet);
+        }
+        // What was said was said of this packet.
+        recorder.comment.clear();
+        sent
+    }
+
+    fn annotate(&mut self, comment: &str) {
+        self.device.annotate(comment);
+        self.recorder.comment.clear();
+        self.recorder.comment.push_str(comment);
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {
@@ -167,6 +178,8 @@ struct Recorder<W: Write> {
     clock: Clock,
     /// Where the headers of a finished packet are put together; kept to be used again.
     headers: Vec<u8>,
+    /// What was said of the packet that is sent next; of a super-segment's segments, of each.
+    comment: String,
     status: TapStatus,
 }
 
@@ -196,7 +209,9 @@ impl<W: Write> Recorder<W> {
             let headers = self.headers.get(..segment.header_len).unwrap_or_default();
             let [first, second, third] = segment.payload;
             let parts = [headers, first, second, third];
-            if let Err(error) = capture.write(self.interface, at, direction, &parts, None) {
+            let comment = Some(self.comment.as_str())
+                .filter(|comment| direction == Direction::Outbound && !comment.is_empty());
+            if let Err(error) = capture.write(self.interface, at, direction, &parts, comment) {
                 // The first error is the one that tells; there is no second, as the capture ends
                 // here.
                 let _ = self.status.0.error.set(error);

@@ -8,6 +8,7 @@ pub struct Captured {
     /// The flags option: 1 is inbound, 2 is outbound.
     pub direction: u32,
     pub original_len: usize,
+    pub comment: Option<String>,
     pub bytes: Vec<u8>,
 }
 
@@ -59,6 +60,7 @@ pub fn read(mut file: &[u8]) -> Vec<Captured> {
                     nanos: u64::from(u32_at(body, 4)) << 32 | u64::from(u32_at(body, 8)),
                     direction: u32_at(option(options, 2).unwrap(), 0),
                     original_len: u32_at(body, 16) as usize,
+                    comment: option(options, 1).map(|text| String::from_utf8(text.into()).unwrap()),
                     bytes: body[20..20 + kept].to_vec(),
                 });
             }

@@ -5,8 +5,9 @@
 use super::files::Versioned;
 use super::plan::PlannedRun;
 use crate::run::Judgement;
-use crate::scenario::{Band, RunId, Setting};
+use crate::scenario::{Band, Name, RunId, Setting};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The manifest's file.
 pub(super) const FILE: &str = "run.json";
@@ -32,6 +33,9 @@ pub struct Manifest {
     pub packets: u64,
     /// Events of the simulation; none of a run in real time.
     pub events: Option<u64>,
+    /// Of flows whose connections did not have all their extensions, or not to the end: which, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub departures: BTreeMap<Name, Vec<String>>,
     /// The bands of this run alone, and what came of them.
     pub bands: Vec<Judgement>,
     /// The bands that compare it with another.

@@ -44,7 +44,7 @@ impl Run<'_> {
     /// Whether a stored run says the same of this one as would be said now: of what is no part of its identity, too.
     pub(super) fn is_as_stored(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let text = stored.contents(SCENARIO)?;
-        let Manifest { point, settings, comparisons, .. } = &stored.manifest;
+        let Manifest { point, settings, comparisons, .. } = stored.manifest();
         let own = self.comparisons();
         let same = |(one, other): (&Compared, &Compared)| {
             (&one.baseline, &one.band) == (&other.baseline, &other.band)
@@ -98,13 +98,19 @@ impl Pending {
             seed: planned.seed,
             packets: seen.packets,
             events: seen.events,
+            departures: seen
+                .flows
+                .iter()
+                .filter(|flow| !flow.departures.is_empty())
+                .map(|flow| (flow.name.clone(), flow.departures.clone()))
+                .collect(),
             bands: judge(scenario, seen),
             comparisons: run.comparisons(),
             files: self.entries()?,
         };
         self.file(manifest::FILE, |to| to.write_all(files::json(&manifest).as_bytes()))?;
         self.put_in_place()?;
-        Ok(StoredRun { directory: self.place.clone(), manifest })
+        Ok(StoredRun { directory: self.place.clone(), manifest: Box::new(manifest) })
     }
 
     fn table<T: Table>(

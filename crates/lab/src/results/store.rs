@@ -216,7 +216,7 @@ impl Store {
             .collect();
         rest.sort_by_key(|entry| match &entry.found {
             Found::Finished(stored) => {
-                let Manifest { name, point, seed, .. } = &stored.manifest;
+                let Manifest { name, point, seed, .. } = stored.manifest();
                 (name.clone(), *point, *seed)
             }
             _ => (String::new(), usize::MAX, u64::MAX),

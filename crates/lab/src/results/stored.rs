@@ -16,7 +16,7 @@ pub(super) const SCENARIO: &str = "scenario.toml";
 #[derive(Clone, Debug)]
 pub struct StoredRun {
     pub(super) directory: PathBuf,
-    pub(super) manifest: Manifest,
+    pub(super) manifest: Box<Manifest>,
 }
 
 impl StoredRun {
@@ -42,7 +42,7 @@ impl StoredRun {
                 return Err(StoreError::damaged(&path, what));
             }
         }
-        Ok(StoredRun { directory: directory.into(), manifest })
+        Ok(StoredRun { directory: directory.into(), manifest: Box::new(manifest) })
     }
 
     /// Where it is.
@@ -83,6 +83,7 @@ impl StoredRun {
         }
         for (flow, completed) in flows.iter_mut().zip(completions) {
             flow.completions = completed.completions;
+            flow.departures = self.manifest.departures.get(&flow.name).cloned().unwrap_or_default();
         }
         Ok(Observations {
             flows,

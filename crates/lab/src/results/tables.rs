@@ -70,7 +70,12 @@ impl Table for Flows {
 
     fn owner(key: &[String]) -> Option<FlowObservations> {
         let [flow] = key else { return None };
-        Some(FlowObservations { name: name(flow)?, samples: Vec::new(), completions: Vec::new() })
+        Some(FlowObservations {
+            name: name(flow)?,
+            samples: Vec::new(),
+            completions: Vec::new(),
+            departures: Vec::new(),
+        })
     }
 
     fn rows(flow: &FlowObservations) -> &[FlowSample] {

@@ -95,6 +95,7 @@ pub(crate) fn build(
     directory: &Path,
     kernel: KernelHosts,
 ) -> Result<Built, RunError> {
+    check_features(scenario)?;
     let mut topology = Topology::new(seed);
     let mut nodes: BTreeMap<&Name, NodeId> = BTreeMap::new();
     let mut places = BTreeMap::new();
@@ -179,6 +180,19 @@ impl Applications {
 
     fn at(&mut self, place: &Place<'_>) -> Option<&mut Outside> {
         self.outside.get_mut(place.outside?)
+    }
+}
+
+/// Refuses what this build does not have.
+fn check_features(scenario: &Resolved) -> Result<(), RunError> {
+    let hosts = scenario.hosts.iter().map(|(name, host)| (name, &host.profile));
+    let flows = scenario.flows.iter().map(|flow| (&flow.name, &flow.profile));
+    let unconstrained = |profile: &crate::scenario::ProfileOptions| {
+        profile.unconstrained == Some(true) && !cfg!(feature = "unconstrained")
+    };
+    match hosts.chain(flows).find(|(_, profile)| unconstrained(profile)) {
+        Some((name, _)) => Err(RunError::NeedsFeature(name.clone())),
+        None => Ok(()),
     }
 }
 

@@ -142,16 +142,15 @@ fn of_flows(measure: Measure, names: &[Name], seen: &Observations, span: Span) -
                 }
                 Measure::Retransmissions => one(|sent| sent.retransmissions),
                 Measure::Timeouts => one(|sent| sent.timeouts),
-                Measure::Rtt => senders()
-                    // A kernel tells only the smoothed one.
-                    .filter_map(|one| one.last_rtt.or(one.srtt))
-                    .map(|rtt| rtt.as_nanos() as f64)
-                    .collect(),
-                Measure::Cwnd => senders().map(|one| one.cwnd as f64).collect(),
-                Measure::Ssthresh => {
-                    senders().filter_map(|one| one.ssthresh).map(|bytes| bytes as f64).collect()
+                Measure::FastRecoveries => one(|sent| sent.fast_recoveries),
+                Measure::Rtt
+                | Measure::Rto
+                | Measure::RtoToRtt
+                | Measure::Cwnd
+                | Measure::Ssthresh
+                | Measure::Flight => {
+                    senders().filter_map(|one| course::of_sender(measure, one)).collect()
                 }
-                Measure::Flight => senders().map(|one| one.in_flight as f64).collect(),
                 Measure::RecoveryTime => recovery_times(samples),
                 _ => Vec::new(),
             }

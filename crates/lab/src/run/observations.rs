@@ -31,6 +31,8 @@ pub struct FlowObservations {
     pub samples: Vec<FlowSample>,
     /// Its transfers or requests: when each was complete, and how long it took.
     pub completions: Vec<(Instant, Duration)>,
+    /// Extensions that connections of its sender did not have, or not to the end, and why.
+    pub departures: Vec<String>,
 }
 
 /// What was seen of one way of a link.
@@ -56,6 +58,12 @@ impl Observations {
                 .flows()
                 .get(number)
                 .map(|flow| flow.completions.clone())
+                .unwrap_or_default(),
+            departures: built
+                .network
+                .flows()
+                .get(number)
+                .map(|flow| flow.departures.iter().cloned().collect())
                 .unwrap_or_default(),
         });
         let ways = scenario.links.iter().flat_map(|link| {

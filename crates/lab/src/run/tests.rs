@@ -113,6 +113,14 @@ fn what_cannot_be_run_says_so() {
     };
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
     assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
+    if !cfg!(feature = "unconstrained") {
+        let flow = DUMBBELL.replacen(
+            "kind = \"bulk\"",
+            "kind = \"bulk\"\nprofile = { unconstrained = true }",
+            1,
+        );
+        assert!(error(&flow).starts_with("bulk is unconstrained, and this build has no such mode"));
+    }
 }
 
 /// Two sources of 125 datagrams a second each, of 1000 bytes, whose packets come to the link in the middle at the same time, where each
@@ -459,4 +467,19 @@ fn flows_of_a_host_share_a_macroflow() {
     assert!(weighted[..3].iter().all(|one| weighted[3] / one > 1.5), "{weighted:?}");
     let scenario = resolved(&shared);
     assert_eq!(run(&scenario, 1), run(&scenario, 1));
+}
+
+/// An extension that a connection cannot have is missed in what was seen of its flow, and in no other.
+#[test]
+fn an_extension_that_is_missing_is_told_of() {
+    let text = DUMBBELL.replacen(
+        "kind = \"bulk\"",
+        "kind = \"bulk\"\nprofile = { tcp = \"no-sack\", extensions = \"rr\" }",
+        1,
+    );
+    let seen = run(&resolved(&text), 1);
+    let flow = |name: &str| seen.flows.iter().find(|flow| flow.name.as_str() == name).unwrap();
+    let reason = "rr: the connection does not have what the extension requires: SACK";
+    assert_eq!(flow("bulk").departures, [reason]);
+    assert!(flow("file").departures.is_empty());
 }

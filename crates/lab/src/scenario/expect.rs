@@ -31,12 +31,18 @@ pub enum Measure {
     Retransmissions,
     /// Of a flow: retransmission timeouts of its sender, over all its connections. A number.
     Timeouts,
+    /// Of a flow: times its sender began fast recovery, over all its connections. A number.
+    FastRecoveries,
     /// Of a flow: goodput divided by throughput. A number.
     Efficiency,
     /// Of a flow's transfers, or requests: from the start to the last byte. Times.
     CompletionTime,
     /// Of a flow: at the sampled times, the last round-trip time that was measured; a kernel tells only the smoothed one. Times.
     Rtt,
+    /// Of a flow: the retransmission timeout in use, with its back-off, at the sampled times. Times.
+    Rto,
+    /// Of a flow: that timeout divided by the last round-trip time, at the sampled times. Numbers.
+    RtoToRtt,
     /// Of a flow: congestion window at the sampled times. Sizes.
     Cwnd,
     /// Of a flow: slow-start threshold at the sampled times. Sizes.
@@ -84,6 +90,7 @@ impl Measure {
             Measure::Goodput | Measure::Throughput => Unit::Rate,
             Measure::CompletionTime
             | Measure::Rtt
+            | Measure::Rto
             | Measure::RecoveryTime
             | Measure::QueueDelay => Unit::Time,
             Measure::Delivered
@@ -93,6 +100,8 @@ impl Measure {
             | Measure::Flight => Unit::Size,
             Measure::Retransmissions
             | Measure::Timeouts
+            | Measure::FastRecoveries
+            | Measure::RtoToRtt
             | Measure::Efficiency
             | Measure::Jain
             | Measure::Utilisation
@@ -112,9 +121,12 @@ impl Measure {
             | Measure::Skipped
             | Measure::Retransmissions
             | Measure::Timeouts
+            | Measure::FastRecoveries
             | Measure::Efficiency => Taken::FromEachFlow,
             Measure::CompletionTime
             | Measure::Rtt
+            | Measure::Rto
+            | Measure::RtoToRtt
             | Measure::Cwnd
             | Measure::Ssthresh
             | Measure::Flight
@@ -137,11 +149,14 @@ impl Measure {
             | Measure::Ssthresh
             | Measure::Flight
             | Measure::Rtt
+            | Measure::Rto
+            | Measure::RtoToRtt
             | Measure::QueueLength => Some(Course::AtSamples),
             Measure::Delivered
             | Measure::Skipped
             | Measure::Retransmissions
             | Measure::Timeouts
+            | Measure::FastRecoveries
             | Measure::Efficiency
             | Measure::CompletionTime
             | Measure::RecoveryTime

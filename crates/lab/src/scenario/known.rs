@@ -43,9 +43,12 @@ impl Known<'_> {
         if table.0.is_empty() {
             problems.add(node.span.clone(), Problem::Conflict(format!("`{key}` names no values")));
         }
+        let is_axis = |path: &str| self.sweep.axes.iter().any(|axis| axis.path == path);
+        let mut paths = Vec::new();
         for (path, entry) in table.as_written() {
-            let is_axis = |path: &str| self.sweep.axes.iter().any(|axis| axis.path == path);
-            let (path, entry) = flatten(path.into(), entry, &is_axis);
+            flatten(path.into(), entry, &is_axis, &mut paths);
+        }
+        for (path, entry) in paths {
             let axis = self.sweep.axes.iter().position(|axis| axis.path == path);
             let Some((number, axis)) = axis.and_then(|n| Some((n, self.sweep.axes.get(n)?))) else {
                 let known = self.sweep.axes.iter().map(|axis| axis.path.clone()).collect();
@@ -302,18 +305,19 @@ impl Known<'_> {
     }
 }
 
-/// A path that is written as TOML's own dotted keys, in one text: as far as a path of the sweep, whose value may be a table too.
+/// The paths that are written as TOML's own dotted keys, each in one text: as far as paths of the sweep, whose values may be tables too.
 fn flatten<'a>(
     path: String,
     entry: &'a super::tree::Entry,
     is_axis: &impl Fn(&str) -> bool,
-) -> (String, &'a super::tree::Entry) {
+    found: &mut Vec<(String, &'a super::tree::Entry)>,
+) {
     match &entry.node.value {
-        Value::Table(table) if table.0.len() == 1 && !is_axis(&path) => match table.0.iter().next()
-        {
-            Some((key, entry)) => flatten(format!("{path}.{key}"), entry, is_axis),
-            None => (path, entry),
-        },
-        _ => (path, entry),
+        Value::Table(table) if !table.0.is_empty() && !is_axis(&path) => {
+            for (key, entry) in table.as_written() {
+                flatten(format!("{path}.{key}"), entry, is_axis, found);
+            }
+        }
+        _ => found.push((path, entry)),
     }
 }

@@ -23,6 +23,9 @@ pub struct ProfileOptions {
     /// Extensions of the connection, which can only make it less aggressive, such as "nice + rr".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Extensions>,
+    /// Do not keep to the safe ranges of what its extensions ask for, to show what they are for. Only in a build with the feature "unconstrained".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unconstrained: Option<bool>,
     /// The send buffer at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Size>,
@@ -52,6 +55,7 @@ impl ProfileOptions {
         let ProfileOptions {
             tcp,
             extensions,
+            unconstrained,
             send_buffer,
             recv_buffer,
             max_segment,
@@ -64,6 +68,7 @@ impl ProfileOptions {
                 (tcp, base) => tcp.or_else(|| base.clone()),
             },
             extensions: extensions.or_else(|| base.extensions.clone()),
+            unconstrained: unconstrained.or(base.unconstrained),
             send_buffer: send_buffer.or(base.send_buffer),
             recv_buffer: recv_buffer.or(base.recv_buffer),
             max_segment: max_segment.or(base.max_segment),
@@ -89,6 +94,7 @@ impl ProfileOptions {
         let ProfileOptions {
             tcp,
             extensions,
+            unconstrained,
             send_buffer,
             recv_buffer,
             max_segment,
@@ -102,6 +108,9 @@ impl ProfileOptions {
         };
         if let Some(extensions) = extensions {
             profile.extensions = extensions.choices_sharing(manager);
+        }
+        if *unconstrained == Some(true) {
+            lift_ranges(&mut profile);
         }
         if let Some(size) = *send_buffer {
             profile.max_send_buffer = bytes(size);
@@ -122,6 +131,17 @@ impl ProfileOptions {
         profile.carries_bytes()?;
         Ok(profile)
     }
+}
+
+/// Takes the safe ranges away, if this build can.
+fn lift_ranges(profile: &mut Profile) {
+    #[cfg(feature = "unconstrained")]
+    for choice in &mut profile.extensions {
+        *choice = choice.clone().unconstrained();
+    }
+    // Without the feature a run is refused that needs it: see `RunError::NeedsFeature`.
+    #[cfg(not(feature = "unconstrained"))]
+    let _ = profile;
 }
 
 #[cfg(test)]

@@ -254,7 +254,12 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 12] = [
     ("loss", &["string"], "Which packets are lost.", "0.5%"),
     ("duplicate", &["string", "number"], "The share of packets that is delivered twice.", "0.1%"),
     ("corrupt", &["string"], "Which packets are damaged.", "0.1%"),
-    ("reorder", &["string"], "Which packets are held back.", "1% by 10ms"),
+    (
+        "reorder",
+        &["string"],
+        "Which packets are held back, and for how long: a time, or a distribution such as normal(25ms, 8ms).",
+        "1% by 10ms",
+    ),
     ("mtu", &["integer"], "The largest packet in bytes.", "1500"),
 ];
 

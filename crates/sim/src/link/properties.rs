@@ -73,7 +73,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             loss,
             duplicate: effects.0,
             corrupt: Corrupt { probability: effects.1, bits: 1 },
-            reorder: Reorder { probability: effects.2, extra: effects.3 },
+            reorder: Reorder { probability: effects.2, extra: effects.3.into() },
             mtu: mtu.and_then(core::num::NonZeroU32::new),
         })
 }
@@ -94,7 +94,7 @@ fn trace() -> impl Strategy<Value = Opportunities> {
 fn makes_sense(config: &LinkConfig) -> bool {
     let jitter = !matches!(config.jitter, Some(Jitter::Uniform { min, max }) if min > max);
     let loss = !matches!(&config.loss, Loss::GilbertElliott(model) if model.bad_to_good.is_zero());
-    jitter && loss && !config.reorder.extra.is_zero()
+    jitter && loss && !config.reorder.extra.is_none()
 }
 
 /// Packets as (nanoseconds since the one before, length).

@@ -5,23 +5,76 @@ use core::str::FromStr;
 
 use transom_tcp::time::Duration;
 
+use super::jitter::Jitter;
 use super::text::SyntaxError;
 use crate::random::Rng;
 use crate::units::{DurationText, Probability, parse_duration, serde_as_text};
 
-/// How often a packet is held back, and how long. Written "1% by 10ms".
+/// How often a packet is held back, and how long. Written "1% by 10ms", or "1% by normal(25ms, 8ms)".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reorder {
     /// The probability that a packet is held back.
     pub probability: Probability,
     /// The extra time it then takes.
-    pub extra: Duration,
+    pub extra: Extra,
+}
+
+/// The extra time that a packet takes which is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// Always the same.
+    Constant(Duration),
+    /// Drawn for each.
+    Drawn(Jitter),
+}
+
+impl Default for Extra {
+    fn default() -> Self {
+        Extra::Constant(Duration::ZERO)
+    }
+}
+
+impl From<Duration> for Extra {
+    fn from(extra: Duration) -> Self {
+        Extra::Constant(extra)
+    }
+}
+
+impl Extra {
+    /// Whether a packet is held back for no time at all.
+    pub fn is_none(self) -> bool {
+        self == Extra::default()
+    }
+}
+
+impl FromStr for Extra {
+    type Err = SyntaxError;
+
+    fn from_str(text: &str) -> Result<Extra, SyntaxError> {
+        if text.contains('(') {
+            return text.parse().map(Extra::Drawn);
+        }
+        Ok(Extra::Constant(parse_duration(text)?))
+    }
+}
+
+impl fmt::Display for Extra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Extra::Constant(extra) => DurationText(*extra).fmt(f),
+            Extra::Drawn(jitter) => jitter.fmt(f),
+        }
+    }
 }
 
 impl Reorder {
     /// The next packet's extra delay, if it is held back.
     pub(super) fn draw(&self, rng: &mut Rng) -> Option<Duration> {
-        rng.bernoulli(self.probability).then_some(self.extra)
+        let held_back = rng.bernoulli(self.probability);
+        held_back.then(|| match self.extra {
+            Extra::Constant(extra) => extra,
+            Extra::Drawn(jitter) => jitter.draw(rng),
+        })
     }
 }
 
@@ -33,11 +86,11 @@ impl FromStr for Reorder {
             return Err(SyntaxError::Form {
                 what: "reordering",
                 text: text.into(),
-                forms: "PROBABILITY by DURATION, such as 1% by 10ms",
+                forms: "PROBABILITY by DURATION, such as 1% by 10ms, or by a distribution, such as 1% by normal(25ms, 8ms)",
             });
         };
-        let (probability, extra): (Probability, _) = (probability.parse()?, parse_duration(extra)?);
-        if extra.is_zero() && !probability.is_zero() {
+        let (probability, extra): (Probability, Extra) = (probability.parse()?, extra.parse()?);
+        if extra.is_none() && !probability.is_zero() {
             let why = "a packet held back for no time is not reordered";
             return Err(SyntaxError::Nonsense { text: text.into(), why });
         }
@@ -47,7 +100,7 @@ impl FromStr for Reorder {
 
 impl fmt::Display for Reorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} by {}", self.probability, DurationText(self.extra))
+        write!(f, "{} by {}", self.probability, self.extra)
     }
 }
 

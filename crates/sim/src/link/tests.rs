@@ -280,6 +280,25 @@ fn reordered_packets_are_overtaken_and_no_others() {
     assert!((late - 1..=late).contains(&overtaken), "{overtaken} of {late}");
 }
 
+/// 10^5 packets of which a tenth is held back: mean and deviation of what they are late, to four standard errors.
+#[test]
+fn packets_are_held_back_for_as_long_as_is_drawn() {
+    let mut link = link::<u64>("delay=1ms, reorder=10% by normal(25ms, 8ms)");
+    let arrived = send_many(&mut link, 100_000);
+    let late: Vec<f64> = arrived
+        .iter()
+        .map(|one| one.due.since(one.sent + Duration::from_millis(1)).as_nanos() as f64 / 1e6)
+        .filter(|late| *late > 0.0)
+        .collect();
+    // Of a normal distribution with mean 25 and deviation 8, 0.09 % lies below zero and counts as zero.
+    let count = late.len() as f64;
+    assert_frequency(link.counters().reordered, 100_000, 0.1);
+    let mean = late.iter().sum::<f64>() / count;
+    let variance = late.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count;
+    assert!((mean - 25.0).abs() < 4.0 * 8.0 / count.sqrt() + 0.03, "{mean}");
+    assert!((variance.sqrt() - 8.0).abs() < 4.0 * 8.0 / (2.0 * count).sqrt() + 0.05, "{variance}");
+}
+
 #[test]
 fn free_jitter_reorders_and_kept_jitter_does_not() {
     let free = send_many(&mut link("delay=1ms, jitter=uniform(100us), jitter-order=free"), 10_000);

@@ -165,7 +165,11 @@ impl Connection {
     fn count(&mut self, id: ConnectionId, stack: &Stack, ledger: &mut Ledger) -> bool {
         let Some(connection) = stack.connection(id) else { return false };
         let now = Counted::from(connection.counters());
-        ledger.flow(self.flow).sent.counted.add(now.since(self.counted));
+        let flow = ledger.flow(self.flow);
+        flow.sent.counted.add(now.since(self.counted));
+        for departure in connection.departures() {
+            flow.departures.insert(departure.to_string());
+        }
         self.counted = now;
         true
     }

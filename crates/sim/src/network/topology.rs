@@ -229,6 +229,8 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
         offload: Offload { tx_checksum: true, segmentation: None },
         profile: config.profile.clone(),
         secret,
+        // Recorders see more, and nobody reads it.
+        log_records: 0,
         ..StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
     };
     Ok(Stack::new(config, Instant::ZERO)?)

@@ -28,6 +28,8 @@ pub struct Flow {
     pub skipped: u64,
     /// What its sender has sent.
     pub sent: Sent,
+    /// Extensions that connections of its sender did not have, or not to the end, and why: each text once.
+    pub departures: BTreeSet<String>,
     /// How long each transfer took, from its opening to its last byte at the receiver.
     pub completions: Vec<(Instant, Duration)>,
     /// What was known last of a sender that is outside of the network; `None` for one within.
@@ -99,6 +101,7 @@ impl Ledger {
                 delivered,
                 skipped,
                 sent,
+                mut departures,
                 mut completions,
                 outside,
             } = theirs;
@@ -109,6 +112,7 @@ impl Ledger {
             ours.delivered += delivered;
             ours.skipped += skipped;
             ours.sent.add(sent);
+            ours.departures.append(&mut departures);
             ours.outside = outside.or(ours.outside);
             if !completions.is_empty() {
                 ours.completions.append(&mut completions);

@@ -178,7 +178,7 @@ impl Stack {
                 && let Some(slot) = self.slots.get_mut(index)
             {
                 slot.owner = Owner::Nobody;
-                slot.connection.abort(now);
+                self.recorded(index, now, |connection| connection.abort(now));
                 self.touched(index, now);
             }
         }
@@ -243,7 +243,7 @@ impl Stack {
         let endpoint = Endpoint { local_port: local.port(), remote_port: remote.port() };
         let offset = self.secrets.timestamp_offset(&key);
         let connection = Connection::connect(profile, endpoint, path, iss, offset, now);
-        let index = self.install(connection, key, Owner::Application);
+        let index = self.install(now, connection, key, Owner::Application);
         self.counters.active_opens += 1;
         self.touched(index, now);
         self.id_of(index).ok_or(ConnectError::TooMany)

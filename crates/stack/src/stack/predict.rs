@@ -39,6 +39,7 @@ impl Stack {
         offload: RxOffload,
     ) -> Option<usize> {
         let index = self.slot_index(id)?;
+        let subject = self.subject(index, now);
         let slot = self.slots.get_mut(index)?;
         // Without somebody's word for the checksum, the ordinary way verifies it.
         // What we send to ourselves does not come this way: it would be forged.
@@ -63,7 +64,9 @@ impl Stack {
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: peek_ecn(head),
         };
+        let before = self.log.mark(&slot.connection);
         slot.connection.on_segment(now, &segment);
+        self.log.changes(subject, &mut slot.connection, before);
         let claimed = claimed.get();
         if claimed > 0 {
             slot.connection.consumed_in_place(now, claimed);

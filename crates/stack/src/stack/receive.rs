@@ -86,6 +86,7 @@ impl Stack {
     ) -> Option<PacketBuf> {
         let bytes = buffer.bytes().get(range.clone()).unwrap_or_default();
         if let Some(index) = FlowKey::peek(bytes).and_then(|key| self.connection_at(&key))
+            && let subject = self.subject(index, now)
             && let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.to_self)
             && let Some((header, payload)) =
                 slot.template.as_ref().and_then(|template| template.read(bytes, offload))
@@ -95,8 +96,11 @@ impl Stack {
             let payload = range.start + payload.start..range.start + payload.end;
             let segment_size = offload.segmentation.map(|seg| seg.segment_size);
             let ecn = peek_ecn(bytes);
+            let connection = &mut slot.connection;
+            let before = self.log.mark(connection);
             let back =
-                slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
+                connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
+            self.log.changes(subject, connection, before);
             self.touched(index, now);
             return back;
         }
@@ -105,11 +109,12 @@ impl Stack {
             self.on_flow(now, examined.key, &examined.segment(bytes));
             return Some(buffer);
         };
-        let Some(slot) = self.slots.get_mut(index) else { return Some(buffer) };
         let Examined { key: _, header, payload, segment_size, ecn } = examined;
         let payload = range.start + payload.start..range.start + payload.end;
-        let back =
-            slot.connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
+        let back = self.recorded(index, now, |connection| {
+            connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn)
+        });
+        let back = back.flatten();
         self.touched(index, now);
         back
     }
@@ -234,10 +239,8 @@ impl Stack {
     }
 
     fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.connection.on_segment(now, segment);
-            self.touched(index, now);
-        }
+        self.recorded(index, now, |connection| connection.on_segment(now, segment));
+        self.touched(index, now);
     }
 
     fn on_half_open(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
@@ -294,11 +297,17 @@ impl Stack {
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
         let connection = Connection::from_half_open(profile, half, now);
-        let index = self.install(connection, key, Owner::Listener(listener));
+        let index = self.install(now, connection, key, Owner::Listener(listener));
         self.on_connection(now, index, segment);
     }
 
-    pub(super) fn install(&mut self, connection: Connection, key: FlowKey, owner: Owner) -> u32 {
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        connection: Connection,
+        key: FlowKey,
+        owner: Owner,
+    ) -> u32 {
         let carrier = Carrier::of(connection.profile());
         let slot = Slot {
             connection,
@@ -312,6 +321,10 @@ impl Stack {
             to_self: self.is_local(key.remote),
         };
         let (index, _) = self.slots.insert(Box::new(slot));
+        let subject = self.subject(index, now);
+        if let Some(slot) = self.slots.get(index) {
+            self.log.opened(subject, &slot.connection, key.local(), key.remote());
+        }
         self.flows.insert(key, Handler::Connection(index));
         index
     }

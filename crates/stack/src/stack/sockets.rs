@@ -35,8 +35,7 @@ impl Stack {
         change: impl FnOnce(&mut Connection) -> T,
     ) -> Result<T, SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        let result = change(&mut slot.connection);
+        let result = self.recorded(index, now, change).ok_or(SocketError::NotFound)?;
         self.touched(index, now);
         Ok(result)
     }
@@ -134,7 +133,7 @@ impl Stack {
             return;
         }
         slot.owner = Owner::Nobody;
-        end(&mut slot.connection);
+        self.recorded(index, now, end);
         self.touched(index, now);
     }
 

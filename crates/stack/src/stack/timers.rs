@@ -36,7 +36,7 @@ impl Stack {
         slot.timer = None;
         match slot.connection.next_timeout() {
             Some(at) if at <= now => {
-                slot.connection.on_timeout(now);
+                self.recorded(index, now, |connection| connection.on_timeout(now));
                 self.touched(index, now);
             }
             // The deadline has moved since the timer was set.

@@ -2,8 +2,10 @@
 
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
+use crate::stack::comment;
 use crate::stack::receive::Packet;
 use crate::stack::template::MAX_HEADERS;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use transom_tcp::connection::Prepared;
@@ -25,6 +27,9 @@ pub struct Transmit<'a> {
     pub payload: [&'a [u8]; 2],
     /// What the device has to do.
     pub offload: TxOffload,
+    /// How the sender stood, for people who look at a capture; empty unless it is [asked for](crate::config::StackConfig::comments), and for what is no
+    /// connection's.
+    pub comment: &'a str,
 }
 
 impl Transmit<'_> {
@@ -50,11 +55,12 @@ pub(super) struct Scratch {
     bytes: [u8; MAX_HEADERS],
     /// A whole packet that is not a connection's.
     packet: Vec<u8>,
+    comment: String,
 }
 
 impl Scratch {
     pub(super) fn new() -> Self {
-        Scratch { bytes: [0; MAX_HEADERS], packet: Vec::new() }
+        Scratch { bytes: [0; MAX_HEADERS], packet: Vec::new(), comment: String::new() }
     }
 }
 
@@ -147,15 +153,23 @@ impl Stack {
                 headers: &self.scratch.packet,
                 payload: [&[]; 2],
                 offload: TxOffload::default(),
+                comment: "",
             }),
             Settled::Headers(len, offload) => Some(Transmit {
                 headers: self.scratch.bytes.get(..len)?,
                 payload: [&[]; 2],
                 offload,
+                comment: "",
             }),
             Settled::Segment(len, offload, index, prepared) => {
                 let payload = self.slots.get(index)?.connection.transmit(&prepared).payload;
-                Some(Transmit { headers: self.scratch.bytes.get(..len)?, payload, offload })
+                let comment = &self.scratch.comment;
+                Some(Transmit {
+                    headers: self.scratch.bytes.get(..len)?,
+                    payload,
+                    offload,
+                    comment,
+                })
             }
         }
     }
@@ -213,9 +227,16 @@ impl Stack {
     }
 
     fn settle_segment(&mut self, now: Instant, index: u32) -> Option<Settled> {
+        let subject = self.subject(index, now);
         loop {
             let slot = self.slots.get_mut(index)?;
+            let resent = slot.connection.counters().retransmitted_segments;
             let prepared = slot.connection.prepare(now)?;
+            self.log.sent(subject, &slot.connection, resent, &prepared);
+            if self.config.comments {
+                let again = slot.connection.counters().retransmitted_segments > resent;
+                comment::write(&mut self.scratch.comment, &slot.connection, again);
+            }
             let transmit = slot.connection.transmit(&prepared);
             let to_self = slot.to_self;
             // On the way to ourselves nothing has to be cut.

@@ -22,6 +22,7 @@ mod fairness;
 mod fragments;
 mod icmp_errors;
 mod listening;
+mod log;
 mod many;
 mod path_mtu;
 mod resets;

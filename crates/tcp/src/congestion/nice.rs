@@ -9,7 +9,9 @@
 //!   window stays at one.
 //! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement. So after n round trips with one segment
 //!   comes one with two: if they were delayed, n doubles; if not, n halves, and at n = 1 the window grows again.
-//! - minRTT and maxRTT are the least and the largest sample of the connection.
+//! - minRTT and maxRTT are the least and the largest sample of data, segments that travel alone aside; the handshake's packets are small, and on a slow link
+//!   sooner through than any data. maxRTT is twice minRTT at least, as if the queue held a bandwidth-delay product: where nothing has filled it yet, a tenth of
+//!   what was seen of it can be less than a segment takes to be sent, and a flow that took its own segments for a queue would stand still on an idle link.
 //! - What Vegas leaves open is decided as [`super::vegas`] does.
 
 use super::arithmetic::mul_div;
@@ -46,6 +48,9 @@ impl Default for Nice {
     }
 }
 
+/// A rate, in bytes per second, at which two segments are as good as one.
+const TOGETHER: u64 = 1 << 40;
+
 /// The most round trips one segment may stand for.
 const LONGEST_WAIT: u64 = 48;
 
@@ -81,6 +86,7 @@ impl Algorithm for Nice {
         Box::new(Controller {
             parameters: *self,
             vegas: VegasController::new(self.vegas),
+            min_rtt: None,
             max_rtt: Duration::ZERO,
             below: false,
             srtt: None,
@@ -106,6 +112,7 @@ impl fmt::Display for Nice {
 struct Controller {
     parameters: Nice,
     vegas: VegasController,
+    min_rtt: Option<Duration>,
     max_rtt: Duration,
     /// Whether the window has fallen to one segment and not yet come back.
     below: bool,
@@ -121,12 +128,14 @@ struct Controller {
 impl Controller {
     /// Counts the packets of the round that met a queue. At its end, whether they were too many.
     fn is_congested(&mut self, ack: &AckContext) -> bool {
-        let (Some(rtt), Some(min)) = (ack.rtt, ack.min_rtt) else { return false };
+        let Some(rtt) = ack.rtt else { return false };
         let known = !is_alone(ack);
         if known {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             self.max_rtt = self.max_rtt.max(rtt);
         }
-        let span = (self.max_rtt - min).as_nanos();
+        let min = self.min_rtt.unwrap_or(rtt);
+        let span = (self.max_rtt.max(min.times(2)) - min).as_nanos();
         let late = min + Duration::from_nanos(self.parameters.threshold.of(span));
         let bytes = ack.acked.saturating_add(ack.sacked).max(1);
         self.acked = self.acked.saturating_add(bytes);
@@ -214,6 +223,10 @@ impl CongestionControl for Controller {
     }
 
     fn pacing_rate(&self, window: &Window) -> Option<u64> {
+        if self.below && window.cwnd > window.segment() && window.cwnd <= 2 * window.segment() {
+            // The two that show what one does not leave together: apart, a receiver would delay the acknowledgement of each.
+            return Some(TOGETHER);
+        }
         if self.wait == 1 || window.cwnd > window.segment() {
             return None;
         }

@@ -96,6 +96,7 @@ impl Connection {
             };
         let news = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
         let round_start = news && ack > self.snd.round_end;
+        self.duplicate_seen |= duplicate;
         if news {
             // A round trip lasts until what was outstanding at its beginning is acknowledged.
             if round_start {
@@ -345,6 +346,10 @@ impl Connection {
 
     /// New data was acknowledged, and the window was what held it back.
     fn grow_window(&mut self, ack: &AckContext) {
+        #[cfg(feature = "unconstrained")]
+        if self.is_unconstrained() {
+            return self.grow_without_ranges(ack);
+        }
         let mut acked = ack.acked.saturating_sub(ack.given_up);
         if self.snd.window.in_slow_start() && !self.snd.congestion.has_own_slow_start() {
             let first = self.within_slow_start(acked);

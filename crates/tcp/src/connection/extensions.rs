@@ -1,14 +1,19 @@
-//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`.
+//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
+//! that to a log in `news`.
 
+mod news;
+#[cfg(feature = "unconstrained")]
+mod unconstrained;
 mod used;
 mod view;
 
+pub use news::{LayerChange, LayerNews};
 pub use view::View;
 
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::extension::stack::Combined;
-use crate::extension::variable::{ALL, COUNT};
+use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
     Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
     Limits, MAX_LAYERS, Ruling, Variable, Wake,
@@ -36,7 +41,7 @@ pub struct Tallies {
     pub acks_rejected: u64,
     /// Segments that were not taken, for limits of rcv_nxt.
     pub segments_rejected: u64,
-    /// For each variable, in the order of [`ALL`], how often layers began to contradict each other.
+    /// For each variable, in the order of [`ALL`](crate::extension::variable::ALL), how often layers began to contradict each other.
     pub conflicts: [u64; COUNT],
 }
 
@@ -58,6 +63,17 @@ pub(super) struct Shared {
     tallies: Tallies,
 }
 
+/// The retransmission timer that runs.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    /// When it was started.
+    at: Instant,
+    /// When TCP's own would expire.
+    own: Instant,
+    /// An extension has set it to another time.
+    by_request: bool,
+}
+
 /// The layers, while there are any.
 #[derive(Debug, Default)]
 pub(super) struct Host {
@@ -69,22 +85,30 @@ pub(super) struct Host {
     wakes: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
-    /// When the retransmission timer was last started; [`Instant::ZERO`] if it was before there were extensions.
-    armed_at: Instant,
+    /// How the retransmission timer was last started; nothing if it was before there were extensions.
+    armed: Option<Armed>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
+    /// The rate it was kept at last, bytes per second; zero if it was not.
+    paced_at: u64,
     departures: VecDeque<Departure>,
+    news: news::News,
 }
 
 impl Host {
-    /// The layers have changed, or what they ask for.
-    fn recombine(&mut self) {
-        let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-        let combined = Combined::of(layers);
-        let before = core::mem::replace(&mut self.shared.combined, combined);
-        for (variable, conflicts) in ALL.into_iter().zip(&mut self.shared.tallies.conflicts) {
-            let begins = self.shared.combined.conflicts(variable) && !before.conflicts(variable);
-            *conflicts += u64::from(begins);
+    /// What the layers ask of these variables has changed.
+    fn recombine(&mut self, changed: Variables) {
+        let Shared { combined, tallies, .. } = &mut self.shared;
+        for variable in changed.iter() {
+            let before = combined.conflicts(variable);
+            let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
+            if combined.combine(variable, layers) {
+                self.news.request_changed(variable);
+            }
+            let begins = combined.conflicts(variable) && !before;
+            if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
+                *conflicts += u64::from(begins);
+            }
         }
     }
 
@@ -105,12 +129,14 @@ impl Host {
     /// Removes the layers that failed, and tells of them. Returns whether there were any.
     fn expel(&mut self) -> bool {
         let before = self.layers.len();
-        let departures = &mut self.departures;
+        let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
             let Some(fault) = layer.fault else { return true };
             let name = layer.extension.name().to_string();
             let (layer, reason) = (Some(layer.id), fault.into());
-            note(departures, Departure { layer, name, reason });
+            let departure = Departure { layer, name, reason };
+            news.departed(&departure);
+            note(departures, departure);
             false
         });
         self.layers.len() < before
@@ -179,6 +205,7 @@ impl Connection {
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
+                    host.news.tell(&layer, LayerChange::Attached);
                     host.layers.push(layer);
                     host.survey();
                     Ok(id)
@@ -187,7 +214,8 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        self.settle(now, host, true);
+        // What the layer asks is in its limits; of anything else nothing has changed.
+        self.settle(now, host, Variables::default());
         result
     }
 
@@ -198,10 +226,17 @@ impl Connection {
         }
         let profile = self.profile.clone();
         for choice in &profile.extensions {
+            #[cfg(feature = "unconstrained")]
+            if choice.is_unconstrained() {
+                let host = self.extensions.get_or_insert_default();
+                host.shared.combined.lift_ranges();
+            }
             if let Err(error) = self.attach(now, choice.extension()) {
                 let host = self.extensions.get_or_insert_default();
                 let (name, reason) = (choice.to_string(), error.into());
-                note(&mut host.departures, Departure { layer: None, name, reason });
+                let departure = Departure { layer: None, name, reason };
+                host.news.departed(&departure);
+                note(&mut host.departures, departure);
             }
         }
     }
@@ -210,12 +245,26 @@ impl Connection {
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
         let index = host.layers.iter().position(|other| other.id == layer);
-        let gone = index.map(|index| host.layers.remove(index).extension);
-        if gone.is_some() {
+        let gone = index.map(|index| host.layers.remove(index));
+        if let Some(layer) = &gone {
+            host.news.tell(layer, LayerChange::Detached);
             host.survey();
         }
-        self.settle(now, host, gone.is_some());
-        gone
+        let changed = if gone.is_some() { Variables::ALL } else { Variables::default() };
+        self.settle(now, host, changed);
+        gone.map(|layer| layer.extension)
+    }
+
+    /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
+    /// somebody outside asks, and has just been asked something. Returns whether there is such a layer.
+    pub fn wake_layer(&mut self, now: Instant, layer: LayerId) -> bool {
+        let Some(host) = &mut self.extensions else { return false };
+        let Some(layer) = host.layers.iter_mut().find(|other| other.id == layer) else {
+            return false;
+        };
+        layer.limits.wake_at(now);
+        self.tell_of(now, Wake::empty());
+        true
     }
 
     /// The layers, in the order in which they were attached.
@@ -232,6 +281,11 @@ impl Connection {
     /// The next layer that was detached for a fault of its own, or that the profile names and could not be attached.
     pub fn poll_departure(&mut self) -> Option<Departure> {
         self.extensions.as_mut()?.departures.pop_front()
+    }
+
+    /// The departures that [`Connection::poll_departure`] would give, the oldest first.
+    pub fn departures(&self) -> impl Iterator<Item = &Departure> {
+        self.extensions.iter().flat_map(|host| &host.departures)
     }
 
     /// What is asked of a variable, what is used, and who decided.
@@ -260,14 +314,6 @@ impl Connection {
     pub(super) fn note_for_extensions(&mut self, what: Wake) {
         if let Some(host) = &mut self.extensions {
             host.pending |= what;
-        }
-    }
-
-    /// The retransmission timer starts.
-    #[inline]
-    pub(super) fn note_armed(&mut self, now: Instant) {
-        if let Some(host) = &mut self.extensions {
-            host.armed_at = now;
         }
     }
 
@@ -342,29 +388,27 @@ impl Connection {
             }
         }
         shared.tallies.wakes += woken;
-        self.settle(event.now, host, false);
+        self.settle(event.now, host, Variables::default());
     }
 
     /// After layers were attached, woken or detached: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: bool) {
+    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: Variables) {
         if host.expel() {
             host.survey();
-            changed = true;
+            changed = Variables::ALL;
         }
         for layer in &mut host.layers {
-            changed |= layer.limits.take_changed();
+            changed.add(layer.limits.take_changed());
         }
-        if changed {
-            host.recombine();
-        }
+        host.recombine(changed);
         match host.next_wake() {
             Some(at) if self.state != State::Closed => self.timers.set(Timer::Extension, at),
             _ => self.timers.clear(Timer::Extension),
         }
-        let nobody = host.layers.is_empty() && host.departures.is_empty();
-        self.extensions = Some(host).filter(|_| !nobody);
-        if changed && self.state.is_synchronized() {
-            self.limits_changed(now);
+        let armed = host.armed;
+        self.extensions = Some(host).filter(|host| !host.is_idle());
+        if !changed.is_empty() && self.state.is_synchronized() {
+            self.limits_changed(now, armed, changed);
         }
     }
 }

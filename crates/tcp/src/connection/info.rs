@@ -1,6 +1,7 @@
 //! What can be observed of a connection.
 
 use super::{Connection, PartialInfo, State};
+use crate::extension::Variable;
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
 use crate::recovery::Phase;
@@ -164,6 +165,8 @@ pub struct Info {
     pub min_rtt: Option<Duration>,
     /// The retransmission timeout with its back-off.
     pub rto: Duration,
+    /// The timeout that is used: another one if an extension sets it.
+    pub used_rto: Duration,
     /// How often it has backed off.
     pub backoffs: u32,
     /// Retransmissions of the oldest segment.
@@ -244,6 +247,7 @@ impl Connection {
             last_rtt: snd.last_rtt(),
             min_rtt: snd.min_rtt(),
             rto: snd.timer.rto(),
+            used_rto: Duration::from_nanos(self.ruling(Variable::Rto).used),
             backoffs: snd.timer.backoffs(),
             retransmits: snd.retransmits,
             duplicate_acks: snd.recovery.duplicate_acks(),

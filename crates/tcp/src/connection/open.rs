@@ -210,6 +210,7 @@ impl Connection {
             soft_error: None,
             orphaned: false,
             nodelay: profile.nodelay,
+            duplicate_seen: false,
             keep_alive: profile.keep_alive,
             user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),

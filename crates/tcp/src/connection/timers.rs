@@ -163,9 +163,8 @@ impl Connection {
     /// (RFC 6298 section 5).
     pub(super) fn rearm_retransmission(&mut self, now: Instant) {
         if self.una() < self.nxt() {
-            self.note_armed(now);
             let own = now + self.snd.timer.rto();
-            self.set_retransmission(self.used_rto().map_or(own, |used| used.after(now)));
+            self.start_retransmission(now, own);
         } else {
             self.timers.clear(Timer::Retransmit);
         }
@@ -176,8 +175,7 @@ impl Connection {
         match self.snd.sent.first() {
             Some(oldest) => {
                 let own = self.snd.timer.restart(now, oldest.last_sent);
-                self.note_armed(now);
-                self.set_retransmission(self.used_rto().map_or(own, |used| used.after(now)));
+                self.start_retransmission(now, own);
             }
             None => self.rearm_retransmission(now),
         }

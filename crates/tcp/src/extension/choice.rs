@@ -13,6 +13,8 @@ type Make = dyn Fn() -> Box<dyn Extension> + Send + Sync;
 pub struct ExtensionChoice {
     text: String,
     make: Arc<Make>,
+    #[cfg(feature = "unconstrained")]
+    unconstrained: bool,
 }
 
 impl ExtensionChoice {
@@ -21,7 +23,25 @@ impl ExtensionChoice {
         text: impl Into<String>,
         make: impl Fn() -> Box<dyn Extension> + Send + Sync + 'static,
     ) -> Self {
-        ExtensionChoice { text: text.into(), make: Arc::new(make) }
+        ExtensionChoice {
+            text: text.into(),
+            make: Arc::new(make),
+            #[cfg(feature = "unconstrained")]
+            unconstrained: false,
+        }
+    }
+
+    /// The same on connections for which the safe ranges are not kept to, whatever else is attached to them. It is there to show what the ranges
+    /// are needed for (figure 3 of icTCP), and for nothing else.
+    #[cfg(feature = "unconstrained")]
+    pub fn unconstrained(self) -> Self {
+        ExtensionChoice { unconstrained: true, ..self }
+    }
+
+    /// Whether it takes the safe ranges away.
+    #[cfg(feature = "unconstrained")]
+    pub(crate) fn is_unconstrained(&self) -> bool {
+        self.unconstrained
     }
 
     /// One for a connection.
@@ -31,14 +51,18 @@ impl ExtensionChoice {
 
     /// The same, with something around each.
     pub fn wrapped(self, wrap: fn(Box<dyn Extension>) -> Box<dyn Extension>) -> Self {
-        let make = self.make;
-        ExtensionChoice { text: self.text, make: Arc::new(move || wrap(make())) }
+        let make = self.make.clone();
+        ExtensionChoice { make: Arc::new(move || wrap(make())), ..self }
     }
 }
 
 impl PartialEq for ExtensionChoice {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        #[cfg(feature = "unconstrained")]
+        let same_ranges = self.unconstrained == other.unconstrained;
+        #[cfg(not(feature = "unconstrained"))]
+        let same_ranges = true;
+        self.text == other.text && same_ranges
     }
 }
 

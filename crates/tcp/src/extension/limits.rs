@@ -1,7 +1,7 @@
 //! What one layer asks for.
 
 use super::interval::Interval;
-use super::variable::{ALL, COUNT, Key, Value, Variable};
+use super::variable::{ALL, COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
 
 /// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
@@ -10,13 +10,18 @@ use crate::time::Instant;
 pub struct Limits {
     asked: [Interval; COUNT],
     wake_at: Option<Instant>,
-    changed: bool,
+    changed: Variables,
     nonsense: Option<Variable>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { asked: [Interval::ANY; COUNT], wake_at: None, changed: false, nonsense: None }
+        Limits {
+            asked: [Interval::ANY; COUNT],
+            wake_at: None,
+            changed: Variables::default(),
+            nonsense: None,
+        }
     }
 }
 
@@ -47,7 +52,9 @@ impl Limits {
     /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
     pub fn set(&mut self, variable: Variable, interval: Interval) {
         let asked = &mut self.asked[variable as usize];
-        self.changed |= *asked != interval;
+        if *asked != interval {
+            self.changed.add(Variables::one(variable));
+        }
         *asked = interval;
     }
 
@@ -61,6 +68,15 @@ impl Limits {
         for variable in ALL {
             self.clear(variable);
         }
+    }
+
+    /// Asks for what `other` asks for, and for the same time: for layers that pass on what others ask.
+    pub fn assign(&mut self, other: &Limits) {
+        for variable in ALL {
+            self.set(variable, other.asked(variable));
+        }
+        self.wake_at = other.wake_at;
+        self.nonsense = self.nonsense.or(other.nonsense);
     }
 
     /// What is asked of `variable`.
@@ -84,13 +100,13 @@ impl Limits {
         self.wake_at
     }
 
-    /// What makes no sense in it.
-    pub(crate) fn nonsense(&self) -> Option<Variable> {
+    /// The variable for which an interval was asked that ends before it begins, if one was: the layer is at fault for it.
+    pub fn nonsense(&self) -> Option<Variable> {
         self.nonsense
     }
 
-    /// Whether anything was changed since the last time this was asked.
-    pub(crate) fn take_changed(&mut self) -> bool {
+    /// What was changed since the last time this was asked.
+    pub(crate) fn take_changed(&mut self) -> Variables {
         core::mem::take(&mut self.changed)
     }
 

@@ -9,6 +9,18 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerId(pub(crate) u32);
 
+impl LayerId {
+    /// The layer with this number, for those who read of it.
+    pub const fn from_u32(number: u32) -> Self {
+        LayerId(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for LayerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -30,11 +42,18 @@ enum Wish {
 #[derive(Clone, Debug)]
 pub struct Combined {
     wishes: [Wish; COUNT],
+    /// Whether what is wanted is used, safe or not.
+    #[cfg(feature = "unconstrained")]
+    unconstrained: bool,
 }
 
 impl Default for Combined {
     fn default() -> Self {
-        Combined { wishes: [Wish::Nothing; COUNT] }
+        Combined {
+            wishes: [Wish::Nothing; COUNT],
+            #[cfg(feature = "unconstrained")]
+            unconstrained: false,
+        }
     }
 }
 
@@ -43,12 +62,20 @@ impl Combined {
     pub fn of<'a>(layers: impl Iterator<Item = (LayerId, &'a Limits)> + Clone) -> Combined {
         let mut combined = Combined::default();
         for variable in ALL {
-            let wish = &mut combined.wishes[variable as usize];
-            for (layer, limits) in layers.clone() {
-                *wish = meet(*wish, layer, limits.asked(variable));
-            }
+            combined.combine(variable, layers.clone());
         }
         combined
+    }
+
+    /// What these layers ask of one variable, in the place of what was asked before. Returns whether that was something else.
+    pub(crate) fn combine<'a>(
+        &mut self,
+        variable: Variable,
+        layers: impl Iterator<Item = (LayerId, &'a Limits)>,
+    ) -> bool {
+        let wish = layers
+            .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
+        core::mem::replace(&mut self.wishes[variable as usize], wish) != wish
     }
 
     /// Whether anything is asked of `variable`.
@@ -59,6 +86,24 @@ impl Combined {
     /// Whether layers contradict each other about `variable`.
     pub fn conflicts(&self, variable: Variable) -> bool {
         self.wishes[variable as usize] == Wish::Conflict
+    }
+
+    /// Safe ranges are not kept to from now on.
+    #[cfg(feature = "unconstrained")]
+    pub(crate) fn lift_ranges(&mut self) {
+        self.unconstrained = true;
+    }
+
+    /// Whether safe ranges are not kept to. They always are, except in a laboratory built with the feature `unconstrained`.
+    #[cfg(feature = "unconstrained")]
+    pub fn is_unconstrained(&self) -> bool {
+        self.unconstrained
+    }
+
+    /// Whether safe ranges are not kept to: never. There is no such mode without the feature `unconstrained`.
+    #[cfg(not(feature = "unconstrained"))]
+    pub fn is_unconstrained(&self) -> bool {
+        false
     }
 
     /// What is used for `variable`, of which TCP's own value is `own` and the safe range `safe`.
@@ -76,7 +121,7 @@ impl Combined {
             Wish::Conflict => Ruling { conflict: true, ..ruling },
             Wish::Between { interval, low_by, high_by } => {
                 let wanted = interval.clamp(own);
-                let used = safe.clamp(wanted);
+                let used = if self.is_unconstrained() { wanted } else { safe.clamp(wanted) };
                 let decided_by = if used != wanted {
                     Decider::SafeRange
                 } else if wanted == own {

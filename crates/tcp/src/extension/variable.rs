@@ -89,6 +89,40 @@ impl Variable {
     }
 }
 
+/// Some of the variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Variables(u16);
+
+impl Variables {
+    /// All of them.
+    pub(crate) const ALL: Variables = Variables((1 << COUNT) - 1);
+
+    /// One of them.
+    pub(crate) const fn one(variable: Variable) -> Self {
+        Variables(1 << variable as u16)
+    }
+
+    /// These and others.
+    pub(crate) fn add(&mut self, others: Variables) {
+        self.0 |= others.0;
+    }
+
+    /// Whether it is none.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether one is among them.
+    pub(crate) fn has(self, variable: Variable) -> bool {
+        self.0 & Variables::one(variable).0 != 0
+    }
+
+    /// Each, in the order of Table 1.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Variable> {
+        ALL.into_iter().filter(move |variable| self.has(*variable))
+    }
+}
+
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

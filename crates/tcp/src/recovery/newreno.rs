@@ -11,6 +11,9 @@ use crate::pos::Pos;
 use crate::sent::SentList;
 use core::ops::Range;
 
+/// Segments that duplicates let out beyond cwnd.
+const LIMITED_TRANSMIT: u32 = 2;
+
 /// The recovery unit of RFC 6582.
 #[derive(Clone, Debug, Default)]
 pub struct NewReno {
@@ -128,7 +131,7 @@ impl Recovery for NewReno {
                     verdict.entered = true;
                 } else {
                     // RFC 3042 section 2: two segments beyond cwnd, however many duplicates there are.
-                    let most = u64::from(dup_thresh.saturating_sub(1)) * mss;
+                    let most = u64::from(dup_thresh.saturating_sub(1).min(LIMITED_TRANSMIT)) * mss;
                     self.departed = self.departed.min(most);
                 }
             }

@@ -87,6 +87,7 @@ fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
         "passed": manifest.passed(),
         "bands": bands,
         "waiting": manifest.waiting(),
+        "departures": manifest.departures,
         "directory": stored.directory(),
     });
     if let (Some(record), Some(object)) = (emulation, summary.as_object_mut()) {
@@ -114,6 +115,9 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     };
     for judgement in manifest.judgements() {
         let _ = write!(text, "\n  {}", described(judgement));
+    }
+    for line in words::departures(manifest) {
+        let _ = write!(text, "\n  {line}");
     }
     for Compared { baseline, band, judgement } in &manifest.comparisons {
         if judgement.is_none() {

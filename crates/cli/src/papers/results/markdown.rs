@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use anyhow::Context;
 use transom_lab::scenario::{Band, Claim, Setting, Unit};
 
 use super::super::catalogue::{EXPERIMENTS, Experiment};
@@ -12,6 +13,10 @@ use super::super::values::{number, shown};
 
 /// What the papers are called.
 const PAPERS: &[(&str, &str)] = &[
+    (
+        "ictcp",
+        "Deploying Safe User-Level Network Services with icTCP (Gunawi, Arpaci-Dusseau, Arpaci-Dusseau)",
+    ),
     (
         "compose",
         "Towards a Composable Transport Protocol: TCP without Congestion Control (Kempter, Xin, Kasera)",
@@ -80,8 +85,22 @@ pub(super) fn page(directory: &Path) -> anyhow::Result<String> {
         for one in found.iter().filter(|one| !one.headings.is_empty()) {
             page += &points(one)?;
         }
+        page += &benchmarks(directory, paper)?;
     }
     Ok(page)
+}
+
+/// What of a paper is measured by benchmarks, not by scenarios: what `transom-benches --markdown` has written beside the summaries.
+fn benchmarks(directory: &Path, paper: &str) -> anyhow::Result<String> {
+    let path = directory.join(format!("{paper}-benchmarks.md"));
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(format!(
+            "\n### {paper}: measured by benchmarks\n\n{}\n",
+            text.replace("\n## ", "\n#### ").trim_end()
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
 }
 
 impl Found {

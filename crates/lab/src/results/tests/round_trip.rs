@@ -89,7 +89,8 @@ fn observations() -> impl Strategy<Value = Observations> {
     (flows, links, any::<(u64, Option<u64>)>()).prop_map(|(flows, links, (packets, events))| {
         let name = |what, number| Name::new(&format!("{what}{number}")).unwrap();
         let flows = flows.into_iter().enumerate().map(|(number, (samples, completions))| {
-            FlowObservations { name: name("flow", number), samples, completions }
+            let departures = Vec::new();
+            FlowObservations { name: name("flow", number), samples, completions, departures }
         });
         let links = links.into_iter().enumerate().map(|(number, (back, rate, samples))| {
             LinkObservations { name: name("link", number), back, rate, samples }

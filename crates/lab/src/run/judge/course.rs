@@ -7,7 +7,7 @@
 use super::Span;
 use crate::run::{LinkObservations, Observations};
 use crate::scenario::{Direction, Measure, Name, Quantity};
-use transom_sim::measure::{jain_index, per_second};
+use transom_sim::measure::{SenderSample, jain_index, per_second};
 use transom_tcp::time::{Duration, Instant};
 
 /// A measure at every sample.
@@ -80,20 +80,28 @@ pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Co
                 }
                 measure => {
                     let senders = samples.iter().filter_map(|one| Some((one.at, one.sender?)));
-                    let value = |sender: transom_sim::measure::SenderSample| match measure {
-                        Measure::Cwnd => Some(sender.cwnd as f64),
-                        Measure::Ssthresh => sender.ssthresh.map(|bytes| bytes as f64),
-                        Measure::Flight => Some(sender.in_flight as f64),
-                        Measure::Rtt => {
-                            sender.last_rtt.or(sender.srtt).map(|rtt| rtt.as_nanos() as f64)
-                        }
-                        _ => None,
-                    };
-                    senders.filter_map(|(at, sender)| Some((at, value(sender)?))).collect()
+                    let value = |(at, sender)| Some((at, of_sender(measure, sender)?));
+                    senders.filter_map(value).collect()
                 }
             }
         })
         .collect()
+}
+
+/// What a sender is like at one moment.
+pub(super) fn of_sender(measure: Measure, sender: SenderSample) -> Option<f64> {
+    // A kernel tells only the smoothed one.
+    let rtt = sender.last_rtt.or(sender.srtt).map(|rtt| rtt.as_nanos() as f64);
+    let rto = sender.rto.as_nanos() as f64;
+    match measure {
+        Measure::Cwnd => Some(sender.cwnd as f64),
+        Measure::Ssthresh => sender.ssthresh.map(|bytes| bytes as f64),
+        Measure::Flight => Some(sender.in_flight as f64),
+        Measure::Rtt => rtt,
+        Measure::Rto => Some(rto),
+        Measure::RtoToRtt => rtt.filter(|rtt| *rtt > 0.0).map(|rtt| rto / rtt),
+        _ => None,
+    }
 }
 
 /// What grew by `total` per second, over the window that ends at each sample.

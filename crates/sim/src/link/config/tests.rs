@@ -42,7 +42,7 @@ fn a_command_line() {
         }),
         duplicate: Probability::ratio(1, 1000),
         corrupt: Corrupt { probability: Probability::ratio(1, 500), bits: 3 },
-        reorder: Reorder { probability: percent(1), extra: Duration::from_millis(5) },
+        reorder: Reorder { probability: percent(1), extra: Duration::from_millis(5).into() },
         mtu: NonZeroU32::new(1500),
     };
     assert_eq!(parsed, expected);
@@ -93,7 +93,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     assert_eq!(
         error("reorder=1%"),
         "link option `reorder`: `1%` is not a reordering: write PROBABILITY by DURATION, such as 1% by \
-         10ms"
+         10ms, or by a distribution, such as 1% by normal(25ms, 8ms)"
     );
     for (text, part) in [
         ("reorder=1% by 0ms", "not reordered"),

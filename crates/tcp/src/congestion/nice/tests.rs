@@ -59,8 +59,10 @@ fn below_one_segment() {
         };
         (0..count).map(one).collect::<Vec<_>>()
     };
+    // Two that are to show what one does not are not spread.
+    const TOGETHER: Option<u64> = Some(1 << 40);
     let alternating = |rates: &[u64]| {
-        let pair = |&rate: &u64| [(2000, None), (1000, Some(rate))];
+        let pair = |&rate: &u64| [(2000, TOGETHER), (1000, Some(rate))];
         rates.iter().flat_map(pair).collect::<Vec<_>>()
     };
     assert_eq!(rounds(2, ms(200)), [(2000, None), (1000, None)]);
@@ -68,7 +70,7 @@ fn below_one_segment() {
     assert_eq!(rounds(14, ms(200)), alternating(&[2500, 1250, 625, 312, 156, 104, 104]));
     // 24, 12, 6, 3 round trips of 100 ms.
     assert_eq!(rounds(8, ms(100)), alternating(&[416, 833, 1666, 3333]));
-    let back = [(2000, None), (1000, None), (2000, None), (3000, None), (4000, None)];
+    let back = [(2000, TOGETHER), (1000, None), (2000, TOGETHER), (3000, None), (4000, None)];
     assert_eq!(rounds(5, ms(100)), back);
 }
 

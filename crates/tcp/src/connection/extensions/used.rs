@@ -3,8 +3,9 @@
 
 use super::super::Connection;
 use super::super::timers::Timer;
-use super::{Host, Shared};
+use super::{Armed, Host, Shared};
 use crate::extension::safe::{self, Used};
+use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
 use crate::pacing::Pacing as _;
 use crate::pos::Pos;
@@ -21,7 +22,7 @@ impl Host {
 impl Connection {
     /// The layers, if they ask anything of `variable`: most connections are done here.
     #[inline]
-    fn asked(&self, variable: Variable) -> Option<&Host> {
+    pub(super) fn asked(&self, variable: Variable) -> Option<&Host> {
         self.extensions.as_deref().filter(|host| host.asks(variable))
     }
 
@@ -81,7 +82,7 @@ impl Connection {
         let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
         let used = self.rule(&host.shared, Variable::Cwnd).used;
         let segment = self.snd.window.segment();
-        Used::new(if used < own { used - used % segment } else { own })
+        Used::new(if used < own { used - used % segment } else { used })
     }
 
     /// Whether another segment would fit into TCP's own window.
@@ -202,21 +203,59 @@ impl Connection {
         let Some((rate, _)) = self.used_pacing() else { return };
         if let Some(host) = &mut self.extensions {
             host.pacer.on_sent(now, bytes, Some(rate));
+            host.paced_at = rate;
         }
     }
 
-    /// What is asked for has changed: what runs by an earlier answer is asked anew.
-    pub(super) fn limits_changed(&mut self, now: Instant) {
-        if self.window_update_is_due() {
+    /// The retransmission timer starts; TCP's own would expire at `own`.
+    #[inline]
+    pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
+        let used = self.used_rto();
+        if let Some(host) = &mut self.extensions {
+            host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
+        }
+        self.set_retransmission(used.map_or(own, |used| used.after(now)));
+    }
+
+    /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    pub(super) fn limits_changed(
+        &mut self,
+        now: Instant,
+        armed: Option<Armed>,
+        changed: Variables,
+    ) {
+        if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
-        self.timers.clear(Timer::Pacing);
-        if self.timers.is_set(Timer::Retransmit)
-            && let Some(host) = &self.extensions
-            && let Some(used) = self.used_rto()
-        {
-            let armed = if host.armed_at == Instant::ZERO { now } else { host.armed_at };
-            self.set_retransmission(used.after(armed).max(now));
+        if changed.has(Variable::PacingRate) {
+            self.timers.clear(Timer::Pacing);
+            let rate = self.used_pacing().map(|(rate, _)| rate);
+            if let Some(host) = &mut self.extensions
+                && let Some(rate) = rate
+            {
+                host.pacer.change_rate(now, host.paced_at, rate);
+                host.paced_at = rate;
+            }
+        }
+        if !changed.has(Variable::Rto) {
+            return;
+        }
+        // The timer that runs may have been set to a time that never comes.
+        let by_request = armed.is_some_and(|armed| armed.by_request) && self.una() < self.nxt();
+        if !by_request && !self.timers.is_set(Timer::Retransmit) {
+            return;
+        }
+        let used = self.used_rto();
+        let own = self.timers.get(Timer::Retransmit).unwrap_or(now);
+        let began = Armed { at: now, own, by_request };
+        let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
+        match used {
+            Some(used) => self.set_retransmission(used.after(armed.at).max(now)),
+            None if by_request => self.set_retransmission(armed.own.max(now)),
+            None => return,
+        }
+        if let Some(host) = &mut self.extensions {
+            host.armed = Some(armed);
         }
     }
 }

@@ -175,6 +175,11 @@ impl<'a> View<'a> {
         self.connection.limited.current()
     }
 
+    /// Whether the first duplicates bring new data out (RFC 3042).
+    pub fn limited_transmit(&self) -> bool {
+        self.connection.profile.limited_transmit
+    }
+
     /// Whether SACK is agreed.
     pub fn has_sack(&self) -> bool {
         self.connection.agreed.sack

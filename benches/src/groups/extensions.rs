@@ -1,0 +1,183 @@
+//! What extensions cost: figures 4 and 5 of icTCP, in process.
+//!
+//! Bulk transfer over 1, 96 and 1000 connections of one host, in virtual time over a path of 400 Mbit/s (what four links of 100 Mbit/s make) and
+//! 1 ms each way; what counts is CPU time for each byte of everything: both hosts, the copies, the path. So the share of an extension is a
+//! little less than it would be of the sender alone. Three synthetic extensions stand for what later ones do, as in the paper: woken for every
+//! acknowledgement; woken for every round; woken for every round with the lists of messages and acknowledgements, which it walks. Each
+//! reads what Vegas would read and sets a limit.
+//!
+//! Then Vegas itself, polled in three ways, against Reno with a window that Vegas's comes out at, and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
+//! connection's information before each message of a segment's size, and keeps the data back.
+
+use super::Settings;
+use crate::delayed::{Delayed, Feed, Path, Write, plain_feed};
+use crate::harness::{Bound, Case, Group, Unit};
+use crate::pair::fixed_buffers;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use transom_extensions::stack;
+use transom_stack::stack::{ConnectionId, Stack};
+use transom_tcp::extension::{
+    Capabilities, Event, Extension, ExtensionChoice, Limits, View, Wake, variable,
+};
+use transom_tcp::profile::Profile;
+use transom_tcp::time::{Duration, Instant};
+
+/// Bytes of each socket buffer.
+const BUFFER: usize = 262_144;
+/// What four links of the paper's carry.
+const PATH: Path = Path { rate: 400_000_000, delay: Duration::from_millis(1) };
+/// The throughput of a host that is busy all the time goes down by as much as a byte costs more.
+const PER_ACK: Bound = Bound::AtLeast(0.98);
+const PER_ROUND: Bound = Bound::AtLeast(0.995);
+
+const ONE: &str = "1 connection, plain";
+const NINETY_SIX: &str = "96 connections, plain";
+const THOUSAND: &str = "1000 connections, plain";
+const RENO: &str = "8 connections, Reno";
+
+/// Wakes up, looks, and sets a limit that binds nobody.
+#[derive(Clone, Copy, Debug)]
+struct Synthetic {
+    wakes: Wake,
+    lists: bool,
+}
+
+impl Extension for Synthetic {
+    fn name(&self) -> &str {
+        "synthetic"
+    }
+
+    fn requires(&self) -> Capabilities {
+        let lists = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
+        if self.lists { lists } else { Capabilities::empty() }
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.wakes
+    }
+
+    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        let mut most = view.cwnd().max(view.in_flight());
+        if let (Some(rtt), Some(least)) = (view.last_rtt(), view.min_rtt()) {
+            most = most.saturating_add(rtt.since_least(least));
+        }
+        if self.lists {
+            let acked: u64 = view.acks().take(64).map(|ack| ack.acked).sum();
+            let times = view.past_messages().take(64).filter_map(|one| one.rtt()).count() as u64;
+            most = most.saturating_add(acked).saturating_add(times);
+        }
+        limits.at_most(variable::CWND, most);
+    }
+}
+
+/// How much longer than the least.
+trait SinceLeast {
+    fn since_least(self, least: Duration) -> u64;
+}
+
+impl SinceLeast for Duration {
+    fn since_least(self, least: Duration) -> u64 {
+        self.as_nanos().saturating_sub(least.as_nanos())
+    }
+}
+
+fn with(choices: Vec<ExtensionChoice>) -> Profile {
+    Profile { extensions: choices, ..fixed_buffers(BUFFER) }
+}
+
+fn synthetic(wakes: Wake, lists: bool) -> Vec<ExtensionChoice> {
+    let one = Synthetic { wakes, lists };
+    vec![ExtensionChoice::new("synthetic", move || Box::new(one))]
+}
+
+fn case(name: &'static str, profile: Profile, count: usize, feed: Feed) -> anyhow::Result<Case> {
+    let mut delayed = Delayed::new(profile, count, PATH, feed)?;
+    Ok(Case::new(name, move |span| delayed.sample(span)))
+}
+
+/// Builds the group.
+///
+/// # Errors
+/// When a connection is not established.
+pub fn build(_settings: Settings) -> anyhow::Result<Group> {
+    let acks = Wake::ACK | Wake::DUPLICATE_ACK;
+    let none = Vec::new;
+    let plain = |name, count| case(name, with(none()), count, plain_feed());
+    let woken =
+        |name, count, wakes, lists| case(name, with(synthetic(wakes, lists)), count, plain_feed());
+    let vegas = |name, text: &str| case(name, with(stack(text)?), 8, plain_feed());
+    let cases = vec![
+        plain(ONE, 1)?,
+        woken("1 connection, per ack", 1, acks, false)?.figure(ONE, PER_ACK),
+        woken("1 connection, per round", 1, Wake::ROUND, false)?.figure(ONE, PER_ROUND),
+        woken("1 connection, per round with lists", 1, Wake::ROUND, true)?.against(ONE),
+        plain(NINETY_SIX, 96)?,
+        woken("96 connections, per ack", 96, acks, false)?.figure(NINETY_SIX, PER_ACK),
+        woken("96 connections, per round", 96, Wake::ROUND, false)?.figure(NINETY_SIX, PER_ROUND),
+        woken("96 connections, per round with lists", 96, Wake::ROUND, true)?.against(NINETY_SIX),
+        plain(THOUSAND, 1000)?,
+        woken("1000 connections, per ack", 1000, acks, false)?.figure(THOUSAND, PER_ACK),
+        woken("1000 connections, per round", 1000, Wake::ROUND, false)?.figure(THOUSAND, PER_ROUND),
+        plain(RENO, 8)?,
+        vegas("8 connections, Vegas polled per send", "vegas(poll=send)")?.against(RENO),
+        vegas("8 connections, Vegas polled per ack", "vegas(poll=ack)")?.against(RENO),
+        vegas("8 connections, Vegas polled per round", "vegas(poll=round)")?
+            .figure(RENO, PER_ROUND),
+        case("8 connections, Vegas outside of TCP", with(none()), 8, outside())?.against(RENO),
+    ];
+    Ok(Group::new(Unit::GigabitsPerSecond, cases))
+}
+
+/// What the Vegas outside knows of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outside {
+    window: u64,
+    decided_at: Instant,
+    least: Option<Duration>,
+}
+
+/// A Vegas that an application keeps for itself: for each message of a segment's size it asks for the connection's information, decides anew if a round
+/// trip has passed, and writes only if less than its window is outstanding. What it keeps back it writes when there is room again.
+fn outside() -> Feed {
+    let known: Rc<RefCell<HashMap<ConnectionId, Outside>>> = Rc::default();
+    let write: Write = Box::new(move |stack: &mut Stack, id, now, bytes: &[u8]| {
+        let mut known = known.borrow_mut();
+        let state = known.entry(id).or_default();
+        loop {
+            let Some(info) = stack.connection(id).map(|connection| connection.info(now)) else {
+                return;
+            };
+            let mss = u64::from(info.mss);
+            state.window = state.window.max(2 * mss);
+            state.decide(&info, mss, now);
+            if info.unacknowledged as u64 + mss > state.window {
+                return;
+            }
+            let message = bytes.get(..mss as usize).unwrap_or(bytes);
+            if !matches!(stack.write(id, now, message), Ok(1..)) {
+                return;
+            }
+        }
+    });
+    Feed { write, after_acks: true }
+}
+
+impl Outside {
+    fn decide(&mut self, info: &transom_tcp::connection::Info, mss: u64, now: Instant) {
+        let Some(rtt) = info.last_rtt else { return };
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        self.least = Some(least);
+        if now < self.decided_at + rtt {
+            return;
+        }
+        self.decided_at = now;
+        let queued = self.window / mss * rtt.since_least(least) / rtt.as_nanos().max(1);
+        match queued {
+            0..2 => self.window += mss,
+            5.. => self.window = (self.window - mss).max(2 * mss),
+            _ => {}
+        }
+    }
+}

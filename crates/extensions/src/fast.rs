@@ -1,0 +1,30 @@
+//! FAST (Wei, Jin, Low, Hegde: "FAST TCP", ToN 2006) as an extension.
+//!
+//! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
+//! steps as large as the distance.
+//!
+//! The controller is the native one ([`transom_tcp::congestion::fast`], which says what differs from the paper), run [beside](crate::beside) the
+//! connection. What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path
+//! in few round trips, it cannot do. Downwards, when the queue holds more than α, it goes by its own steps and before a loss.
+
+use crate::beside::Beside;
+use crate::catalogue::Entry;
+use transom_tcp::congestion::fast;
+use transom_tcp::extension::ExtensionChoice;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "fast",
+    source: "Wei, Jin, Low, Hegde: FAST TCP, ToN 14(6), 2006",
+    summary: "moves to the window that keeps alpha segments in queues",
+    parameters: &[
+        ("alpha", "20 segments to keep in queues"),
+        ("gamma", "0.5 of the distance: what a round trip covers"),
+    ],
+    read: |arguments| {
+        let controller = (fast::ENTRY.read)(arguments)?;
+        Ok(ExtensionChoice::new(arguments.choice(), move || {
+            Box::new(Beside::new(ENTRY.name, &controller))
+        }))
+    },
+};

@@ -1,0 +1,105 @@
+//! An extension that asks for more than TCP's own, and gets nothing of it: what figure 3 of icTCP sets its variables to.
+//!
+//! It is there to show what the safe ranges are for. In a laboratory that takes them away (the feature `unconstrained`) flows that
+//! have it take from others; everywhere else they are plain TCP, except where Table 1 leaves a choice: dupthresh, and an RTO above its bound.
+
+use crate::catalogue::{Entry, choice};
+use crate::scramble::Stream;
+use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::time::Duration;
+
+/// What it asks for; nothing of a variable that is zero or false.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Greedy {
+    /// cwnd: so many segments more.
+    pub cwnd: u64,
+    /// cwnd_cnt: so many times what it is.
+    pub cwnd_cnt: u64,
+    /// ssthresh: so many times what it is.
+    pub ssthresh: u64,
+    /// snd_una: so many segments lower.
+    pub snd_una: u64,
+    /// dupthresh: for each acknowledgement one from 1 to this, at random.
+    pub dupthresh: u64,
+    /// RTO: what SRTT + RTTVAR was after the first sample, for good.
+    pub rto: bool,
+    first_rto: Option<Duration>,
+    stream: Stream,
+}
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "greedy",
+    source: "icTCP (OSDI 2004), figure 3",
+    summary: "asks for more than is safe, and does not get it",
+    parameters: &[
+        ("cwnd", "0 segments more than TCP's own cwnd"),
+        ("cwnd-cnt", "0 times TCP's own cwnd_cnt"),
+        ("ssthresh", "0 times TCP's own ssthresh"),
+        ("snd-una", "0 segments below TCP's own snd_una"),
+        ("dupthresh", "0: at random from 1 to this"),
+        ("rto", "own, or stuck: the first SRTT + RTTVAR for good"),
+    ],
+    read: |arguments| {
+        let greedy = Greedy {
+            cwnd: arguments.number("cwnd")?.unwrap_or(0),
+            cwnd_cnt: arguments.number("cwnd-cnt")?.unwrap_or(0),
+            ssthresh: arguments.number("ssthresh")?.unwrap_or(0),
+            snd_una: arguments.number("snd-una")?.unwrap_or(0),
+            dupthresh: arguments.number("dupthresh")?.unwrap_or(0),
+            rto: arguments.word("rto", &[("own", false), ("stuck", true)])?.unwrap_or(false),
+            ..Greedy::default()
+        };
+        if greedy == Greedy::default() {
+            return Err(arguments.impossible("say what it asks for, as in greedy(cwnd=4)"));
+        }
+        Ok(choice(arguments, greedy))
+    },
+};
+
+impl Greedy {
+    fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
+        if self.cwnd > 0 {
+            limits.exactly(variable::CWND, view.cwnd().saturating_add(self.cwnd * view.mss()));
+        }
+        if self.cwnd_cnt > 0 {
+            limits.exactly(variable::CWND_CNT, view.cwnd_cnt().saturating_mul(self.cwnd_cnt));
+        }
+        if self.ssthresh > 0 {
+            limits.exactly(variable::SSTHRESH, view.ssthresh().saturating_mul(self.ssthresh));
+        }
+        if self.snd_una > 0 {
+            let below = self.snd_una.saturating_mul(view.mss());
+            limits.exactly(variable::SND_UNA, view.snd_una() - below);
+        }
+        if self.dupthresh > 0 {
+            let number = 1 + self.stream.below(self.dupthresh);
+            limits.exactly(variable::DUPTHRESH, u32::try_from(number).unwrap_or(u32::MAX));
+        }
+        if self.rto {
+            let estimate = view.srtt().zip(view.rttvar()).map(|(srtt, rttvar)| srtt + rttvar);
+            self.first_rto = self.first_rto.or(estimate);
+            if let Some(rto) = self.first_rto {
+                limits.exactly(variable::RTO, rto);
+            }
+        }
+    }
+}
+
+impl Extension for Greedy {
+    fn name(&self) -> &str {
+        "greedy"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::ACK | Wake::DUPLICATE_ACK | Wake::LOSS | Wake::TIMEOUT
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        self.ask(view, limits);
+    }
+
+    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        self.ask(view, limits);
+    }
+}

@@ -1,0 +1,31 @@
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus) as an extension, for background transfers.
+//!
+//! The queue is kept below a target of 60 ms: growth is slower than Reno's by GAIN, decrease multiplicative, slow start is slower too and
+//! ends by delay, and periodically the window is two segments for two round trips, so that all flows see the empty path.
+//!
+//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`], which says what differs from the draft), run
+//! [beside](crate::beside) the connection. LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
+//! - After a slowdown it returns to where it was through a slow start of its own, below TCP's window, which stays as it was meanwhile.
+//! - A TCP that restarts after idleness, or is reduced for marks, takes this window along.
+//! - Attached to a connection that has already sent something, it begins with the present window and not with two segments.
+//!
+//! Its name here has no plus signs, as these join extensions.
+
+use crate::beside::Beside;
+use crate::catalogue::Entry;
+use transom_tcp::congestion::ledbat_plus_plus;
+use transom_tcp::extension::ExtensionChoice;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "ledbat-plus-plus",
+    source: "draft-irtf-iccrg-ledbat-plus-plus-06",
+    summary: "keeps the queue below a target delay and empties it from time to time; for background transfers",
+    parameters: &[("target", "60ms of queueing delay to stay below")],
+    read: |arguments| {
+        let controller = (ledbat_plus_plus::ENTRY.read)(arguments)?;
+        Ok(ExtensionChoice::new(arguments.choice(), move || {
+            Box::new(Beside::new(ENTRY.name, &controller))
+        }))
+    },
+};

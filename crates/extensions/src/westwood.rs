@@ -1,0 +1,29 @@
+//! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo: "Westwood+", CCR 2004) as an
+//! extension: one of those that icTCP (section 5.4.7) counts as changing existing variables.
+//!
+//! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
+//! ssthresh are that bandwidth times the least round-trip time.
+//!
+//! The controller is the native one ([`transom_tcp::congestion::westwood`], which says what differs from the papers), run
+//! [beside](crate::beside) the connection. What the constraint makes of it: where the path carried more than half of the window, the window
+//! is TCP's half all the same, and what Westwood was made for, to be robust against losses that mean nothing, it cannot do. What is left is
+//! the other case: a window that was mostly a queue falls to what the path carries, and below the half.
+
+use crate::beside::Beside;
+use crate::catalogue::Entry;
+use transom_tcp::congestion::westwood;
+use transom_tcp::extension::ExtensionChoice;
+
+/// How it is chosen by name.
+pub const ENTRY: Entry = Entry {
+    name: "westwood",
+    source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
+    summary: "a loss leaves the measured bandwidth times the least round-trip time, if that is less than half",
+    parameters: &[("filter", "0.9: the weight of the past in the bandwidth filter")],
+    read: |arguments| {
+        let controller = (westwood::ENTRY.read)(arguments)?;
+        Ok(ExtensionChoice::new(arguments.choice(), move || {
+            Box::new(Beside::new(ENTRY.name, &controller).limiting_ssthresh())
+        }))
+    },
+};

@@ -1,0 +1,59 @@
+//! The mode without safe ranges, by hand. It is there with the feature `unconstrained` only: `cargo test -p transom-extensions --features unconstrained`.
+#![cfg(feature = "unconstrained")]
+
+#[path = "../../tcp/tests/common/mod.rs"]
+mod common;
+
+use common::{Peer, Setup, seg};
+use transom_extensions::stack;
+
+/// A connection with the extensions from the handshake on, with their safe ranges or without.
+fn peer(text: &str, unconstrained: bool) -> Peer {
+    let choices = stack(text).unwrap().into_iter();
+    let choices: Vec<_> = match unconstrained {
+        true => choices.map(|choice| choice.unconstrained()).collect(),
+        false => choices.collect(),
+    };
+    let mut peer = Setup::default().profile(|profile| profile.extensions = choices).active();
+    peer.write(100_000).drain();
+    peer
+}
+
+/// Acknowledges one segment, 100 ms later; returns cwnd in bytes.
+fn ack(peer: &mut Peer) -> u64 {
+    let first = peer.info().snd_una.stream_offset() as i64 + 1;
+    peer.wait(100).recv(seg().ack(first + 1000)).drain();
+    peer.info().cwnd
+}
+
+/// Ten segments are the initial window; with four more, fourteen leave.
+#[test]
+fn cwnd_four_segments_larger() {
+    assert_eq!(peer("greedy(cwnd=4)", false).info().in_flight, 10_000);
+    assert_eq!(peer("greedy(cwnd=4)", true).info().in_flight, 14_000);
+}
+
+/// In slow start each acknowledgement is worth what it acknowledges, two segments at most. One that seems to acknowledge nine is worth two.
+#[test]
+fn snd_una_eight_segments_lower() {
+    assert_eq!(ack(&mut peer("greedy(snd-una=8)", false)), 11_000);
+    assert_eq!(ack(&mut peer("greedy(snd-una=8)", true)), 12_000);
+}
+
+/// After three duplicates ssthresh is five segments, and with the fourth segment repeated everything is acknowledged: congestion avoidance. Kept to
+/// its range, an ssthresh of twice as much changes nothing; without it, slow start goes on to ten segments.
+#[test]
+fn ssthresh_twice_as_large() {
+    let grown = |unconstrained| {
+        let mut peer = peer("greedy(ssthresh=2)", unconstrained);
+        peer.wait(100);
+        for _ in 0..3 {
+            peer.recv(seg().ack(1)).drain();
+        }
+        peer.wait(100).recv(seg().ack(10_001)).drain();
+        assert_eq!(peer.info().cwnd, 5000);
+        ack(&mut peer)
+    };
+    assert_eq!(grown(false), 5000, "a fifth of a window");
+    assert_eq!(grown(true), 6000, "slow start");
+}

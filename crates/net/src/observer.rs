@@ -1,0 +1,250 @@
+//! Observers: a thread of the program that watches a connection, waits for what happens to it, and narrows what it does, from outside.
+//!
+//! An [`Observer`] is the handle of a layer of the connection ([`transom_tcp::extension`]). The layer lives inside, is woken there like every other,
+//! and leaves what it saw in a mailbox; the handle waits at the mailbox, and leaves there what it wants. So whatever the observer
+//! does, or does not do, the flow goes on: the mailbox holds one view and some counters, and is locked for moments only. This is how
+//! the user-level libraries of icTCP work (Gunawi et al., OSDI 2004), and as with them an observer can be late.
+//!
+//! # What is missed
+//!
+//! Events are counted for each kind ([`Wake`]) as they happen. [`Observer::wait`] names kinds, returns as soon as one of them
+//! has happened since it was last told, and tells how often each has. Of those it tells together all but the last are *missed* wake-ups: what the view was at
+//! them nobody has seen. So somebody who comes back in time for every event misses none, also if it was not waiting in that moment; the miss rate of
+//! the paper's section 5.3 is [`Totals::missed`] over [`Totals::happened`]. An event of several kinds counts once for each.
+//!
+//! ```no_run
+//! # fn example(stream: &transom_net::TcpStream) -> Result<(), Box<dyn std::error::Error>> {
+//! use transom_tcp::extension::{Wake, variable};
+//!
+//! let observer = stream.observer(Wake::ROUND)?;
+//! loop {
+//!     let notice = observer.wait(Wake::ROUND, None)?;
+//!     let info = notice.snapshot.info;
+//!     println!("cwnd {} srtt {:?}, {} rounds missed", info.cwnd, info.srtt, notice.missed);
+//!     observer.limits(|limits| limits.at_most(variable::CWND, 20 * u64::from(info.mss)))?;
+//! }
+//! # }
+//! ```
+
+mod mailbox;
+mod snapshot;
+
+pub use mailbox::{Counts, Notice, Totals};
+pub use snapshot::Snapshot;
+
+use crate::engine::Inner;
+use crate::stack::Shared;
+use mailbox::Layer;
+pub(crate) use mailbox::Mailbox;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use transom_stack::stack::ConnectionId;
+use transom_tcp::extension::{AttachError, Capabilities, Fault, LayerId, Limits, Wake};
+use transom_tcp::time::Instant;
+
+/// What an observer is to be.
+#[derive(Clone, Debug)]
+pub struct ObserverOptions {
+    /// The name by which reports call its layer.
+    pub name: String,
+    /// The kinds of events it is told of.
+    pub wake: Wake,
+    /// The lists that its snapshots have: [`Capabilities::ACK_LIST`] and [`Capabilities::MESSAGE_LIST`]. What else is named here the connection
+    /// must have.
+    pub requires: Capabilities,
+}
+
+impl Default for ObserverOptions {
+    /// Called "observer", told of every kind, without lists.
+    fn default() -> Self {
+        let (wake, requires) = (Wake::all(), Capabilities::empty());
+        ObserverOptions { name: "observer".into(), wake, requires }
+    }
+}
+
+/// Why there is nothing to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// Nothing has happened for so long.
+    #[error("nothing has happened in the time given")]
+    TimedOut,
+    /// The connection is closed, or the layer was detached.
+    #[error(transparent)]
+    Over(#[from] Over),
+}
+
+/// There is nothing to be observed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection is closed, or its observer was detached")]
+pub struct Over;
+
+/// A connection to which observers can be attached, from any thread. It keeps neither the connection open nor the host alive.
+#[derive(Clone, Debug)]
+pub struct Observable {
+    shared: Weak<Shared>,
+    connection: ConnectionId,
+}
+
+impl Observable {
+    pub(crate) fn new(shared: &Arc<Shared>, connection: ConnectionId) -> Self {
+        Observable { shared: Arc::downgrade(shared), connection }
+    }
+
+    /// Whether there is still a connection.
+    pub fn exists(&self) -> bool {
+        self.shared.upgrade().is_some_and(|shared| {
+            shared.runtime.with(|inner, _| inner.host.connection(self.connection).is_some())
+        })
+    }
+
+    /// Attaches an observer.
+    ///
+    /// # Errors
+    /// As [`TcpStream::observer_with`](crate::TcpStream::observer_with).
+    pub fn observer(&self, options: ObserverOptions) -> io::Result<Observer> {
+        let shared = self.shared.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        Observer::attach(&shared, self.connection, options)
+    }
+}
+
+/// A layer of a connection, worked from any thread. It keeps the host alive, but not the connection open. When it is dropped its layer is detached and what it asked
+/// for with it.
+#[derive(Debug)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    connection: ConnectionId,
+    layer: LayerId,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Observer {
+    pub(crate) fn attach(
+        shared: &Arc<Shared>,
+        connection: ConnectionId,
+        options: ObserverOptions,
+    ) -> io::Result<Observer> {
+        let mailbox = Arc::new(Mailbox::default());
+        let layer = Box::new(Layer::new(options, Arc::clone(&mailbox)));
+        let layer = shared.runtime.with(|inner, now| {
+            let attach = |connection: &mut transom_tcp::connection::Connection| {
+                connection.attach(now, layer)
+            };
+            let attached = inner.host.with_connection(connection, now, attach);
+            let attached = attached.unwrap_or(Err(AttachError::NotEstablished));
+            if attached.is_ok() {
+                inner.observe(connection, &mailbox);
+            }
+            attached
+        });
+        match layer {
+            Ok(layer) => Ok(Observer { shared: Arc::clone(shared), connection, layer, mailbox }),
+            Err(error @ AttachError::NotEstablished) => {
+                Err(io::Error::new(io::ErrorKind::NotConnected, error))
+            }
+            Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
+        }
+    }
+
+    /// Waits until one of `wake` has happened that was not told yet, at most for `timeout`, and tells everything of these kinds that has. Only the kinds
+    /// that the observer was made for are ever told. For one thread at a time: each event is told once.
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`], and [`WaitError::Over`] when everything has been told and nothing will come.
+    pub fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
+        self.mailbox.wait(wake, timeout)
+    }
+
+    /// Like [`Observer::wait`], but only if there is something to tell already.
+    ///
+    /// # Errors
+    /// [`Over`] when everything has been told and nothing will come.
+    pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, Over> {
+        match self.wait(wake, Some(Duration::ZERO)) {
+            Ok(notice) => Ok(Some(notice)),
+            Err(WaitError::TimedOut) => Ok(None),
+            Err(WaitError::Over(over)) => Err(over),
+        }
+    }
+
+    /// The connection as it is now. This counts as no event.
+    ///
+    /// # Errors
+    /// When it is over.
+    pub fn look(&self) -> Result<Snapshot, Over> {
+        self.mailbox.expect_look();
+        self.rouse();
+        self.mailbox.take_look().ok_or(Over)
+    }
+
+    /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`].
+    ///
+    /// # Errors
+    /// When it is over. An interval that ends before it begins ends it.
+    pub fn limits(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+        self.mailbox.change(change)?;
+        self.rouse();
+        Ok(())
+    }
+
+    /// Has the layer detached for a fault, which the connection reports ([`poll_departure`](transom_tcp::connection::Connection::poll_departure)).
+    pub fn fail(&self, fault: Fault) {
+        self.mailbox.fail(fault);
+        self.rouse();
+    }
+
+    /// Detaches the layer, and what it asks for with it.
+    pub fn detach(&self) {
+        self.with(|connection, now| connection.detach(now, self.layer).is_some());
+    }
+
+    /// The time of the connection's clock.
+    pub fn now(&self) -> Instant {
+        self.shared.runtime.now()
+    }
+
+    /// What has happened and what was missed since the observer was made.
+    pub fn totals(&self) -> Totals {
+        self.mailbox.totals()
+    }
+
+    /// Which layer of the connection it is.
+    pub fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    /// Has the layer called, so that it takes what is in the mailbox.
+    fn rouse(&self) {
+        self.with(|connection, now| connection.wake_layer(now, self.layer));
+    }
+
+    fn with(&self, call: impl FnOnce(&mut transom_tcp::connection::Connection, Instant) -> bool) {
+        self.shared.runtime.with(|inner, now| {
+            // With the connection gone there is nothing to be done.
+            let _ = inner
+                .host
+                .with_connection(self.connection, now, |connection| call(connection, now));
+        });
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+impl Inner {
+    /// Has `mailbox` told when the connection is closed.
+    fn observe(&mut self, connection: ConnectionId, mailbox: &Arc<Mailbox>) {
+        let observers = self.observers.entry(connection).or_default();
+        observers.retain(|observer| observer.strong_count() > 0);
+        observers.push(Arc::downgrade(mailbox));
+    }
+
+    /// The connection is closed: extensions are not told, but those who wait have to know.
+    pub(crate) fn end_observers(&mut self, connection: ConnectionId) {
+        let observers = self.observers.remove(&connection).unwrap_or_default();
+        observers.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.end());
+    }
+}

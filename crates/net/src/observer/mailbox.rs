@@ -1,0 +1,262 @@
+//! The mailbox between a layer inside a connection and the handle outside.
+//!
+//! Both sides lock it for as long as it takes to move a few values; the handle never holds it while it wants the host's lock, which the layer
+//! runs under. There is one view in it, the latest, and one set of limits.
+
+use super::snapshot::Snapshot;
+use super::{ObserverOptions, Over, WaitError};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Clock};
+use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
+
+/// How many kinds of events there are.
+const KINDS: usize = Wake::all().bits().count_ones() as usize;
+
+/// How often something happened, for each kind of event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([u64; KINDS]);
+
+impl Counts {
+    /// How often those of `wake` did, together.
+    pub fn of(&self, wake: Wake) -> u64 {
+        wake.iter().map(|kind| self.0[place(kind)]).sum()
+    }
+
+    fn add(&mut self, wake: Wake) {
+        wake.iter().for_each(|kind| self.0[place(kind)] += 1);
+    }
+
+    /// Takes out those of `wake`.
+    fn take(&mut self, wake: Wake) -> Counts {
+        let mut taken = Counts::default();
+        for kind in wake.iter() {
+            taken.0[place(kind)] = std::mem::take(&mut self.0[place(kind)]);
+        }
+        taken
+    }
+
+    /// The kinds that have happened.
+    fn kinds(&self) -> Wake {
+        Wake::all().iter().filter(|&kind| self.0[place(kind)] > 0).collect()
+    }
+
+    /// Of each kind all but the last.
+    fn all_but_the_last(&self) -> Counts {
+        Counts(self.0.map(|count| count.saturating_sub(1)))
+    }
+}
+
+fn place(kind: Wake) -> usize {
+    kind.bits().trailing_zeros() as usize
+}
+
+/// What was told since an observer was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Events that have happened.
+    pub happened: Counts,
+    /// Those that were told together with a later one of their kind.
+    pub missed: Counts,
+}
+
+/// What an observer is told.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The kinds that have happened of those that were waited for.
+    pub happened: Wake,
+    /// How often each has since it was last told.
+    pub counts: Counts,
+    /// How many wake-ups that makes that were missed.
+    pub missed: u64,
+    /// The last event, which may be of a kind that was not waited for.
+    pub event: Event,
+    /// The connection after it.
+    pub snapshot: Snapshot,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The last event and what there was to see. It stays until a later one replaces it, for kinds not waited for yet.
+    latest: Option<(Event, Snapshot)>,
+    untold: Counts,
+    totals: Totals,
+    /// What the handle waits for now.
+    awaited: Wake,
+    /// What the handle asks for.
+    limits: Limits,
+    /// The handle wants to see how things are.
+    look: Look,
+    fault: Option<Fault>,
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+enum Look {
+    #[default]
+    Not,
+    Wanted,
+    Taken(Box<Snapshot>),
+}
+
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox").finish_non_exhaustive()
+    }
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked with it in the middle of a change of limits left limits all the same.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
+        let deadline = timeout.and_then(|timeout| Clock::now().checked_add(timeout));
+        let mut state = self.lock();
+        loop {
+            if let Some(notice) = state.tell(wake) {
+                return Ok(notice);
+            }
+            if state.over {
+                return Err(Over.into());
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Clock::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(WaitError::TimedOut);
+            }
+            state.awaited = wake;
+            state = match left {
+                None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => {
+                    let waited = self.bell.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.awaited = Wake::empty();
+        }
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+        let mut state = self.lock();
+        if state.over {
+            return Err(Over);
+        }
+        change(&mut state.limits);
+        Ok(())
+    }
+
+    pub(super) fn fail(&self, fault: Fault) {
+        self.lock().fault.get_or_insert(fault);
+    }
+
+    pub(super) fn expect_look(&self) {
+        self.lock().look = Look::Wanted;
+    }
+
+    pub(super) fn take_look(&self) -> Option<Snapshot> {
+        match std::mem::take(&mut self.lock().look) {
+            Look::Taken(snapshot) => Some(*snapshot),
+            Look::Not | Look::Wanted => None,
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.lock().totals
+    }
+
+    /// Nothing will come any more.
+    pub(crate) fn end(&self) {
+        self.lock().over = true;
+        self.bell.notify_all();
+    }
+}
+
+impl State {
+    fn tell(&mut self, wake: Wake) -> Option<Notice> {
+        let counts = self.untold.take(wake);
+        let happened = counts.kinds();
+        if happened.is_empty() {
+            return None;
+        }
+        let missed = counts.all_but_the_last();
+        for (total, missed) in self.totals.missed.0.iter_mut().zip(missed.0) {
+            *total += missed;
+        }
+        let all_told = self.untold.kinds().is_empty();
+        let latest = if all_told { self.latest.take() } else { self.latest.clone() };
+        let (event, snapshot) = latest?;
+        Some(Notice { happened, counts, missed: missed.of(Wake::all()), event, snapshot })
+    }
+}
+
+/// The layer inside.
+#[derive(Debug)]
+pub(super) struct Layer {
+    options: ObserverOptions,
+    mailbox: Arc<Mailbox>,
+    fault: Option<Fault>,
+}
+
+impl Layer {
+    pub(super) fn new(options: ObserverOptions, mailbox: Arc<Mailbox>) -> Self {
+        Layer { options, mailbox, fault: None }
+    }
+}
+
+impl Extension for Layer {
+    fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    fn requires(&self) -> Capabilities {
+        self.options.requires
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.options.wake
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
+        let mut state = self.mailbox.lock();
+        // The clock also stands for the handle, which had the layer called.
+        let by_clock = state.limits.next_wake().is_some_and(|at| at <= event.now);
+        if by_clock {
+            state.limits.sleep();
+        }
+        let mut what = event.what & self.options.wake & !Wake::TIMER;
+        what.set(Wake::TIMER, by_clock);
+        if matches!(state.look, Look::Wanted) {
+            state.look = Look::Taken(Box::new(Snapshot::of(view, self.options.requires)));
+        }
+        if !what.is_empty() {
+            state.untold.add(what);
+            state.totals.happened.add(what);
+            let event = Event { what, ..event.clone() };
+            state.latest = Some((event, Snapshot::of(view, self.options.requires)));
+        }
+        limits.assign(&state.limits);
+        self.fault = state.fault;
+        let rings = state.awaited.intersects(what);
+        drop(state);
+        if rings {
+            self.mailbox.bell.notify_all();
+        }
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        self.mailbox.end();
+    }
+}

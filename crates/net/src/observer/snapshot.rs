@@ -1,0 +1,63 @@
+//! What a view showed, kept.
+
+use transom_tcp::connection::Info;
+use transom_tcp::extension::variable::{ALL, COUNT};
+use transom_tcp::extension::{Ack, Capabilities, Message, Ruling, Tallies, Variable, View};
+use transom_tcp::time::Instant;
+
+/// So many messages are copied at most; there may be any number in flight.
+const MOST: usize = 256;
+
+/// A connection as it was when something had happened to it: what a [`View`] shows, copied.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When.
+    pub at: Instant,
+    /// Every variable of TCP's own, and the totals.
+    pub info: Info,
+    /// Sent and not acknowledged cumulatively, in bytes (FlightSize of RFC 5681).
+    pub outstanding: u64,
+    /// Written by the application and not sent yet, in bytes.
+    pub unsent: u64,
+    /// How many duplicate acknowledgements mean a loss to TCP.
+    pub dupthresh: u32,
+    /// What became of what extensions ask for.
+    pub tallies: Tallies,
+    /// How many acknowledgements have arrived since the connection had its first extension: by how many more than [`Snapshot::acks`] holds this has risen,
+    /// so many were not seen.
+    pub acks_seen: u64,
+    /// The last acknowledgements, up to 256, the latest first, if the list was asked for.
+    pub acks: Vec<Ack>,
+    /// The messages not yet acknowledged, the oldest 256 of them, the oldest first, if the list was asked for.
+    pub messages: Vec<Message>,
+    /// The messages acknowledged lately, up to 256, the latest first, if the list was asked for.
+    pub past_messages: Vec<Message>,
+    rulings: [Ruling; COUNT],
+}
+
+impl Snapshot {
+    pub(super) fn of(view: &View<'_>, lists: Capabilities) -> Snapshot {
+        let acks = lists.contains(Capabilities::ACK_LIST).then(|| view.acks());
+        let messages = lists.contains(Capabilities::MESSAGE_LIST);
+        let past = messages.then(|| view.past_messages());
+        let messages = messages.then(|| view.messages());
+        Snapshot {
+            at: view.now(),
+            info: view.info(),
+            outstanding: view.outstanding(),
+            unsent: view.unsent(),
+            dupthresh: view.dupthresh(),
+            tallies: view.tallies(),
+            acks_seen: view.acks_seen(),
+            acks: acks.into_iter().flatten().take(MOST).cloned().collect(),
+            messages: messages.into_iter().flatten().take(MOST).collect(),
+            past_messages: past.into_iter().flatten().take(MOST).cloned().collect(),
+            rulings: ALL.map(|variable| view.ruling(variable)),
+        }
+    }
+
+    /// What was asked of a variable, what was used, and who decided.
+    pub fn ruling(&self, variable: Variable) -> Ruling {
+        self.rulings[variable as usize]
+    }
+}

@@ -1,0 +1,190 @@
+//! What is said between the two processes, as values; its forms are in [`json`] and [`binary`].
+
+pub mod binary;
+pub mod json;
+
+use transom_net::observer::Snapshot;
+use transom_tcp::connection::{LimitedBy, State};
+use transom_tcp::extension::variable::ALL;
+use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::{Duration, Instant};
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+
+/// The longest line or frame that a peer may send, in bytes.
+pub const LONGEST: usize = 65_536;
+
+/// The longest name of a peer, in bytes.
+pub const LONGEST_NAME: usize = 64;
+
+/// How messages are written once a peer is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Lines of JSON.
+    #[default]
+    Json,
+    /// Frames of little-endian numbers.
+    Binary,
+}
+
+/// What a peer asks for at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attach {
+    /// Which connection; nothing for the next that is offered.
+    pub connection: Option<u32>,
+    /// The name by which reports call it.
+    pub name: String,
+    /// The events it wants to be told of.
+    pub wake: Wake,
+    /// The lists it wants to see.
+    pub lists: Capabilities,
+    /// How it wants to speak.
+    pub form: Form,
+}
+
+/// What an attached peer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// These intervals from now on, [`Interval::ANY`] for no limit; and when the clock is to wake it, if it says anything about that.
+    Limits(Vec<(Variable, Interval)>, Option<Option<Instant>>),
+    /// It wants to see the connection as it is.
+    Look,
+    /// It goes.
+    Detach,
+}
+
+/// Why a peer's message was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// It is longer than [`LONGEST`].
+    #[error("a message has at most {LONGEST} bytes")]
+    TooLong,
+    /// It is not what the protocol has.
+    #[error("{0}")]
+    Malformed(String),
+    /// An interval ends before it begins.
+    #[error("the least of {0} is more than the most")]
+    Nonsense(Variable),
+}
+
+impl ProtocolError {
+    fn malformed(reason: impl Into<String>) -> Self {
+        ProtocolError::Malformed(reason.into())
+    }
+}
+
+/// The kinds of events by name.
+pub const WAKES: [(&str, Wake); 8] = [
+    ("ack", Wake::ACK),
+    ("duplicate-ack", Wake::DUPLICATE_ACK),
+    ("round", Wake::ROUND),
+    ("loss", Wake::LOSS),
+    ("timeout", Wake::TIMEOUT),
+    ("send", Wake::SEND),
+    ("timer", Wake::TIMER),
+    ("data", Wake::DATA),
+];
+
+/// The lists by name.
+pub const LISTS: [(&str, Capabilities); 2] =
+    [("acks", Capabilities::ACK_LIST), ("messages", Capabilities::MESSAGE_LIST)];
+
+/// A value of the view: its name, and where it comes from; nothing if there is none yet.
+pub type Field = (&'static str, fn(&Snapshot) -> Option<u64>);
+
+fn nanos(span: Option<Duration>) -> Option<u64> {
+    span.map(Duration::as_nanos)
+}
+
+/// The values of the view, in their order in the binary form. Sizes and windows are in bytes, times in nanoseconds.
+pub const VIEW: [Field; 45] = [
+    ("state", |s| Some(s.info.state as u64)),
+    ("phase", |s| Some(s.info.phase as u64)),
+    ("limited_by", |s| Some(s.info.limited_by as u64)),
+    ("mss", |s| Some(s.info.mss.into())),
+    ("cwnd", |s| Some(s.info.cwnd)),
+    ("cwnd_cnt", |s| Some(s.info.cwnd_cnt)),
+    ("ssthresh", |s| Some(s.info.ssthresh).filter(|&ssthresh| ssthresh != u64::MAX)),
+    ("in_flight", |s| Some(s.info.in_flight)),
+    ("outstanding", |s| Some(s.outstanding)),
+    ("unsent", |s| Some(s.unsent)),
+    ("snd_una", |s| Some(s.info.snd_una.get())),
+    ("snd_nxt", |s| Some(s.info.snd_nxt.get())),
+    ("snd_wnd", |s| Some(s.info.snd_wnd)),
+    ("rcv_nxt", |s| Some(s.info.rcv_nxt.get())),
+    ("rcv_wnd", |s| Some(s.info.rcv_wnd)),
+    ("srtt", |s| nanos(s.info.srtt)),
+    ("rttvar", |s| nanos(s.info.rttvar)),
+    ("min_rtt", |s| nanos(s.info.min_rtt)),
+    ("last_rtt", |s| nanos(s.info.last_rtt)),
+    ("rto", |s| nanos(Some(s.info.rto))),
+    ("backoffs", |s| Some(s.info.backoffs.into())),
+    ("retransmits", |s| Some(s.info.retransmits.into())),
+    ("duplicate_acks", |s| Some(s.info.duplicate_acks.into())),
+    ("dupthresh", |s| Some(s.dupthresh.into())),
+    ("delivered", |s| Some(s.info.delivered)),
+    ("sacked", |s| Some(s.info.sacked)),
+    ("lost", |s| Some(s.info.lost)),
+    ("retransmitted", |s| Some(s.info.retransmitted)),
+    ("acks_seen", |s| Some(s.acks_seen)),
+    ("segments_sent", |s| Some(s.info.counters.segments_sent)),
+    ("bytes_sent", |s| Some(s.info.counters.bytes_sent)),
+    ("segments_received", |s| Some(s.info.counters.segments_received)),
+    ("bytes_accepted", |s| Some(s.info.counters.bytes_accepted)),
+    ("retransmitted_bytes", |s| Some(s.info.counters.retransmitted_bytes)),
+    ("lost_bytes", |s| Some(s.info.counters.lost_bytes)),
+    ("timeouts", |s| Some(s.info.counters.timeouts)),
+    ("fast_recoveries", |s| Some(s.info.counters.fast_recoveries)),
+    ("spurious_reductions", |s| Some(s.info.counters.spurious_reductions)),
+    ("acks_rejected", |s| Some(s.tallies.acks_rejected)),
+    ("segments_rejected", |s| Some(s.tallies.segments_rejected)),
+    ("limited_application", |s| nanos(Some(s.info.limited_application))),
+    ("limited_peer_window", |s| nanos(Some(s.info.limited_peer_window))),
+    ("limited_cwnd", |s| nanos(Some(s.info.limited_congestion_window))),
+    ("limited_pacing", |s| nanos(Some(s.info.limited_pacing))),
+    ("limited_virtual_cwnd", |s| nanos(Some(s.info.limited_virtual_window))),
+];
+
+/// The number that a value of an enumeration has in the view, and its name in JSON.
+fn name_of(field: &str, snapshot: &Snapshot) -> Option<&'static str> {
+    let name = match field {
+        "state" => match snapshot.info.state {
+            State::Closed => "closed",
+            State::SynSent => "syn-sent",
+            State::SynReceived => "syn-received",
+            State::Established => "established",
+            State::FinWait1 => "fin-wait-1",
+            State::FinWait2 => "fin-wait-2",
+            State::CloseWait => "close-wait",
+            State::Closing => "closing",
+            State::LastAck => "last-ack",
+            State::TimeWait => "time-wait",
+        },
+        "phase" => match snapshot.info.phase {
+            Phase::Open => "open",
+            Phase::Disorder => "disorder",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+        },
+        "limited_by" => match snapshot.info.limited_by {
+            LimitedBy::Application => "application",
+            LimitedBy::PeerWindow => "peer-window",
+            LimitedBy::CongestionWindow => "cwnd",
+            LimitedBy::Pacing => "pacing",
+            LimitedBy::VirtualWindow => "virtual-cwnd",
+        },
+        _ => return None,
+    };
+    Some(name)
+}
+
+/// What is used of each variable.
+fn used(snapshot: &Snapshot) -> impl Iterator<Item = (Variable, u64)> {
+    ALL.into_iter().map(|variable| (variable, snapshot.ruling(variable).used))
+}
+
+#[cfg(test)]
+mod tests;

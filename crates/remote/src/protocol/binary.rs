@@ -1,0 +1,163 @@
+//! The protocol in frames of little-endian numbers, for peers to whom JSON is too slow.
+//!
+//! A frame is the length of what follows (32 bits), its kind (32 bits), and a body, whose numbers all have 64 bits. What there is not is 2⁶⁴ − 1.
+
+use super::{Command, LONGEST, ProtocolError, VIEW, used};
+use transom_net::observer::{Notice, Snapshot};
+use transom_tcp::extension::variable::ALL;
+use transom_tcp::extension::{Ack, Capabilities, Interval, Message};
+use transom_tcp::pos::Pos;
+use transom_tcp::time::{Duration, Instant};
+
+/// Something has happened, or the peer has asked how things are.
+pub const EVENT: u32 = 1;
+/// Nothing more will come: text that says why.
+pub const OVER: u32 = 2;
+/// The peer is detached: text that says why.
+pub const ERROR: u32 = 3;
+/// Of the peer: limits, three numbers for each: the variable's number, the least, the most.
+pub const LIMITS: u32 = 16;
+/// Of the peer: when the clock is to wake it, one number.
+pub const WAKE_AT: u32 = 17;
+/// Of the peer: it wants to see how things are.
+pub const LOOK: u32 = 18;
+/// Of the peer: it goes.
+pub const DETACH: u32 = 19;
+
+/// What there is not.
+const NONE: u64 = u64::MAX;
+
+/// A frame that is being put together.
+struct Frame(Vec<u8>);
+
+impl Frame {
+    fn new(kind: u32) -> Self {
+        let mut frame = Frame(vec![0; 4]);
+        frame.0.extend(kind.to_le_bytes());
+        frame
+    }
+
+    fn put(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        let length = u32::try_from(self.0.len() - 4).unwrap_or(u32::MAX);
+        self.0[..4].copy_from_slice(&length.to_le_bytes());
+        self.0
+    }
+}
+
+/// A frame that is nothing but text.
+pub fn text(kind: u32, text: &str) -> Vec<u8> {
+    let mut frame = Frame::new(kind);
+    frame.0.extend(text.as_bytes());
+    frame.end()
+}
+
+/// Something has happened; or nothing, and the peer wants to see how things are.
+pub fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) -> Vec<u8> {
+    let mut frame = Frame::new(EVENT);
+    frame.put(snapshot.at.as_nanos());
+    frame.put(notice.map_or(0, |notice| notice.happened.bits().into()));
+    frame.put(notice.map_or(0, |notice| notice.missed));
+    for (_, value) in VIEW {
+        frame.put(value(snapshot).unwrap_or(NONE));
+    }
+    for (_, used) in used(snapshot) {
+        frame.put(used);
+    }
+    if lists.contains(Capabilities::ACK_LIST) {
+        frame.put(snapshot.acks.len() as u64);
+        snapshot.acks.iter().for_each(|ack| put_ack(&mut frame, ack));
+    }
+    if lists.contains(Capabilities::MESSAGE_LIST) {
+        for messages in [&snapshot.messages, &snapshot.past_messages] {
+            frame.put(messages.len() as u64);
+            messages.iter().for_each(|message| put_message(&mut frame, message));
+        }
+    }
+    frame.end()
+}
+
+fn put_ack(frame: &mut Frame, ack: &Ack) {
+    let (start, end) = match &ack.duplicated {
+        Some(range) => (range.start, range.end),
+        None => (Pos::MAX, Pos::MAX),
+    };
+    frame.put(ack.at.as_nanos());
+    frame.put(ack.ack.get());
+    frame.put(ack.window);
+    frame.put(ack.kind.bits().into());
+    frame.put(ack.acked);
+    frame.put(ack.sacked);
+    frame.put(start.get());
+    frame.put(end.get());
+    frame.put(ack.rtt.map_or(NONE, Duration::as_nanos));
+}
+
+fn put_message(frame: &mut Frame, message: &Message) {
+    frame.put(message.range.start.get());
+    frame.put(message.range.end.get());
+    frame.put(message.first_sent.as_nanos());
+    frame.put(message.last_sent.as_nanos());
+    frame.put(message.transmissions.into());
+    frame.put(u64::from(message.sacked) | u64::from(message.lost) << 1);
+    frame.put(message.acked_at.map_or(NONE, Instant::as_nanos));
+}
+
+/// The length of the frame behind these four bytes.
+///
+/// # Errors
+/// If it is longer than a peer's may be, or too short for a kind.
+pub fn length(bytes: [u8; 4]) -> Result<usize, ProtocolError> {
+    let length = u32::from_le_bytes(bytes) as usize;
+    if length > LONGEST {
+        return Err(ProtocolError::TooLong);
+    }
+    if length < 4 {
+        return Err(ProtocolError::malformed("a frame begins with its kind"));
+    }
+    Ok(length)
+}
+
+/// What an attached peer says; `frame` is what follows its length.
+///
+/// # Errors
+/// If it is nothing that a peer can say, or asks nonsense.
+pub fn command(frame: &[u8]) -> Result<Command, ProtocolError> {
+    let odd = || ProtocolError::malformed("a frame whose length does not fit its kind");
+    let (kind, body) = frame.split_first_chunk().ok_or_else(odd)?;
+    let (numbers, rest) = body.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(odd());
+    }
+    let numbers: Vec<u64> = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    match (u32::from_le_bytes(*kind), numbers.as_slice()) {
+        (LIMITS, numbers) => {
+            let (limits, rest) = numbers.as_chunks::<3>();
+            if !rest.is_empty() {
+                return Err(odd());
+            }
+            let limits: Result<_, _> = limits.iter().map(|&limit| interval(limit)).collect();
+            Ok(Command::Limits(limits?, None))
+        }
+        (WAKE_AT, &[NONE]) => Ok(Command::Limits(Vec::new(), Some(None))),
+        (WAKE_AT, &[at]) => Ok(Command::Limits(Vec::new(), Some(Some(Instant::from_nanos(at))))),
+        (LOOK, []) => Ok(Command::Look),
+        (DETACH, []) => Ok(Command::Detach),
+        (WAKE_AT | LOOK | DETACH, _) => Err(odd()),
+        (kind, _) => Err(ProtocolError::malformed(format!("there is no frame of kind {kind}"))),
+    }
+}
+
+fn interval(
+    [variable, low, high]: [u64; 3],
+) -> Result<(transom_tcp::extension::Variable, Interval), ProtocolError> {
+    let place = usize::try_from(variable).ok();
+    let variable = place.and_then(|place| ALL.get(place).copied()).ok_or_else(|| {
+        ProtocolError::malformed(format!("there is no variable with the number {variable}"))
+    })?;
+    let interval = Interval::new(low, high).ok_or(ProtocolError::Nonsense(variable))?;
+    Ok((variable, interval))
+}

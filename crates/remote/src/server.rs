@@ -1,0 +1,235 @@
+//! The socket, those who come to it, and the connections they are offered.
+
+mod peer;
+
+use crate::protocol::json;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use transom_net::TcpStream;
+use transom_net::observer::{Observable, Observer, ObserverOptions};
+
+/// So many peers may be there at a time; each has two threads.
+const MOST_PEERS: usize = 256;
+
+/// A Unix socket at which extensions of other processes are taken. Dropping it detaches them, and removes its path.
+///
+/// Whoever may write to the path may slow down the connections that are offered, and see what there is to see of them except their bytes: put it
+/// where only those can who should.
+#[derive(Debug)]
+pub struct ExtensionSocket {
+    hub: Arc<Hub>,
+    path: PathBuf,
+}
+
+/// A connection that is offered for as long as this lives, or the connection does. Who is attached to it stays.
+#[derive(Debug)]
+pub struct Offer {
+    hub: Arc<Hub>,
+    number: u32,
+    kept: bool,
+}
+
+#[derive(Debug)]
+struct Offered {
+    number: u32,
+    observable: Observable,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    offered: Vec<Offered>,
+    /// How many offers there have been.
+    offers: u32,
+    /// Those who are there, to be sent away at the end.
+    peers: Vec<(u64, UnixStream)>,
+    visits: u64,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Hub {
+    state: Mutex<State>,
+    /// Something is offered, or nothing will be any more.
+    changed: Condvar,
+}
+
+impl ExtensionSocket {
+    /// Listens at `path`, where there must not be anything yet.
+    ///
+    /// # Errors
+    /// The operating system's: [`io::ErrorKind::AddrInUse`] if there is something at the path.
+    pub fn listen(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        let listener = UnixListener::bind(&path)?;
+        let hub = Arc::new(Hub::default());
+        let socket = ExtensionSocket { hub: Arc::clone(&hub), path };
+        let work = move || hub.run(&listener);
+        std::thread::Builder::new().name("transom-remote".into()).spawn(work)?;
+        Ok(socket)
+    }
+
+    /// Offers a connection to those who come.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if it is gone.
+    pub fn offer(&self, stream: &TcpStream) -> io::Result<Offer> {
+        let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+        let mut state = self.hub.lock();
+        let number = state.offers;
+        state.offers = state.offers.wrapping_add(1);
+        // Now and then, so that a server does not remember every connection it ever had.
+        if state.offered.len() == state.offered.capacity() {
+            state.offered.retain(|offered| offered.observable.exists());
+        }
+        state.offered.push(Offered { number, observable: stream.observable(), local, remote });
+        drop(state);
+        self.hub.changed.notify_all();
+        Ok(Offer { hub: Arc::clone(&self.hub), number, kept: false })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ExtensionSocket {
+    fn drop(&mut self) {
+        let mut state = self.hub.lock();
+        state.closed = true;
+        // They find their sockets closed; whoever is gone already does not mind.
+        state.peers.drain(..).for_each(|(_, peer)| drop(peer.shutdown(Shutdown::Both)));
+        drop(state);
+        self.hub.changed.notify_all();
+        // Wakes the thread that waits for somebody to come.
+        let _ = UnixStream::connect(&self.path);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Offer {
+    /// Lets the offer stand for as long as the connection does.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        self.hub.lock().offered.retain(|offered| offered.number != self.number);
+    }
+}
+
+/// A connection that somebody was attached to.
+struct Attached {
+    observer: Observer,
+    number: u32,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+impl Hub {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(self: Arc<Self>, listener: &UnixListener) {
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, most likely: others may go.
+                Err(_) => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    continue;
+                }
+            };
+            let Some(visit) = self.admit(&stream) else {
+                if self.lock().closed {
+                    return;
+                }
+                peer::turn_away(stream, "there are too many extensions already");
+                continue;
+            };
+            let hub = Arc::clone(&self);
+            let attend = move || {
+                peer::attend(&hub, stream);
+                hub.lock().peers.retain(|(other, _)| *other != visit);
+            };
+            // Without a thread the stream is dropped, which the peer sees.
+            if std::thread::Builder::new().name("transom-peer".into()).spawn(attend).is_err() {
+                self.lock().peers.retain(|(other, _)| *other != visit);
+            }
+        }
+    }
+
+    /// The number of somebody who came, if they can stay.
+    fn admit(&self, stream: &UnixStream) -> Option<u64> {
+        let mut state = self.lock();
+        if state.closed || state.peers.len() >= MOST_PEERS {
+            return None;
+        }
+        let visit = state.visits;
+        state.visits += 1;
+        state.peers.push((visit, stream.try_clone().ok()?));
+        Some(visit)
+    }
+
+    /// What is offered now, as a peer is told.
+    fn offered(&self) -> Vec<serde_json::Value> {
+        let state = self.lock();
+        let describe =
+            |offered: &Offered| json::connection(offered.number, offered.local, offered.remote);
+        state.offered.iter().map(describe).collect()
+    }
+
+    /// Attaches somebody to a connection, or to the latest that is offered and takes them; waits for one, if there is none. `present` says whether
+    /// they are still there.
+    fn attach(
+        &self,
+        connection: Option<u32>,
+        options: &ObserverOptions,
+        present: impl Fn() -> bool,
+    ) -> Result<Attached, String> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Err("no connection is offered any more".into());
+            }
+            let mut refusal = None;
+            let mut gone = Vec::new();
+            for offered in state.offered.iter().rev() {
+                if connection.is_some_and(|number| number != offered.number) {
+                    continue;
+                }
+                let &Offered { number, local, remote, .. } = offered;
+                match offered.observable.observer(options.clone()) {
+                    Ok(observer) => return Ok(Attached { observer, number, local, remote }),
+                    Err(error) if error.kind() == io::ErrorKind::NotConnected => gone.push(number),
+                    Err(error) => refusal = Some(error.to_string()),
+                }
+            }
+            state.offered.retain(|offered| !gone.contains(&offered.number));
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+            if let Some(number) = connection {
+                return Err(format!("there is no connection {number}"));
+            }
+            // A peer that goes tells nobody here; so now and then somebody has to look.
+            let look = std::time::Duration::from_millis(200);
+            let waited = self.changed.wait_timeout(state, look);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !present() {
+                return Err("gone".into());
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One peer: what it says is read in one thread, what happens is told by another.
+
+use super::{Attached, Hub};
+use crate::protocol::{Attach, Command, Form, LONGEST, ProtocolError, binary, json};
+use rustix::net::{RecvFlags, recv};
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use transom_net::observer::{Notice, Observer, ObserverOptions, Snapshot};
+use transom_tcp::extension::{Capabilities, Fault, Wake};
+
+/// A peer that takes nothing for so long does not answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Says why and closes.
+pub(super) fn turn_away(stream: UnixStream, reason: &str) {
+    let mut output = Output { stream, form: Form::Json };
+    // Who does not wait for an answer gets none.
+    let _ = output.stream.set_write_timeout(Some(PATIENCE));
+    let _ = output.line(&json::error(reason));
+}
+
+/// Deals with a peer until it goes.
+pub(super) fn attend(hub: &Hub, stream: UnixStream) {
+    // What fails here has failed because the peer is gone: there is nobody to tell.
+    let _ = talk(hub, stream);
+}
+
+fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut input = BufReader::new(stream.try_clone()?);
+    let mut output = Output { stream, form: Form::Json };
+    output.line(&json::hello(hub.offered()))?;
+    let Some(first) = read_line(&mut input) else { return Ok(()) };
+    let attach = match first.and_then(|line| json::attach(&line)) {
+        Ok(attach) => attach,
+        Err(error) => return output.line(&json::error(&error.to_string())),
+    };
+    let Attach { connection, name, wake, lists, form } = attach;
+    let options = ObserverOptions { name, wake, requires: lists };
+    let present = || is_present(input.get_ref());
+    let Attached { observer, number, local, remote } =
+        match hub.attach(connection, &options, present) {
+            Ok(attached) => attached,
+            Err(reason) => return output.line(&json::error(&reason)),
+        };
+    let chosen = json::connection(number, local, remote);
+    output.line(&json::attached(chosen, observer.layer().get(), observer.now()))?;
+    output.form = form;
+
+    let observer = Arc::new(observer);
+    let output = Arc::new(Mutex::new(output));
+    let teller = {
+        let (observer, output) = (Arc::clone(&observer), Arc::clone(&output));
+        // Also without subscriptions: the clock needs none.
+        let wake = wake | Wake::TIMER;
+        let tell = move || tell(&observer, &output, wake, lists);
+        std::thread::Builder::new().name("transom-teller".into()).spawn(tell)
+    };
+    match &teller {
+        Ok(_) => listen(&observer, &mut input, &output, lists),
+        Err(error) => say(&output, |output| output.error(&error.to_string()))?,
+    }
+    // Unless it is gone already, it goes now. The teller finds that, says so, and closes.
+    observer.fail(Fault::Gone);
+    if let Ok(teller) = teller {
+        let _ = teller.join();
+    }
+    Ok(())
+}
+
+/// Whether the peer has not closed its end. What it says too early is left for later.
+fn is_present(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    !matches!(recv(stream, &mut [0; 1], flags), Ok((0, _)))
+}
+
+/// Tells what happens until nothing more will.
+fn tell(observer: &Observer, output: &Mutex<Output>, wake: Wake, lists: Capabilities) {
+    let told = loop {
+        match observer.wait(wake, None) {
+            Ok(notice) => {
+                if let Err(error) = say(output, |output| output.event(&notice, lists)) {
+                    break Err(error);
+                }
+            }
+            Err(over) => break say(output, |output| output.over(&over.to_string())),
+        }
+    };
+    if told.is_err() {
+        observer.fail(Fault::Gone);
+    }
+    // The other thread, which reads, finds the end.
+    let _ = say(output, |output| output.stream.shutdown(Shutdown::Both));
+}
+
+/// Does what the peer says until it goes, or says what it must not.
+fn listen(
+    observer: &Observer,
+    input: &mut BufReader<UnixStream>,
+    output: &Mutex<Output>,
+    lists: Capabilities,
+) {
+    let form = say(output, |output| output.form);
+    loop {
+        let message = match form {
+            Form::Json => read_line(input).map(|line| json::commands(&line?)),
+            Form::Binary => read_frame(input).map(|frame| Ok(vec![binary::command(&frame?)?])),
+        };
+        let error = match message {
+            None => return,
+            Some(Err(error)) => error,
+            Some(Ok(commands)) => {
+                for command in commands {
+                    match obey(observer, output, command, lists) {
+                        Some(true) => {}
+                        Some(false) => return observer.detach(),
+                        None => return,
+                    }
+                }
+                continue;
+            }
+        };
+        let fault = match error {
+            ProtocolError::Nonsense(variable) => Fault::Nonsense(variable),
+            ProtocolError::TooLong | ProtocolError::Malformed(_) => Fault::Protocol,
+        };
+        // In one, so that the teller does not close in between. The layer is gone whether the peer hears of it or not.
+        let _ = say(output, |output| {
+            observer.fail(fault);
+            output.error(&error.to_string())
+        });
+        return;
+    }
+}
+
+/// Whether it goes on; nothing if there is nothing to go on with.
+fn obey(
+    observer: &Observer,
+    output: &Mutex<Output>,
+    command: Command,
+    lists: Capabilities,
+) -> Option<bool> {
+    match command {
+        Command::Limits(asked, wake_at) => {
+            let change = |limits: &mut transom_tcp::extension::Limits| {
+                for (variable, interval) in asked {
+                    limits.set(variable, interval);
+                }
+                match wake_at {
+                    None => {}
+                    Some(None) => limits.sleep(),
+                    Some(Some(at)) => limits.wake_at(at),
+                }
+            };
+            observer.limits(change).ok()?;
+        }
+        Command::Look => {
+            let snapshot = observer.look().ok()?;
+            say(output, |output| output.look(&snapshot, lists)).ok()?;
+        }
+        Command::Detach => return Some(false),
+    }
+    Some(true)
+}
+
+fn say<T>(output: &Mutex<Output>, what: impl FnOnce(&mut Output) -> T) -> T {
+    what(&mut output.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The next line without its end; nothing at the end of all. What stands in front of the end without a line's end is none.
+fn read_line(input: &mut impl BufRead) -> Option<Result<Vec<u8>, ProtocolError>> {
+    let mut line = Vec::new();
+    let most = LONGEST as u64 + 1;
+    input.take(most).read_until(b'\n', &mut line).ok()?;
+    if line.pop_if(|last| *last == b'\n').is_none() {
+        return (line.len() as u64 == most).then_some(Err(ProtocolError::TooLong));
+    }
+    Some(Ok(line))
+}
+
+/// The next frame without its length.
+fn read_frame(input: &mut impl Read) -> Option<Result<Vec<u8>, ProtocolError>> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length).ok()?;
+    let mut frame = match binary::length(length) {
+        Ok(length) => vec![0; length],
+        Err(error) => return Some(Err(error)),
+    };
+    input.read_exact(&mut frame).ok()?;
+    Some(Ok(frame))
+}
+
+/// Where the peer is told.
+struct Output {
+    stream: UnixStream,
+    form: Form,
+}
+
+impl Output {
+    fn line(&mut self, value: &Value) -> io::Result<()> {
+        let mut line = value.to_string();
+        line.push('\n');
+        self.stream.write_all(line.as_bytes())
+    }
+
+    fn event(&mut self, notice: &Notice, lists: Capabilities) -> io::Result<()> {
+        match self.form {
+            Form::Json => self.line(&json::event(notice, lists)),
+            Form::Binary => {
+                self.stream.write_all(&binary::event(Some(notice), &notice.snapshot, lists))
+            }
+        }
+    }
+
+    fn look(&mut self, snapshot: &Snapshot, lists: Capabilities) -> io::Result<()> {
+        match self.form {
+            Form::Json => self.line(&json::look(snapshot, lists)),
+            Form::Binary => self.stream.write_all(&binary::event(None, snapshot, lists)),
+        }
+    }
+
+    fn error(&mut self, reason: &str) -> io::Result<()> {
+        match self.form {
+            Form::Json => self.line(&json::error(reason)),
+            Form::Binary => self.stream.write_all(&binary::text(binary::ERROR, reason)),
+        }
+    }
+
+    fn over(&mut self, reason: &str) -> io::Result<()> {
+        match self.form {
+            Form::Json => self.line(&json::over(reason)),
+            Form::Binary => self.stream.write_all(&binary::text(binary::OVER, reason)),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The event log: what happened to a host's connections lately, in a ring that is always on.
+//!
+//! A record has 64 bytes of fixed layout ([`Record`], documented byte by byte in docs/event-log.md), so that writing one is a handful of stores:
+//! nothing is formatted, nothing allocated, and what the ring takes is bounded. There is one for each acknowledgement, arrival of new data and
+//! transmission (a super-segment is one), and for what is rarer: losses, timeouts, changes of state and of what extensions ask.
+//! Records are numbered, so that a reader who comes late knows how many it has missed.
+//!
+//! Nobody is told of a record; whoever wants them [reads](Log::read) from where it stopped.
+
+pub mod file;
+mod hooks;
+mod json;
+mod record;
+
+pub use json::Line;
+pub use record::{EndedBy, FlowEvent, LayerFate, Record, RecordError, Values, What};
+
+pub(crate) use hooks::Subject;
+
+use alloc::vec::Vec;
+
+/// Bytes of a record.
+pub const RECORD_LEN: usize = 64;
+
+/// A record as it is stored.
+pub type Encoded = [u8; RECORD_LEN];
+
+/// The ring.
+#[derive(Debug)]
+pub struct Log {
+    records: Vec<Encoded>,
+    capacity: usize,
+    /// How many records there have been.
+    written: u64,
+    /// Arrivals that are to be written.
+    run: Option<hooks::Run>,
+}
+
+/// What a reader gets: the records that are still there, the oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Records that were overwritten before they were read.
+    pub missed: u64,
+    /// The number of the next record there will be: where to go on.
+    pub next: u64,
+    parts: [&'a [Encoded]; 2],
+}
+
+impl Log {
+    /// A ring of `capacity` records; with none it is off. Memory is taken when the first is written.
+    pub(crate) const fn new(capacity: usize) -> Self {
+        Log { records: Vec::new(), capacity, written: 0, run: None }
+    }
+
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.capacity > 0
+    }
+
+    /// How many records it holds at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many records there have been.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The records from number `from` on (they are counted from zero).
+    pub fn read(&self, from: u64) -> Reading<'_> {
+        let held = self.records.len() as u64;
+        let oldest = self.written - held;
+        let from = from.min(self.written);
+        let skip = usize::try_from(from.saturating_sub(oldest)).unwrap_or(usize::MAX);
+        // Before the ring is full its beginning is its oldest record.
+        let turn = if self.records.len() < self.capacity { 0 } else { self.place() };
+        let (newer, older) = self.records.split_at(turn.min(self.records.len()));
+        let first = older.get(skip..).unwrap_or_default();
+        let second = newer.get(skip.saturating_sub(older.len())..).unwrap_or_default();
+        let missed = oldest.saturating_sub(from);
+        Reading { missed, next: self.written, parts: [first, second] }
+    }
+
+    /// Where the next record goes once the ring is full.
+    fn place(&self) -> usize {
+        // At most the capacity, which is a usize.
+        self.written.checked_rem(self.capacity as u64).unwrap_or(0) as usize
+    }
+
+    #[inline]
+    fn push(&mut self, words: record::Words) {
+        let bytes = record::finish(words, self.written as u32);
+        if self.records.len() < self.capacity {
+            if self.records.is_empty() {
+                self.records.reserve_exact(self.capacity);
+            }
+            self.records.push(bytes);
+        } else {
+            let place = self.place();
+            if let Some(slot) = self.records.get_mut(place) {
+                *slot = bytes;
+            }
+        }
+        self.written += 1;
+    }
+}
+
+impl<'a> Reading<'a> {
+    /// The records, as they are stored.
+    pub fn records(&self) -> impl Iterator<Item = &'a Encoded> + use<'a> {
+        let [first, second] = self.parts;
+        first.iter().chain(second)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! What makes records: comparing a connection before a call with itself afterwards.
+//!
+//! Nothing in the connection knows of the log. A call that changes nothing costs the comparison of a few fields that the call has just had in
+//! its hands. Arrivals of data are by far the most frequent where much is received, and say the least; so those that follow each other closely make one
+//! record, which is written when it is over.
+
+use super::record::{EndedBy, Values};
+use super::{FlowEvent, Log, Record, What};
+use core::net::SocketAddr;
+use transom_tcp::connection::{Connection, Glance, Mark, Prepared};
+use transom_tcp::pos::Pos;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::Flags;
+
+/// Arrivals within this of the first make one record.
+const RUN: Duration = Duration::from_micros(100);
+
+/// A connection as records name it, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject {
+    pub(crate) now: Instant,
+    pub(crate) connection: u64,
+}
+
+/// Arrivals that make one record, which is not written yet.
+#[derive(Debug)]
+pub(super) struct Run {
+    at: Instant,
+    connection: u64,
+    glance: Glance,
+    bytes: u64,
+}
+
+impl Log {
+    /// How things stand before a call; nothing if the log is off.
+    #[inline(always)]
+    pub(crate) fn mark(&self, connection: &Connection) -> Option<Mark> {
+        self.is_on().then(|| connection.mark())
+    }
+
+    /// Records what has happened since `before`. Where nothing has, it is over without a call.
+    #[inline(always)]
+    pub(crate) fn changes(
+        &mut self,
+        subject: Subject,
+        connection: &mut Connection,
+        before: Option<Mark>,
+    ) {
+        if let Some(before) = before {
+            let duplicate = connection.take_duplicate();
+            let after = connection.mark();
+            let arrival = Mark { bytes_accepted: after.bytes_accepted, ..before };
+            if duplicate || after != arrival {
+                self.differences(subject, connection, &before, &after, duplicate);
+            } else if after.bytes_accepted > before.bytes_accepted {
+                self.arrived(subject, connection, after.bytes_accepted - before.bytes_accepted);
+            }
+        }
+        if connection.has_layer_news() {
+            self.layer_news(subject, connection);
+        }
+    }
+
+    /// Records that a connection exists.
+    pub(crate) fn opened(
+        &mut self,
+        subject: Subject,
+        connection: &Connection,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) {
+        if self.is_on() {
+            self.write(subject, &connection.glance(), What::Opened { local, remote });
+        }
+    }
+
+    /// Records what is about to leave, unless it is an acknowledgement and nothing else. Before it was settled, `resent` segments had been sent
+    /// again.
+    #[inline]
+    pub(crate) fn sent(
+        &mut self,
+        subject: Subject,
+        connection: &Connection,
+        resent: u64,
+        prepared: &Prepared,
+    ) {
+        let flags = prepared.header().flags;
+        let range = prepared.range();
+        let control = flags.intersects(Flags::SYN | Flags::FIN | Flags::RST);
+        if !self.is_on() || (range.is_empty() && !control) {
+            return;
+        }
+        let again = connection.counters().retransmitted_segments > resent;
+        let range = if flags.contains(Flags::SYN) { Pos::INITIAL..Pos::FIRST_DATA } else { range };
+        let glance = connection.glance();
+        let bytes = range.end.since(range.start);
+        let extra = u32::from(flags.bits());
+        let values = Values::of(&glance, range.start.get(), bytes, glance.snd_wnd, extra);
+        if again {
+            let (rto, _) = connection.retransmission_timeout();
+            self.flow(subject, &glance, FlowEvent::Retransmitted, values.with_rto(rto));
+        } else {
+            self.flow(subject, &glance, FlowEvent::Sent, values);
+        }
+    }
+
+    #[inline(never)]
+    fn differences(
+        &mut self,
+        subject: Subject,
+        connection: &Connection,
+        before: &Mark,
+        after: &Mark,
+        duplicate: bool,
+    ) {
+        let accepted = after.bytes_accepted.saturating_sub(before.bytes_accepted);
+        let glance = connection.glance();
+        let una = glance.snd_una.get();
+        let values = |bytes, extra| Values::of(&glance, una, bytes, glance.snd_wnd, extra);
+        let delivered = after.delivered.saturating_sub(before.delivered);
+        if duplicate || delivered > 0 || after.snd_una > before.snd_una {
+            // What the SYN and the FIN take is acknowledged and not delivered.
+            let bytes = delivered.max(after.snd_una.since(before.snd_una).min(1));
+            let rtt = Values::last_rtt(&glance);
+            self.flow(subject, &glance, FlowEvent::Acknowledged, values(bytes, rtt));
+        }
+        let timed_out = after.timeouts > before.timeouts;
+        let lost = after.lost_bytes.saturating_sub(before.lost_bytes);
+        let recovers = after.fast_recoveries > before.fast_recoveries;
+        if timed_out || lost > 0 || recovers {
+            let (rto, backoffs) = connection.retransmission_timeout();
+            let mut told = |happened, event, bytes, extra| {
+                if happened {
+                    self.flow(subject, &glance, event, values(bytes, extra).with_rto(rto));
+                }
+            };
+            told(timed_out, FlowEvent::TimedOut, 0, backoffs);
+            told(lost > 0, FlowEvent::Lost, lost, 0);
+            told(recovers, FlowEvent::Recovery, 0, 0);
+        }
+        if after.spurious_reductions > before.spurious_reductions {
+            self.flow(subject, &glance, FlowEvent::Undone, values(0, 0));
+        }
+        if accepted > 0 {
+            self.arrived(subject, connection, accepted);
+        }
+        if after.state != before.state {
+            let error = connection.error().map(EndedBy::from);
+            self.write(subject, &glance, What::State { from: before.state, error });
+        }
+    }
+
+    /// New data: part of the run there is, or the beginning of another.
+    #[inline]
+    fn arrived(&mut self, subject: Subject, connection: &Connection, bytes: u64) {
+        match &mut self.run {
+            Some(run)
+                if run.connection == subject.connection && subject.now.since(run.at) < RUN =>
+            {
+                run.bytes += bytes;
+                (run.glance.rcv_nxt, run.glance.rcv_wnd) = connection.receive_window();
+            }
+            _ => {
+                self.end_run();
+                let glance = connection.glance();
+                let Subject { now: at, connection } = subject;
+                self.run = Some(Run { at, connection, glance, bytes });
+            }
+        }
+    }
+
+    /// Writes what has arrived, if that is still to be done.
+    #[inline]
+    pub(crate) fn end_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            let Run { at: now, connection, glance, bytes } = run;
+            let values = Values::of(&glance, glance.rcv_nxt.get(), bytes, glance.rcv_wnd, 0);
+            let subject = Subject { now, connection };
+            self.push(FlowEvent::Arrived.words(subject.now, connection, &glance, values));
+        }
+    }
+
+    /// Also when the log is off, for otherwise it would wait for ever.
+    #[cold]
+    fn layer_news(&mut self, subject: Subject, connection: &mut Connection) {
+        while let Some(news) = connection.poll_layer_news() {
+            let (layer, fate) = (news.layer.map(|layer| layer.get()), news.change.into());
+            let what = What::Layer { layer, fate, name: news.name };
+            self.write_if_on(subject, connection, what);
+        }
+        while let Some(variable) = connection.poll_changed_request() {
+            let ruling = connection.ruling(variable);
+            self.write_if_on(subject, connection, What::Request { variable, ruling });
+        }
+    }
+
+    fn write_if_on(&mut self, subject: Subject, connection: &Connection, what: What) {
+        if self.is_on() {
+            self.write(subject, &connection.glance(), what);
+        }
+    }
+
+    /// The frequent records.
+    #[inline]
+    fn flow(&mut self, subject: Subject, glance: &Glance, event: FlowEvent, values: Values) {
+        self.end_run();
+        self.push(event.words(subject.now, subject.connection, glance, values));
+    }
+
+    /// The others.
+    fn write(&mut self, subject: Subject, glance: &Glance, what: What) {
+        self.end_run();
+        let Subject { now: at, connection } = subject;
+        let &Glance { state, phase, limited_by, .. } = glance;
+        self.push(Record { at, connection, state, phase, limited_by, what }.words());
+    }
+}

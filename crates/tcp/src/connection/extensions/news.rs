@@ -1,0 +1,108 @@
+//! What a log is told of layers: who came, who went and why, and of which variables something else is asked.
+//!
+//! It is kept until somebody [takes](Connection::poll_layer_news) it, and bounded: of more changes than are remembered the oldest are
+//! forgotten.
+
+use super::{Connection, Departure, Host, Layer};
+use crate::extension::variable::ALL;
+use crate::extension::{DepartureReason, LayerId, Variable};
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+
+/// So many changes are remembered.
+const REMEMBERED: usize = 32;
+
+/// What became of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerChange {
+    /// It was attached.
+    Attached,
+    /// Somebody detached it.
+    Detached,
+    /// It is not there though nobody detached it.
+    Departed(DepartureReason),
+}
+
+/// A change of the set of layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerNews {
+    /// Which it is, if it ever was attached.
+    pub layer: Option<LayerId>,
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub change: LayerChange,
+}
+
+/// What was not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    changes: VecDeque<LayerNews>,
+    /// The variables of which something else is asked, a bit for each in the order of [`ALL`].
+    requests: u16,
+}
+
+impl News {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.requests == 0
+    }
+
+    pub(super) fn request_changed(&mut self, variable: Variable) {
+        self.requests |= 1 << variable as u16;
+    }
+
+    pub(super) fn tell(&mut self, layer: &Layer, change: LayerChange) {
+        let name = layer.extension.name().to_string();
+        self.push(LayerNews { layer: Some(layer.id), name, change });
+    }
+
+    pub(super) fn departed(&mut self, departure: &Departure) {
+        let Departure { layer, name, reason } = departure.clone();
+        self.push(LayerNews { layer, name, change: LayerChange::Departed(reason) });
+    }
+
+    fn push(&mut self, news: LayerNews) {
+        if self.changes.len() == REMEMBERED {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(news);
+    }
+}
+
+impl Connection {
+    /// Whether something is to be taken by the two functions below.
+    #[inline]
+    pub fn has_layer_news(&self) -> bool {
+        self.extensions.as_ref().is_some_and(|host| !host.news.is_empty())
+    }
+
+    /// The next change of the set of layers, the oldest first.
+    pub fn poll_layer_news(&mut self) -> Option<LayerNews> {
+        let news = self.extensions.as_mut()?.news.changes.pop_front();
+        self.forget_empty_host();
+        news
+    }
+
+    /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
+    /// [ruling](Connection::ruling).
+    pub fn poll_changed_request(&mut self) -> Option<Variable> {
+        let requests = &mut self.extensions.as_mut()?.news.requests;
+        let variable = ALL.get(requests.trailing_zeros() as usize).copied();
+        *requests &= requests.saturating_sub(1);
+        self.forget_empty_host();
+        variable
+    }
+
+    fn forget_empty_host(&mut self) {
+        if self.extensions.as_ref().is_some_and(|host| host.is_idle()) {
+            self.extensions = None;
+        }
+    }
+}
+
+impl Host {
+    /// Whether there is nobody, and nothing left to be told.
+    pub(super) fn is_idle(&self) -> bool {
+        self.layers.is_empty() && self.departures.is_empty() && self.news.is_empty()
+    }
+}

@@ -1,0 +1,23 @@
+//! The fuzz target `extensions` without a fuzzer: scripts from seeds, and those the fuzzer found worth keeping.
+//!
+//! `TRANSOM_SEED=n` plays one seed alone, `TRANSOM_SEEDS=n` sets how many are played.
+
+#[allow(dead_code)] // each target uses its part
+#[path = "../../../fuzz/sequences/bytes.rs"]
+mod bytes;
+#[path = "../../../fuzz/sequences/extensions.rs"]
+mod extensions;
+#[path = "../../../fuzz/sequences/seeds.rs"]
+mod seeds;
+
+#[test]
+fn scripts_from_seeds_do_no_harm() {
+    let sent = seeds::play_all(3_000, extensions::play);
+    assert!(sent > 30_000, "the scripts do something: {sent}");
+}
+
+#[test]
+fn scripts_from_the_corpus_do_no_harm() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/extensions");
+    seeds::play_corpus(corpus, extensions::play);
+}
