@@ -5,7 +5,7 @@
 //! control would offer (fcwnd). What was offered is never taken back: a smaller RLWND takes effect as data arrives.
 //!
 //! The delay is that of round trips: from an acknowledgement of the receiver's to the first full segment that echoes its timestamp. So
-//! timestamps are required. Its clock ticks in milliseconds.
+//! timestamps are required. Its clock ticks in milliseconds: what takes less than one counts as one.
 //!
 //! What differs from the RFC, or is left open by it:
 //! - Written from its abstract and from descriptions of its drafts; its sections could not be compared.
@@ -41,6 +41,10 @@ pub const ENTRY: Entry = Entry {
         Ok(ExtensionChoice::new(arguments.choice(), make))
     },
 };
+
+/// The least that a round trip counts as: a tick of the timestamps' clock. In no time at all no round would have any bytes, and whatever fills
+/// a hole would have been open for long enough.
+const TICK: Duration = Duration::from_millis(1);
 
 /// The present round trip and the last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,15 +119,17 @@ impl Rledbat {
         let new = view.last_rcv_rtt().filter(|&(at, _)| self.sampled.is_none_or(|last| at > last));
         let sample = new.map(|(at, rtt)| {
             self.sampled = Some(at);
+            let rtt = rtt.max(TICK);
             self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
             rtt
         });
+        let srtt = view.rcv_rtt().map(|rtt| rtt.max(TICK));
         if self.has_lost(view) {
             let flight = self.window.cwnd;
             self.controller.on_event(&mut self.window, CongestionEvent::Loss { flight }, now);
-            self.reduced_until = Some(now + view.rcv_rtt().unwrap_or_default());
+            self.reduced_until = Some(now + srtt.unwrap_or_default());
         }
-        let Some(srtt) = view.rcv_rtt() else { return };
+        let Some(srtt) = srtt else { return };
         let ack = AckContext {
             now,
             una: view.rcv_nxt(),

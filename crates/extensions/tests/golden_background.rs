@@ -170,3 +170,28 @@ fn rledbat_tells_a_loss_from_reordering() {
     assert!((3211..3211 + 494).contains(&after(110)), "{}", after(110));
     assert!(after(1) > 6422);
 }
+
+/// Where everything happens within a tick of the clock, a round trip is one. 1/GAIN is 16, the most, as 120 ms are more than 16 times 1 ms: each
+/// segment adds 61.75 bytes, as long as those of the same millisecond are half of the window. 32 segments double it.
+#[test]
+fn rledbat_counts_no_time_as_a_tick() {
+    let grown = || {
+        let mut peer = receiver();
+        let windows = [2, 2, 2].map(|segments| burst(&mut peer, 0, segments));
+        assert_eq!(windows, [1976 + 123, 1976 + 247, 1976 + 370]);
+        assert_eq!(burst(&mut peer, 0, 26), 2 * 1976);
+        assert_eq!(peer.info().counters.bytes_accepted, 32 * 988);
+        peer
+    };
+    // What fills a hole within the tick was reordered; a tick later it was lost.
+    let after = |open: u64| {
+        let mut peer = grown();
+        let next = 1 + 32 * 988;
+        let (echo, stamp) = (peer.last_tsval, peer.clock.wrapping_add(peer.millis() as u32));
+        peer.recv(seg().seq(next + 988).data(988));
+        peer.wait(open).recv(seg().seq(next).ts(stamp, echo).data(988)).drain();
+        rlwnd(&peer)
+    };
+    assert!((3952..3952 + 124).contains(&after(0)), "{}", after(0));
+    assert!((1976..1976 + 124).contains(&after(1)), "{}", after(1));
+}

@@ -144,6 +144,25 @@ fn cm_takes_udp_in() {
     assert_eq!((shares.members, shares.active), (2, 0));
 }
 
+/// A connection that is reset when everything had just been acknowledged, so that it told of nothing outstanding, does not count for long
+/// either, though its owner keeps it: the other one has all that it has.
+#[test]
+fn cm_does_not_wait_for_one_that_is_gone() {
+    let manager = Manager::new();
+    let cm = stack_sharing("cm", &manager).unwrap().remove(0);
+    let (mut gone, mut other) = (busy(&cm), busy(&cm));
+    gone.wait(100);
+    ack_all(&mut gone);
+    gone.abort();
+    let active = |at| manager.macroflow("default", at).unwrap().active;
+    assert_eq!((active(gone.now), active(gone.now + ms(10_000))), (2, 0));
+    // By then the other one's timer has expired, and what is left of its window is the whole macroflow.
+    other.wait(10_000).drain();
+    ack_all(&mut other);
+    assert_eq!(window(&other), other.info().cwnd);
+    assert_eq!(manager.macroflow("default", other.now).unwrap().window, other.info().cwnd);
+}
+
 /// Losing everything, one after the other, all go on: nobody waits for a share that does not come.
 #[test]
 fn cm_does_not_starve() {
