@@ -180,10 +180,14 @@ impl Beside {
             let first = view.retransmits() <= 1;
             self.reduce(CongestionEvent::Timeout { flight, first }, view);
         }
-        let Some(ack) = &event.ack else { return };
-        if !ack.kind.intersects(AckKind::all() - AckKind::WINDOW_UPDATE) {
+        let tells = |ack: &&Ack| ack.kind.intersects(AckKind::all() - AckKind::WINDOW_UPDATE);
+        let Some(ack) = event.ack.as_ref().filter(tells) else {
+            // RACK's reordering timer finds a loss when no acknowledgement arrives (RFC 8985 section 6.3).
+            if event.what.contains(Wake::LOSS) {
+                self.reduce(CongestionEvent::Loss { flight }, view);
+            }
             return;
-        }
+        };
         let context = self.context(event, ack, view);
         self.controller.on_sample(&mut self.window, &context);
         let fell = view.cwnd() < self.seen.cwnd

@@ -85,8 +85,8 @@ pub fn stack(text: &str) -> Result<Vec<ExtensionChoice>, StackError> {
     stack_sharing(text, &Manager::new())
 }
 
-/// The same, where the macroflows of `cm` are those of `manager`: of choices that are made with the same manager, all connections that name the same macroflow share. With
-/// [`stack`] only those do whose extensions are of the same choice.
+/// The same, where the macroflows of `cm` are those of `manager`: of choices that are made with the same manager, all connections that
+/// name the same macroflow share. With [`stack`] only those do whose extensions are of the same choice.
 ///
 /// ```
 /// use transom_extensions::{cm::Manager, stack_sharing};

@@ -1,37 +1,38 @@
 //! The Congestion Manager (Balakrishnan, Rahul, Seshan: "An Integrated Congestion Management Architecture for Internet Hosts", SIGCOMM 1999;
 //! RFC 3124) as an extension: icCM (section 5.4.2).
 //!
-//! Flows from one host to one destination are a *macroflow*. They do not compete with each other: each tells the [`Manager`] what it has, and keeps
-//! its window to its share of the sum. TCP connections take part by an extension ([`Manager::client`]); everything else, UDP above all, by
-//! a [`Stream`] with RFC 3124's calls, which tells of its own feedback.
+//! Flows from one host to one destination are a *macroflow*. They do not compete with each other: each tells the [`Manager`] what it has,
+//! and keeps its window to its share of the sum. TCP connections take part by an extension ([`Manager::client`]); everything else, UDP
+//! above all, by a [`Stream`] with RFC 3124's calls, which tells of its own feedback.
 //!
 //! # The share
 //!
-//! In icCM a client gets a flow's share of the *outstanding bytes* of the macroflow. Read to the letter that sum can only fall: nobody may have more outstanding
-//! than its share, so whoever has less takes away from all, and nobody ever has more. What is summed up here are the windows that the flows
-//! are entitled to: each flow's own congestion window (which this extension never changes), or what the flow has any use for, if that is less. Of the
-//! sum everyone gets its part by its weight; a flow that has no use for its part leaves it to the others (max-min fairness).
+//! In icCM a client gets a flow's share of the *outstanding bytes* of the macroflow. Read to the letter that sum can only fall: nobody may
+//! have more outstanding than its share, so whoever has less takes away from all, and nobody ever has more. What is summed up here are the
+//! windows that the flows are entitled to: each flow's own congestion window (which this extension never changes), or what the flow has
+//! any use for, if that is less. Of the sum everyone gets its part by its weight; a flow that has no use for its part leaves it to the
+//! others (max-min fairness).
 //!
 //! - Nobody gets more than its own window, so the macroflow is no more aggressive than its flows would be without it.
-//! - It does not shrink to nothing: the flow with the least window per weight has no more than its share, so its own window is its limit, and grows as ever; the
-//!   sum with it.
-//! - It evens out: while the others wait at their share, whoever has less than it catches up, by its own growth. Where all have their share they all
-//!   grow.
+//! - It does not shrink to nothing: the flow with the least window per weight has no more than its share, so its own window is its limit,
+//!   and grows as ever; the sum with it.
+//! - It evens out: while the others wait at their share, whoever has less than it catches up, by its own growth. Where all have their
+//!   share they all grow.
 //! - A share is one segment at least, so that everyone can go on.
 //!
 //! # What differs from RFC 3124
 //!
-//! - There is one congestion window for each flow and not one for the macroflow: an extension cannot widen a flow's window beyond the flow's own. Where one flow
-//!   of four loses, the others come down to the new mean at once, and it has to climb there by itself; the macroflow has a little less than the sum
-//!   until then. A new flow begins with a slow start of its own.
+//! - There is one congestion window for each flow and not one for the macroflow: an extension cannot widen a flow's window beyond the
+//!   flow's own. Where one flow of four loses, the others come down to the new mean at once, and it has to climb there by itself; the
+//!   macroflow has a little less than the sum until then. A new flow begins with a slow start of its own.
 //! - n flows increase n times as fast as one, as n flows of TCP do.
-//! - There are no callbacks: what would be called is asked for ([`Stream::poll_grant`], [`Stream::poll_change`]). Who sends next follows from the shares, not
-//!   from a scheduler's queue.
+//! - There are no callbacks: what would be called is asked for ([`Stream::poll_grant`], [`Stream::poll_change`]). Who sends next follows
+//!   from the shares, not from a scheduler's queue.
 //! - The application says which macroflow it means, by any name it likes, such as the destination. The loss rate of a query is not in
 //!   the RFC.
 //!
-//! Everything is computed from what was told, in the order in which it was told: no clock, no randomness. A manager belongs to one host; all that is told
-//! to it has to be by the same clock.
+//! Everything is computed from what was told, in the order in which it was told: no clock, no randomness. A manager belongs to one host;
+//! all that is told to it has to be by the same clock.
 
 mod client;
 mod macroflow;
@@ -100,14 +101,14 @@ impl Manager {
         Manager::default()
     }
 
-    /// An extension by which a connection becomes part of `macroflow` when it is attached, and leaves it when it goes. Of two connections that are always busy
-    /// the one with twice the `weight` gets twice the window; no weight counts as one.
+    /// An extension by which a connection becomes part of `macroflow` when it is attached, and leaves it when it goes. Of two connections
+    /// that are always busy the one with twice the `weight` gets twice the window; no weight counts as one.
     pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {
         Client::new(self.clone(), macroflow.into(), weight.max(1))
     }
 
-    /// Opens a stream of `macroflow` for an application that sends packets of up to `packet` bytes by other means than TCP (cm_open). It is closed when it is
-    /// dropped (cm_close).
+    /// Opens a stream of `macroflow` for an application that sends packets of up to `packet` bytes by other means than TCP (cm_open). It
+    /// is closed when it is dropped (cm_close).
     pub fn open(&self, macroflow: impl Into<String>, weight: u32, packet: u32) -> Stream {
         Stream::new(self, macroflow.into(), weight.max(1), packet.max(1))
     }

@@ -1,14 +1,16 @@
-//! A companion flow: traffic that is not TCP's takes its rate from a TCP connection between the same two hosts (icTCP section 5.4.7, where it stands in for DCCP).
+//! A companion flow: traffic that is not TCP's takes its rate from a TCP connection between the same two hosts (icTCP section 5.4.7, where
+//! it stands in for DCCP).
 //!
-//! An extension of the connection ([`Companion::publisher`]) publishes what TCP knows of the path; it asks for nothing. The sender beside it, over UDP for instance,
-//! asks an [`Allowance`] when it may send: window over round-trip time, or a share of that, evenly spaced.
+//! An extension of the connection ([`Companion::publisher`]) publishes what TCP knows of the path; it asks for nothing. The sender beside
+//! it, over UDP for instance, asks an [`Allowance`] when it may send: window over round-trip time, or a share of that, evenly spaced.
 //!
 //! The paper says no more than that its UDP library obtains network information from an icTCP flow. What is made of it here:
-//! - What counts is the window in use, with what other extensions of the connection leave of it: beside a background transfer the companion is one.
-//! - With a share of one it is as a second TCP flow beside the first; both notice what either loses as far as it is the connection's packets that are lost. Who wants both together
-//!   to be one flow takes a [macroflow](crate::cm) instead, and tells of its feedback.
-//! - The connection has to carry something, or nothing is learnt: after four round trips (its retransmission timeout, if that is longer) without news the rate is halved, and
-//!   again after as many more, as the no-feedback timer of TFRC does (RFC 5348 section 4.4).
+//! - What counts is the window in use, with what other extensions of the connection leave of it: beside a background transfer the
+//!   companion is one.
+//! - With a share of one it is as a second TCP flow beside the first. Only losses of the connection count: nobody tells of those of the
+//!   datagrams. Who wants to tell of them takes a stream of a [macroflow](crate::cm) instead.
+//! - The connection has to carry something, or nothing is learnt: after four round trips (its retransmission timeout, if that is longer)
+//!   without news the rate is halved, and again after as many more, as the no-feedback timer of TFRC does (RFC 5348 section 4.4).
 //! - When the connection has gone nothing may be sent.
 //!
 //! It has no clock and no socket, and no name by which it could be chosen, as somebody has to hold the other end of it.
@@ -183,7 +185,8 @@ impl Allowance {
         self.debt = self.debt.saturating_add(u128::from(bytes) * BYTE);
     }
 
-    /// When the next packet may leave, if the rate stays as it is; never, while nothing is known of the path. The rate may change with each acknowledgement.
+    /// When the next packet may leave, if the rate stays as it is; never, while nothing is known of the path. The rate may change with
+    /// each acknowledgement.
     pub fn next_time(&mut self, now: Instant) -> Option<Instant> {
         let rate = u128::from(self.settle(now));
         let wait = self.debt.div_ceil(rate.max(1));

@@ -1,16 +1,19 @@
 //! A background transfer that has to be complete by some time: it holds back while there is time, and no longer when there is not.
 //!
-//! The transfer aims at a part of the time it has (`reserve` is left for what cannot be foreseen): by then a line leads from nothing to all of its bytes.
-//! - `below=rate`: it is paced to what is left of the bytes over what is left of that time. What it falls behind it makes up later, at a higher rate.
+//! The transfer aims at a part of the time it has (`reserve` is left for what cannot be foreseen): by then a line leads from nothing to
+//! all of its bytes.
+//! - `below=rate`: it is paced to what is left of the bytes over what is left of that time. What it falls behind it makes up later, at a
+//!   higher rate.
 //! - `below=nice`: it is a transfer by [TCP Nice](crate::nice) for as long as it is on the line or before it; behind it, plain TCP.
 //!
 //! When all bytes are delivered, or the time it aims at is over, it asks for nothing any more: whatever TCP can do it may.
 //!
-//! The rule is ours. That a deadline, and what is needed to meet it, should decide how much a flow yields is the idea of D2TCP (Vamanan, Hasan, Vijaykumar: "Deadline-Aware Datacenter
-//! TCP", SIGCOMM 2012), which scales DCTCP's reductions by it and needs marks; nothing of that is here.
+//! The rule is ours. That a deadline, and what is needed to meet it, should decide how much a flow yields is the idea of D2TCP (Vamanan,
+//! Hasan, Vijaykumar: "Deadline-Aware Datacenter TCP", SIGCOMM 2012), which scales DCTCP's reductions by it and needs marks; nothing of
+//! that is here.
 //!
-//! It is safe as it only narrows, and promises nothing: a window that was held back for long has to grow when it is released, which is what the reserve is for. Bytes
-//! count from when it is attached, delivered cumulatively or selectively.
+//! It is safe as it only narrows, and promises nothing: a window that was held back for long has to grow when it is released, which is
+//! what the reserve is for. Bytes count from when it is attached, delivered cumulatively or selectively.
 
 use crate::catalogue::Entry;
 use crate::nice::Nice;

@@ -2,20 +2,22 @@
 //! 5.4.5), in the three versions whose timeouts the paper draws first, and the adaptive one that it draws then.
 //!
 //! With DELTA = RTT − SRTT, and n samples in a round trip, three at least:
-//! - `karn` is the timer of RFC 6298: SRTT += DELTA/8, RTTVAR += (|DELTA| − RTTVAR)/4, RTO = SRTT + 4·RTTVAR. A round-trip time that falls raises it.
+//! - `karn` is the timer of RFC 6298: SRTT += DELTA/8, RTTVAR += (|DELTA| − RTTVAR)/4, RTO = SRTT + 4·RTTVAR. A round-trip time that falls
+//!   raises it.
 //! - `no-spike` lets only a sample above SRTT move RTTVAR. With many samples in a round trip it collapses into the round-trip time.
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
-//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious: RTO = max(SRTT + m·n·RTTVAR, RTT + 2
-//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and
-//!   [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of that, which is the adaptation of RFC 4015 (section 3, step 8).
+//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious:
+//!   RTO = max(SRTT + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious
+//!   timeout doubles m, to one at least and [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of
+//!   that, which is the adaptation of RFC 4015.
 //!
 //! The estimates are computed by TCP's own units of that name. [How a spurious timeout is seen](spurious) has a file of its own.
 //!
 //! What differs from the paper, or is left open by it:
-//! - icTCP says of the adaptive timer what is said above and no more: increasingly aggressive until a spurious timeout, then more conservative. Ludwig and
-//!   Sklower's own equations for it were not at hand: m, how it falls and how it rises are ours. RFC 4015 takes the first sample of *new* data; here it is
-//!   the segment's for which the timer expired.
+//! - icTCP says of the adaptive timer what is said above and no more: increasingly aggressive until a spurious timeout, then more
+//!   conservative. Ludwig and Sklower's own equations for it were not at hand: m, how it falls and how it rises are ours. RFC 4015 takes
+//!   the first sample of *new* data; here it is the segment's for which the timer expired.
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.

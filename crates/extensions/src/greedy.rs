@@ -60,7 +60,8 @@ pub const ENTRY: Entry = Entry {
 impl Greedy {
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
         if self.cwnd > 0 {
-            limits.exactly(variable::CWND, view.cwnd().saturating_add(self.cwnd * view.mss()));
+            let above = self.cwnd.saturating_mul(view.mss());
+            limits.exactly(variable::CWND, view.cwnd().saturating_add(above));
         }
         if self.cwnd_cnt > 0 {
             limits.exactly(variable::CWND_CNT, view.cwnd_cnt().saturating_mul(self.cwnd_cnt));

@@ -3,8 +3,9 @@
 //! For each acknowledged segment the window grows by 1/K segment, K = int(cwnd / (max_ssthresh/2)) (section 2), and by a whole one up to
 //! max_ssthresh: what the [native unit](transom_tcp::slow_start::limited) computes.
 //!
-//! What differs: acknowledged bytes are counted, not acknowledgements (RFC 3465). The window that is asked for is the extension's own, and grows whether TCP's
-//! own does or not; where that is smaller, it is what is used. So after a loss the limit is set to TCP's window, and slow start begins again from there.
+//! What differs: acknowledged bytes are counted, not acknowledgements (RFC 3465). The window that is asked for is the extension's own, and
+//! grows whether TCP's own does or not; where that is smaller, it is what is used. So after a loss the limit is set to TCP's window, and
+//! slow start begins again from there.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::ack_context::AckContext;

@@ -1,17 +1,18 @@
 //! rLEDBAT (RFC 9840): the receiver keeps a background transfer behind everyone else, whatever its sender runs, by the window that it offers.
 //!
-//! The receiver has a window RLWND of its own, by the rules of LEDBAT++ ([the native controller](transom_tcp::congestion::ledbat_plus_plus), which is run here on what arrives), and offers the
-//! smaller of it and what flow control would offer (fcwnd). What was offered is never taken back: a smaller RLWND takes effect as data arrives.
+//! The receiver has a window RLWND of its own, by the rules of LEDBAT++ ([the native
+//! controller](transom_tcp::congestion::ledbat_plus_plus), which is run here on what arrives), and offers the smaller of it and what flow
+//! control would offer (fcwnd). What was offered is never taken back: a smaller RLWND takes effect as data arrives.
 //!
-//! The delay is that of round trips: from an acknowledgement of the receiver's to the first full segment that echoes its timestamp. So timestamps are required. Its
-//! clock ticks in milliseconds.
+//! The delay is that of round trips: from an acknowledgement of the receiver's to the first full segment that echoes its timestamp. So
+//! timestamps are required. Its clock ticks in milliseconds: what takes less than one counts as one.
 //!
 //! What differs from the RFC, or is left open by it:
-//! - Written from its abstract and from drafts and descriptions of it; its sections could not be compared word for word.
-//! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is noticed when a hole is filled that had been open for a round-trip time at least, the least that was
-//!   seen: what fills it sooner was reordered, and not sent again.
-//! - RLWND grows only where the sender made use of it: where half of it at least arrived in the last round trip. Otherwise it would be of any size when a sender with
-//!   little to send begins to have more.
+//! - Written from its abstract and from descriptions of its drafts; its sections could not be compared.
+//! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is noticed when a hole is filled that had been open for a round-trip
+//!   time at least, the least that was seen: what fills it sooner was reordered, and not sent again.
+//! - RLWND grows only where the sender made use of it: where half of it at least arrived in the last round trip. Otherwise it would be of
+//!   any size when a sender with little to send begins to have more.
 //! - A segment is taken to be as large as ours.
 //! - A sender that had nothing to send for a while makes round trips look long. Of four samples the least counts, as in LEDBAT.
 
@@ -40,6 +41,10 @@ pub const ENTRY: Entry = Entry {
         Ok(ExtensionChoice::new(arguments.choice(), make))
     },
 };
+
+/// The least that a round trip counts as: a tick of the timestamps' clock. In no time at all no round would have any bytes, and whatever fills
+/// a hole would have been open for long enough.
+const TICK: Duration = Duration::from_millis(1);
 
 /// The present round trip and the last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,15 +119,17 @@ impl Rledbat {
         let new = view.last_rcv_rtt().filter(|&(at, _)| self.sampled.is_none_or(|last| at > last));
         let sample = new.map(|(at, rtt)| {
             self.sampled = Some(at);
+            let rtt = rtt.max(TICK);
             self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
             rtt
         });
+        let srtt = view.rcv_rtt().map(|rtt| rtt.max(TICK));
         if self.has_lost(view) {
             let flight = self.window.cwnd;
             self.controller.on_event(&mut self.window, CongestionEvent::Loss { flight }, now);
-            self.reduced_until = Some(now + view.rcv_rtt().unwrap_or_default());
+            self.reduced_until = Some(now + srtt.unwrap_or_default());
         }
-        let Some(srtt) = view.rcv_rtt() else { return };
+        let Some(srtt) = srtt else { return };
         let ack = AckContext {
             now,
             una: view.rcv_nxt(),

@@ -42,7 +42,7 @@ pub struct Scramble {
 pub const ENTRY: Entry = Entry {
     name: "scramble",
     source: "icTCP (OSDI 2004), section 5.2",
-    summary: "asks anything of all ten variables, at every event",
+    summary: "asks anything of all variables, at every event",
     parameters: &[("seed", "0: of what it asks")],
     read: |arguments| {
         let seed = arguments.number("seed")?.unwrap_or(0);

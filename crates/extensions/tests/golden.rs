@@ -333,3 +333,12 @@ fn who_dawdles_is_detached() {
     };
     assert!(allowed == ms(1) && took > allowed);
 }
+
+/// 2^62 segments of 1000 bytes are more than can be counted: it asks for the most that can, and has TCP's own.
+#[test]
+fn greedy_asks_for_more_than_can_be_counted() {
+    let mut peer = Setup::default().active();
+    attach(&mut peer, "greedy(cwnd=4611686018427387904)");
+    let ruling = peer.connection.ruling(Variable::Cwnd);
+    assert_eq!((ruling.requested.unwrap().high(), ruling.used), (u64::MAX, 10_000));
+}

@@ -25,8 +25,8 @@ fn ack_all(peer: &mut Peer) {
     peer.recv(seg().ack(all)).drain();
 }
 
-/// 100 kB in 10 s, of which two are the reserve: 12 500 bytes per second, a segment each 80 ms. What is left over the time that is left after that; and nothing after
-/// eight seconds.
+/// 100 kB in 10 s, of which two are the reserve: 12 500 bytes per second, a segment each 80 ms. What is left over the time that is left
+/// after that; and nothing after eight seconds.
 #[test]
 fn a_deadline_paces() {
     let mut peer = Setup::default().active();
@@ -107,8 +107,8 @@ fn receiver() -> Peer {
     peer
 }
 
-/// Segments are 988 bytes, as there are timestamps. LEDBAT++ begins with two; with a base of 100 ms GAIN is 1/⌈120/100⌉ = 1/2: of each segment that arrives half is
-/// added in slow start.
+/// Segments are 988 bytes, as there are timestamps. LEDBAT++ begins with two; with a base of 100 ms GAIN is 1/⌈120/100⌉ = 1/2: of each
+/// segment that arrives half is added in slow start.
 #[test]
 fn rledbat_by_hand() {
     let mut peer = receiver();
@@ -116,7 +116,8 @@ fn rledbat_by_hand() {
     assert_eq!(burst(&mut peer, 100, 2), 1976 + 2 * 494);
     assert_eq!(burst(&mut peer, 100, 3), 2964 + 3 * 494);
     assert_eq!(burst(&mut peer, 100, 4), 4446 + 4 * 494);
-    // 50 ms in queues are more than three quarters of 60: slow start is over, and half a segment is added in a round trip; 5928 of 6422 bytes are a little less.
+    // 50 ms in queues are more than three quarters of 60: slow start is over, and half a segment is added in a round trip; 5928 of 6422
+    // bytes are a little less.
     let (edge, window) = (peer.info().rcv_nxt + peer.info().rcv_wnd, burst(&mut peer, 150, 6));
     assert!((6422 + 430..=6422 + 456).contains(&window), "{window}");
     // What was offered stays: 15 of 65 kB are used up.
@@ -168,4 +169,29 @@ fn rledbat_tells_a_loss_from_reordering() {
     // 6422/2, and a little growth for two segments.
     assert!((3211..3211 + 494).contains(&after(110)), "{}", after(110));
     assert!(after(1) > 6422);
+}
+
+/// Where everything happens within a tick of the clock, a round trip is one. 1/GAIN is 16, the most, as 120 ms are more than 16 times 1 ms: each
+/// segment adds 61.75 bytes, as long as those of the same millisecond are half of the window. 32 segments double it.
+#[test]
+fn rledbat_counts_no_time_as_a_tick() {
+    let grown = || {
+        let mut peer = receiver();
+        let windows = [2, 2, 2].map(|segments| burst(&mut peer, 0, segments));
+        assert_eq!(windows, [1976 + 123, 1976 + 247, 1976 + 370]);
+        assert_eq!(burst(&mut peer, 0, 26), 2 * 1976);
+        assert_eq!(peer.info().counters.bytes_accepted, 32 * 988);
+        peer
+    };
+    // What fills a hole within the tick was reordered; a tick later it was lost.
+    let after = |open: u64| {
+        let mut peer = grown();
+        let next = 1 + 32 * 988;
+        let (echo, stamp) = (peer.last_tsval, peer.clock.wrapping_add(peer.millis() as u32));
+        peer.recv(seg().seq(next + 988).data(988));
+        peer.wait(open).recv(seg().seq(next).ts(stamp, echo).data(988)).drain();
+        rlwnd(&peer)
+    };
+    assert!((3952..3952 + 124).contains(&after(0)), "{}", after(0));
+    assert!((1976..1976 + 124).contains(&after(1)), "{}", after(1));
 }

@@ -14,7 +14,8 @@ use transom_tcp::compose::compose;
 use transom_tcp::congestion::{Algorithm, CongestionChoice, CongestionControl, Window};
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::extension::{Decider, Variable};
-use transom_tcp::profile::{EcnChoice, ReductionChoice, ValidationChoice};
+use transom_tcp::profile::{EcnChoice, RecoveryChoice, ReductionChoice, ValidationChoice};
+use transom_tcp::recovery::Phase;
 use transom_wire::Flags;
 
 fn attach(peer: &mut Peer, text: &str) {
@@ -542,6 +543,53 @@ fn a_mark_is_a_mark_for_both() {
     assert!((10_000..=10_500).contains(&half), "{half}");
     let (asked, used) = windows(&peer);
     assert!(asked.abs_diff(half + 1000) <= 1000 && used == half, "{asked} {used} {half}");
+}
+
+/// RFC 8985 section 6.3: one selective acknowledgement after a round trip of 100 ms, and another 25 later the reordering timer finds the first
+/// segment lost, without an acknowledgement. Both windows are half of 10 segments. All that was out is acknowledged in two parts, the last of a segment: it leaves them where
+/// they are, and the next round trip adds a segment to each. Who had missed it would still have 10, and ask for a segment more than TCP's own.
+///
+/// In the round trip after that the timer finds a loss that was none: the segment was late, and a D-SACK says that it came twice. Both have again
+/// what they had, 6 segments, and an ssthresh of 5, so that the next round trip adds one. Who took the window of before the first loss
+/// for that would be in slow start.
+#[test]
+fn a_loss_that_a_timer_finds_is_a_loss_for_both() {
+    let setup = at_once().profile(|profile| {
+        profile.recovery = RecoveryChoice::RackTlp;
+        profile.undo.dsack = true;
+    });
+    let mut peer = setup.active();
+    attach(&mut peer, "abc");
+    peer.write(250_000).drain();
+    let lose = |peer: &mut Peer| {
+        peer.wait(100);
+        let una = acked(peer);
+        peer.recv(seg().ack(una).sack(&[(una + 1000, una + 2000)])).drain();
+        assert_eq!(peer.info().phase, Phase::Disorder);
+        peer.wait(40);
+        assert_eq!(peer.info().phase, Phase::Recovery);
+        una
+    };
+    lose(&mut peer);
+    assert_eq!(peer.info().cwnd, 5000);
+    peer.wait(60);
+    // Limited Transmit had sent an eleventh.
+    peer.recv(seg().ack(acked(&peer) + 10_000)).drain();
+    let end = acked(&peer) + 1000;
+    peer.recv(seg().ack(end)).drain();
+    assert_eq!(peer.info().phase, Phase::Open);
+    assert_eq!((peer.info().cwnd, windows(&peer)), (5000, (5000, 5000)));
+    each(&mut peer, 100);
+    assert_eq!((peer.info().cwnd, windows(&peer)), (6000, (6000, 6000)));
+    let una = lose(&mut peer);
+    assert_eq!(peer.info().cwnd, 3000);
+    peer.wait(60);
+    let nxt = sent(&peer);
+    peer.recv(seg().ack(nxt).sack(&[(una, una + 1000)])).drain();
+    assert_eq!(peer.info().counters.spurious_reductions, 1);
+    assert_eq!((peer.info().cwnd, windows(&peer)), (6000, (6000, 6000)));
+    each(&mut peer, 100);
+    assert_eq!((peer.info().cwnd, windows(&peer)), (7000, (7000, 7000)));
 }
 
 /// Beside one that wants less, that one is heard: wanting more is no contradiction.

@@ -21,9 +21,10 @@ fn ack_all(peer: &mut Peer) {
     peer.recv(seg().ack(all)).drain();
 }
 
-/// Timeouts of the adaptive Eifel timer, in microseconds, with a margin that loses half of itself with each round trip (no back-off but where it is said):
-/// 1. As the full one: SRTT 100, RTTVAR 50 − 50/9 = 44.444, n = 3; of the margin of 133.333 half is left: 166.666.
-/// 2. The acknowledgement takes 170: the timer expires, and it comes 3.3 ms after the segment left again. SRTT is 170, RTTVAR 85, all of the margin is back:
+/// Timeouts of the adaptive Eifel timer, in microseconds, with a margin that loses half of itself with each round trip (no back-off but
+/// where it is said): 1. As the full one: SRTT 100, RTTVAR 50 − 50/9 = 44.444, n = 3; of the margin of 133.333 half is left: 166.666.
+/// 2. The acknowledgement takes 170: the timer expires, and it comes 3.3 ms after the segment left again. SRTT is 170, RTTVAR 85, all of
+/// the margin is back:
 ///    170 + 255 = 425, twice that for the back-off, which a sample alone ends.
 /// 3. A sample of 100: SRTT 170 − 70/3 = 146.666, RTTVAR 85; the margin of 255 is halved: 274.166.
 /// 4. Now 170 ms are in time: DELTA = 23.333, SRTT 146.666 + 23.333/3 = 154.444, RTTVAR 85 − 61.666/9 = 78.148, of 234.444 a quarter: 213.055.
@@ -41,8 +42,8 @@ fn adaptive_eifel_by_hand() {
     }
 }
 
-/// The same late acknowledgement, but 100 ms after the segment left again: it may be for either, and nothing follows from it. The one that tells of it twice makes
-/// the difference.
+/// The same late acknowledgement, but 100 ms after the segment left again: it may be for either, and nothing follows from it. The one that
+/// tells of it twice makes the difference.
 #[test]
 fn adaptive_eifel_believes_a_dsack() {
     let margin = |dsack: bool| {

@@ -41,8 +41,9 @@ fn ack_all(peer: &mut Peer) {
     peer.recv(seg().ack(all)).drain();
 }
 
-/// One connection is in its second round and has 20 000 bytes, the other has 10 000: the first goes on with 15 000. Then it is the other's turn, which has 20 000
-/// by then: both have all that they have. And so on: TCP's own windows grow by what is acknowledged, for as long as more than half of them is used.
+/// One connection is in its second round and has 20 000 bytes, the other has 10 000: the first goes on with 15 000. Then it is the other's
+/// turn, which has 20 000 by then: both have all that they have. And so on: TCP's own windows grow by what is acknowledged, for as long as
+/// more than half of them is used.
 #[test]
 fn cm_evens_out() {
     let cm = &stack("cm").unwrap()[0];
@@ -62,7 +63,8 @@ fn cm_evens_out() {
     assert_eq!(round(2), (40_000, 37_500, 34_000), "it has no more to send");
 }
 
-/// A loss of one is told to the other, which comes down to the mean with its next acknowledgement; and when the first has gone, what it had is nobody's.
+/// A loss of one is told to the other, which comes down to the mean with its next acknowledgement; and when the first has gone, what it
+/// had is nobody's.
 #[test]
 fn cm_shares_a_loss() {
     let cm = &stack("cm(poll=ack)").unwrap()[0];
@@ -140,6 +142,25 @@ fn cm_takes_udp_in() {
     assert_eq!(udp.allowed(tcp.now), 5000);
     let shares = manager.macroflow("peer", tcp.now + ms(10_000)).unwrap();
     assert_eq!((shares.members, shares.active), (2, 0));
+}
+
+/// A connection that is reset when everything had just been acknowledged, so that it told of nothing outstanding, does not count for long
+/// either, though its owner keeps it: the other one has all that it has.
+#[test]
+fn cm_does_not_wait_for_one_that_is_gone() {
+    let manager = Manager::new();
+    let cm = stack_sharing("cm", &manager).unwrap().remove(0);
+    let (mut gone, mut other) = (busy(&cm), busy(&cm));
+    gone.wait(100);
+    ack_all(&mut gone);
+    gone.abort();
+    let active = |at| manager.macroflow("default", at).unwrap().active;
+    assert_eq!((active(gone.now), active(gone.now + ms(10_000))), (2, 0));
+    // By then the other one's timer has expired, and what is left of its window is the whole macroflow.
+    other.wait(10_000).drain();
+    ack_all(&mut other);
+    assert_eq!(window(&other), other.info().cwnd);
+    assert_eq!(manager.macroflow("default", other.now).unwrap().window, other.info().cwnd);
 }
 
 /// Losing everything, one after the other, all go on: nobody waits for a share that does not come.

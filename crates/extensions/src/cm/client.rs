@@ -7,7 +7,8 @@ use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
 /// The extension: tells the manager how the connection stands whenever it is woken, and limits cwnd to the connection's share.
 ///
-/// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when the retransmission timer expires.
+/// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when
+/// the retransmission timer expires.
 #[derive(Debug)]
 pub struct Client {
     manager: Manager,
@@ -33,16 +34,17 @@ impl Client {
     fn limit(&mut self, view: &View<'_>, limits: &mut Limits) {
         let Some(membership) = &self.membership else { return };
         let outstanding = view.outstanding();
+        let usable = outstanding.saturating_add(view.unsent()).min(view.snd_wnd());
         let report = Report {
             window: view.cwnd(),
             outstanding,
-            usable: outstanding.saturating_add(view.unsent()).min(view.snd_wnd()),
+            usable,
             packet: view.mss(),
             rtt: view.srtt().zip(view.rttvar()),
             delivered: view.delivered(),
             lost: view.lost(),
-            // While something is outstanding the retransmission timer wakes it at the latest; but not if the connection is closed.
-            expires: (outstanding > 0).then(|| view.now() + view.rto().times(2)),
+            // The retransmission timer wakes it at the latest, for what is outstanding or about to be; but not if the connection is closed.
+            expires: (usable > 0).then(|| view.now() + view.rto().times(2)),
         };
         self.idle = report.usable == 0;
         limits.at_most(variable::CWND, membership.report(report, view.now()));

@@ -50,8 +50,8 @@ pub(super) struct Member {
 
 pub(super) type Members = BTreeMap<u64, Member>;
 
-/// The part of the sum of all entitlements that `id` gets, by its weight, in bytes. Those that have no use for their part have what they can use, and leave
-/// the rest to the others. One packet at least.
+/// The part of the sum of all entitlements that `id` gets, by its weight, in bytes. Those that have no use for their part have what they
+/// can use, and leave the rest to the others. One packet at least.
 pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
     let Some(own) = members.get(&id) else { return u64::MAX };
     let counts = |&(other, member): &(&u64, &Member)| *other == id || member.report.is_active(now);

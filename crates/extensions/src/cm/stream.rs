@@ -1,8 +1,9 @@
 //! Flows that are not TCP's as members of a macroflow: the calls of RFC 3124 section 3, without a socket and without a clock.
 //!
-//! A stream has a congestion window of its own (RFC 5681, in bytes: slow start and congestion avoidance, half of it for a loss, one packet where nothing is heard), driven
-//! by what the application tells of its receiver's feedback; and keeps to its share of the macroflow like everyone else. Who lies about its feedback takes more than its
-//! share, as does who sends without asking: this is for well-behaved applications, as the RFC is.
+//! A stream has a congestion window of its own (RFC 5681, in bytes: slow start and congestion avoidance, half of it for a loss, one packet
+//! where nothing is heard), driven by what the application tells of its receiver's feedback; and keeps to its share of the macroflow like
+//! everyone else. Who lies about its feedback takes more than its share, as does who sends without asking: this is for well-behaved
+//! applications, as the RFC is.
 
 use super::macroflow::{Estimate, Member, Report};
 use super::{Manager, Membership};
@@ -143,8 +144,8 @@ impl Stream {
         self.report(now);
     }
 
-    /// Leave to send one packet that was asked for, if there is room for it. To be asked for after a request, and when anything has changed: feedback arrived, or
-    /// another flow of the macroflow has something less.
+    /// Leave to send one packet that was asked for, if there is room for it. To be asked for after a request, and when anything has
+    /// changed: feedback arrived, or another flow of the macroflow has something less.
     pub fn poll_grant(&mut self, now: Instant) -> Option<Grant> {
         if self.requested == 0 || !self.may_send(now, self.packet) {
             return None;
@@ -157,8 +158,8 @@ impl Stream {
         Some(grant)
     }
 
-    /// Whether there is room for `bytes` besides what is outstanding and granted. For applications with a clock of their own, that would not wait for a grant; one
-    /// packet may always be outstanding.
+    /// Whether there is room for `bytes` besides what is outstanding and granted. For applications with a clock of their own, that would
+    /// not wait for a grant; one packet may always be outstanding.
     pub fn may_send(&mut self, now: Instant, bytes: u64) -> bool {
         self.expire(now);
         let used = self.outstanding.saturating_add(self.reserved());

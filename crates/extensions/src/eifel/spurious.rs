@@ -2,10 +2,12 @@
 //!
 //! What an extension sees is enough for three ways, and any of them will do:
 //! - The acknowledgement comes less than the least round-trip time after the segment left again: it cannot be for that transmission.
-//! - The receiver tells that the segment arrived twice (DSACK, RFC 2883). If what was late was the acknowledgement it comes at once, else a round trip later.
+//! - The receiver tells that the segment arrived twice (DSACK, RFC 2883). If what was late was the acknowledgement it comes at once, else
+//!   a round trip later.
 //! - TCP itself has found out, by whichever detector its profile has, and taken its reduction back.
 //!
-//! The first errs only where the path has become shorter than it ever was: then an acknowledgement of the second transmission may come that soon, too.
+//! The first errs only where the path has become shorter than it ever was: then an acknowledgement of the second transmission may come
+//! that soon, too.
 
 use transom_tcp::extension::{Event, View, Wake};
 use transom_tcp::pos::Pos;
@@ -31,8 +33,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Takes in an event; it has to be told of [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and [`Wake::DUPLICATE_ACK`]. If it shows that the last timeout was spurious:
-    /// how long the segment took, from its first transmission to its acknowledgement. Once for each timeout.
+    /// Takes in an event; it has to be told of [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and [`Wake::DUPLICATE_ACK`]. If it shows
+    /// that the last timeout was spurious: how long the segment took, from its first transmission to its acknowledgement. Once for each
+    /// timeout.
     pub fn follow(&mut self, event: &Event, view: &View<'_>) -> Option<Duration> {
         if event.what.contains(Wake::TIMEOUT) {
             // What leaves again is the oldest.

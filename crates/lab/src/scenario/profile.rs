@@ -85,7 +85,8 @@ impl ProfileOptions {
         self.profile_sharing(&Manager::new())
     }
 
-    /// The profile, with connections that share macroflows with those of other profiles of the same `manager` ([`Extensions::choices_sharing`]).
+    /// The profile, with connections that share macroflows with those of other profiles of the same `manager`
+    /// ([`Extensions::choices_sharing`]).
     ///
     /// # Errors
     /// [`ComposeError`] if the choices do not work together.

@@ -123,8 +123,9 @@ impl<'a> View<'a> {
         self.connection.snd.last_rtt()
     }
 
-    /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that echoes its timestamp. In whole
-    /// milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while makes it longer.
+    /// The smoothed round-trip time as a receiver sees it: from an acknowledgement of ours to the first full segment of the peer's that
+    /// echoes its timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while
+    /// makes it longer.
     pub fn rcv_rtt(&self) -> Option<Duration> {
         Some(self.connection.rcv.rtt).filter(|&rtt| rtt < Duration::MAX)
     }
