@@ -71,7 +71,9 @@ impl Stack {
         let since_origin = Duration::from_nanos(self.shared.runtime.now().as_nanos());
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
-        let mut output = Output::begin(file, format, origin)?;
+        // What was overwritten before anybody wanted to write it is not missed.
+        let oldest = self.shared.runtime.lock().host.log().read(0).missed;
+        let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();
         let (stop, stopped) = sync_channel(0);
         let work = move || loop {
@@ -118,7 +120,7 @@ struct Output {
 }
 
 impl Output {
-    fn begin(file: File, format: LogFormat, origin: u64) -> io::Result<Self> {
+    fn begin(file: File, format: LogFormat, origin: u64, next: u64) -> io::Result<Self> {
         let mut file = BufWriter::new(file);
         let places = match format {
             LogFormat::Binary => Some(0),
@@ -130,7 +132,7 @@ impl Output {
             file.write_all(&Header { origin, places }.encode())?;
             file.flush()?;
         }
-        Ok(Output { file, format, next: 0, written: Written::default() })
+        Ok(Output { file, format, next, written: Written::default() })
     }
 
     fn take(&mut self, reading: &LogReading) -> io::Result<()> {

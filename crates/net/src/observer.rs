@@ -40,6 +40,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use transom_stack::stack::ConnectionId;
+use transom_tcp::connection::Connection;
 use transom_tcp::extension::{AttachError, Capabilities, Fault, LayerId, Limits, Wake};
 use transom_tcp::time::Instant;
 
@@ -127,9 +128,7 @@ impl Observer {
         let mailbox = Arc::new(Mailbox::default());
         let layer = Box::new(Layer::new(options, Arc::clone(&mailbox)));
         let layer = shared.runtime.with(|inner, now| {
-            let attach = |connection: &mut transom_tcp::connection::Connection| {
-                connection.attach(now, layer)
-            };
+            let attach = |connection: &mut Connection| connection.attach(now, layer);
             let attached = inner.host.with_connection(connection, now, attach);
             let attached = attached.unwrap_or(Err(AttachError::NotEstablished));
             if attached.is_ok() {
@@ -172,12 +171,18 @@ impl Observer {
     /// # Errors
     /// When it is over.
     pub fn look(&self) -> Result<Snapshot, Over> {
-        self.mailbox.expect_look();
-        self.rouse();
-        self.mailbox.take_look().ok_or(Over)
+        let look = self.shared.runtime.with(|inner, now| {
+            self.mailbox.expect_look();
+            let wake = |connection: &mut Connection| connection.wake_layer(now, self.layer);
+            // With the connection gone nobody answers.
+            let _ = inner.host.with_connection(self.connection, now, wake);
+            self.mailbox.take_look()
+        });
+        look.ok_or(Over)
     }
 
-    /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`].
+    /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`]. It may use the
+    /// connection and this observer, but not change limits itself; while it runs, what was asked before holds.
     ///
     /// # Errors
     /// When it is over. An interval that ends before it begins ends it.
@@ -218,7 +223,7 @@ impl Observer {
         self.with(|connection, now| connection.wake_layer(now, self.layer));
     }
 
-    fn with(&self, call: impl FnOnce(&mut transom_tcp::connection::Connection, Instant) -> bool) {
+    fn with(&self, call: impl FnOnce(&mut Connection, Instant) -> bool) {
         self.shared.runtime.with(|inner, now| {
             // With the connection gone there is nothing to be done.
             let _ = inner
@@ -237,6 +242,11 @@ impl Drop for Observer {
 impl Inner {
     /// Has `mailbox` told when the connection is closed.
     fn observe(&mut self, connection: ConnectionId, mailbox: &Arc<Mailbox>) {
+        // Of a connection that no stream belongs to any more nobody says that it is closed, so what is left of those is removed now and then.
+        if self.observers.len() == self.observers.capacity() {
+            let is_there = |observer: &Weak<Mailbox>| observer.strong_count() > 0;
+            self.observers.retain(|_, observers| observers.iter().any(is_there));
+        }
         let observers = self.observers.entry(connection).or_default();
         observers.retain(|observer| observer.strong_count() > 0);
         observers.push(Arc::downgrade(mailbox));
@@ -246,5 +256,38 @@ impl Inner {
     pub(crate) fn end_observers(&mut self, connection: ConnectionId) {
         let observers = self.observers.remove(&connection).unwrap_or_default();
         observers.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::Stack;
+    use transom_device::memory::{MemoryConfig, pair};
+
+    /// Of connections that were observed when their streams were gone nothing stays behind.
+    #[test]
+    fn observers_of_connections_without_streams_are_forgotten() {
+        let (a, b) = pair(&MemoryConfig::default()).unwrap();
+        let host = |number: u8, device| {
+            Stack::builder().address([10, 0, 0, number].into(), 24).start(device).unwrap()
+        };
+        let (a, b) = (host(1, a), host(2, b));
+        let listener = b.listen("10.0.0.2:0").unwrap();
+        let mut peers = Vec::new();
+        for _ in 0..30 {
+            let stream = a.connect(listener.local_addr().unwrap()).unwrap();
+            // As long as the peer does not close, there is a connection.
+            peers.push(listener.accept().unwrap().0);
+            let observable = stream.observable();
+            drop(stream);
+            drop(observable.observer(ObserverOptions::default()).unwrap());
+        }
+        for peer in &peers {
+            peer.set_linger(Some(Duration::ZERO)).unwrap();
+        }
+        drop(peers);
+        // The smallest table there is has three or so places.
+        assert!(a.shared.runtime.lock().observers.len() < 10);
     }
 }

@@ -130,3 +130,20 @@ fn lines_are_json_and_say_what_is_missing() {
         })
     });
 }
+
+/// Who begins late writes what is still there, and has missed nothing.
+#[test]
+fn a_file_begins_with_the_oldest_record_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    transfer(8, |_| {
+        Box::new(move |host| {
+            assert!(host.read_log(0).missed > 0);
+            let writer = host.log_to(File::create(&path).unwrap(), LogFormat::Binary).unwrap();
+            let written = writer.finish().unwrap();
+            assert_eq!((written.records, written.missed), (8, 0));
+            let (_, entries) = file::read(&fs::read(&path).unwrap()).unwrap();
+            assert_eq!(entries.len(), 8);
+        })
+    });
+}

@@ -1,6 +1,7 @@
 //! Observers on real sockets over memory: what they are told, what they miss, what they ask for, and that nobody waits for them.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use transom_device::memory::{MemoryConfig, pair};
 use transom_net::observer::{Observer, ObserverOptions, Over, WaitError};
 use transom_net::{Stack, TcpStream};
 use transom_tcp::extension::{
-    AttachError, Capabilities, Decider, Fault, Interval, MAX_LAYERS, Variable, Wake, variable,
+    AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Variable, Wake,
+    variable,
 };
 
 /// A wake-up that takes longer is lost.
@@ -144,6 +146,45 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     assert_eq!(ruling(&scene).requested, None);
     let departure = scene.ours.with_connection(|connection, _| connection.poll_departure());
     assert_eq!(departure.unwrap(), None, "a layer that its owner took away has not failed");
+}
+
+/// What changes the limits may look at the connection and its observer, though the layer wants the mailbox under the host's lock meanwhile.
+#[test]
+fn what_changes_limits_may_use_the_connection() {
+    let mut scene = Scene::new();
+    let observer = scene.ours.observer(Wake::all()).unwrap();
+    let stream = scene.ours.try_clone().unwrap();
+    let changed = aside(move || {
+        for _ in 0..200 {
+            let change = |limits: &mut Limits| {
+                let mss = u64::from(stream.info().unwrap().mss);
+                assert_eq!(u64::from(observer.look().unwrap().info.mss), mss);
+                limits.at_most(variable::CWND, 10 * mss);
+            };
+            observer.limits(change).unwrap();
+        }
+        observer
+    });
+    scene.transfer(1_000_000);
+    let observer =
+        changed.recv_timeout(SOON).expect("nobody waits for somebody who waits for them");
+    let look = observer.look().unwrap();
+    let most = 10 * u64::from(look.info.mss);
+    assert_eq!(look.ruling(Variable::Cwnd).requested, Some(Interval::at_most(most)));
+}
+
+#[test]
+fn many_threads_may_look() {
+    let scene = Scene::new();
+    let observer = Arc::new(scene.ours.observer(Wake::empty()).unwrap());
+    let looks = (0..4).map(|_| {
+        let observer = Arc::clone(&observer);
+        spawn(move || (0..2000).filter(|_| observer.look().is_err()).count())
+    });
+    let threads: Vec<_> = looks.collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), 0, "looks at a connection that is not over");
+    }
 }
 
 #[test]

@@ -4,10 +4,8 @@ pub mod binary;
 pub mod json;
 
 use transom_net::observer::Snapshot;
-use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
-use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
 /// The version of the protocol.
@@ -151,31 +149,9 @@ pub const VIEW: [Field; 45] = [
 /// The number that a value of an enumeration has in the view, and its name in JSON.
 fn name_of(field: &str, snapshot: &Snapshot) -> Option<&'static str> {
     let name = match field {
-        "state" => match snapshot.info.state {
-            State::Closed => "closed",
-            State::SynSent => "syn-sent",
-            State::SynReceived => "syn-received",
-            State::Established => "established",
-            State::FinWait1 => "fin-wait-1",
-            State::FinWait2 => "fin-wait-2",
-            State::CloseWait => "close-wait",
-            State::Closing => "closing",
-            State::LastAck => "last-ack",
-            State::TimeWait => "time-wait",
-        },
-        "phase" => match snapshot.info.phase {
-            Phase::Open => "open",
-            Phase::Disorder => "disorder",
-            Phase::Recovery => "recovery",
-            Phase::Loss => "loss",
-        },
-        "limited_by" => match snapshot.info.limited_by {
-            LimitedBy::Application => "application",
-            LimitedBy::PeerWindow => "peer-window",
-            LimitedBy::CongestionWindow => "cwnd",
-            LimitedBy::Pacing => "pacing",
-            LimitedBy::VirtualWindow => "virtual-cwnd",
-        },
+        "state" => snapshot.info.state.name(),
+        "phase" => snapshot.info.phase.name(),
+        "limited_by" => snapshot.info.limited_by.name(),
         _ => return None,
     };
     Some(name)

@@ -83,6 +83,22 @@ pub enum State {
 }
 
 impl State {
+    /// Its name in logs and reports: that of RFC 9293, in small letters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Closed => "closed",
+            State::SynSent => "syn-sent",
+            State::SynReceived => "syn-received",
+            State::Established => "established",
+            State::FinWait1 => "fin-wait-1",
+            State::FinWait2 => "fin-wait-2",
+            State::CloseWait => "close-wait",
+            State::Closing => "closing",
+            State::LastAck => "last-ack",
+            State::TimeWait => "time-wait",
+        }
+    }
+
     /// Whether both SYNs are acknowledged (RFC 9293 calls these states synchronized).
     pub fn is_synchronized(self) -> bool {
         !matches!(self, State::Closed | State::SynSent | State::SynReceived)

@@ -31,6 +31,18 @@ pub enum Phase {
     Loss,
 }
 
+impl Phase {
+    /// Its name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Open => "open",
+            Phase::Disorder => "disorder",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+        }
+    }
+}
+
 /// What an acknowledgement did to the phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {

@@ -1,7 +1,9 @@
 //! The mailbox between a layer inside a connection and the handle outside.
 //!
-//! Both sides lock it for as long as it takes to move a few values; the handle never holds it while it wants the host's lock, which the layer
-//! runs under. There is one view in it, the latest, and one set of limits.
+//! Both sides lock it for as long as it takes to move a few values, and want no other lock while they hold it: the layer takes it under the host's, and
+//! a program's code must not run under it. There is one view in it, the latest, and one set of limits.
+//!
+//! A second lock, which only handles take and before any other, keeps those apart who change the limits. The program's code runs under that one.
 
 use super::snapshot::Snapshot;
 use super::{ObserverOptions, Over, WaitError};
@@ -102,6 +104,8 @@ enum Look {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
+    /// Held by whoever changes the limits.
+    changing: Mutex<()>,
     bell: Condvar,
 }
 
@@ -113,7 +117,7 @@ impl fmt::Debug for Mailbox {
 
 impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked with it in the middle of a change of limits left limits all the same.
+        // Nobody's code but ours runs under it, and values are stored whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,19 +147,34 @@ impl Mailbox {
         }
     }
 
+    /// `change` may use the connection and the observer, so it works on a copy, while the layer goes on with what there was.
     pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limits = self.limits()?;
+        let woken_at = limits.next_wake();
+        change(&mut limits);
         let mut state = self.lock();
         if state.over {
             return Err(Over);
         }
-        change(&mut state.limits);
+        // The time may have come meanwhile, and the layer has forgotten it then. It must not come twice.
+        if state.limits.next_wake().is_none() && limits.next_wake() == woken_at {
+            limits.sleep();
+        }
+        state.limits = limits;
         Ok(())
+    }
+
+    fn limits(&self) -> Result<Limits, Over> {
+        let state = self.lock();
+        if state.over { Err(Over) } else { Ok(state.limits.clone()) }
     }
 
     pub(super) fn fail(&self, fault: Fault) {
         self.lock().fault.get_or_insert(fault);
     }
 
+    /// To be called under the host's lock, as is [`Mailbox::take_look`], and without giving it away in between: there is one place for a look.
     pub(super) fn expect_look(&self) {
         self.lock().look = Look::Wanted;
     }

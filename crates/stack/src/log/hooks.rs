@@ -1,6 +1,6 @@
 //! What makes records: comparing a connection before a call with itself afterwards.
 //!
-//! Nothing in the connection knows of the log. A call that changes nothing costs the comparison of a few fields that the call has just had in
+//! All that a connection keeps for the log is a flag, that a duplicate acknowledgement has come, and with extensions their news. A call that changes nothing costs the comparison of a few fields that the call has just had in
 //! its hands. Arrivals of data are by far the most frequent where much is received, and say the least; so those that follow each other closely make one
 //! record, which is written when it is over.
 
@@ -56,6 +56,12 @@ impl Log {
                 self.arrived(subject, connection, after.bytes_accepted - before.bytes_accepted);
             }
         }
+        self.news(subject, connection);
+    }
+
+    /// Records what is new about extensions: also after each segment, for otherwise what they ask for in answer to several would be one record.
+    #[inline(always)]
+    pub(crate) fn news(&mut self, subject: Subject, connection: &mut Connection) {
         if connection.has_layer_news() {
             self.layer_news(subject, connection);
         }

@@ -3,9 +3,7 @@
 use super::record::{EndedBy, LayerFate, Values};
 use super::{FlowEvent, Record, What};
 use core::fmt::{self, Write};
-use transom_tcp::connection::{LimitedBy, State};
 use transom_tcp::extension::Decider;
-use transom_tcp::recovery::Phase;
 
 /// A record as one line, without the line's end.
 #[derive(Clone, Copy, Debug)]
@@ -14,40 +12,6 @@ pub struct Line<'a> {
     pub record: &'a Record,
     /// Its number.
     pub sequence: u64,
-}
-
-fn state(state: State) -> &'static str {
-    match state {
-        State::Closed => "closed",
-        State::SynSent => "syn-sent",
-        State::SynReceived => "syn-received",
-        State::Established => "established",
-        State::FinWait1 => "fin-wait-1",
-        State::FinWait2 => "fin-wait-2",
-        State::CloseWait => "close-wait",
-        State::Closing => "closing",
-        State::LastAck => "last-ack",
-        State::TimeWait => "time-wait",
-    }
-}
-
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Open => "open",
-        Phase::Disorder => "disorder",
-        Phase::Recovery => "recovery",
-        Phase::Loss => "loss",
-    }
-}
-
-fn limit(limit: LimitedBy) -> &'static str {
-    match limit {
-        LimitedBy::Application => "application",
-        LimitedBy::PeerWindow => "peer-window",
-        LimitedBy::CongestionWindow => "cwnd",
-        LimitedBy::Pacing => "pacing",
-        LimitedBy::VirtualWindow => "virtual-cwnd",
-    }
 }
 
 fn event(event: FlowEvent) -> &'static str {
@@ -152,7 +116,7 @@ impl fmt::Display for Line<'_> {
         };
         write!(f, "{{\"seq\":{},\"ns\":{}", self.sequence, at.as_nanos())?;
         write!(f, ",\"connection\":{connection},\"event\":\"{name}\"")?;
-        let (now, how, limit) = (state(*now), phase(*how), limit(*limited_by));
+        let (now, how, limit) = (now.name(), how.name(), limited_by.name());
         write!(f, ",\"state\":\"{now}\",\"phase\":\"{how}\",\"limited_by\":\"{limit}\"")?;
         match what {
             What::Opened { local, remote } => {
@@ -160,7 +124,7 @@ impl fmt::Display for Line<'_> {
             }
             What::Flow(what, told) => values(f, *what, told)?,
             What::State { from, error: ended } => {
-                write!(f, ",\"from\":\"{}\"", state(*from))?;
+                write!(f, ",\"from\":\"{}\"", from.name())?;
                 write!(f, ",\"error\":{}", Maybe(ended.map(|ended| Quoted(error(ended)))))?;
             }
             What::Request { variable, ruling } => {

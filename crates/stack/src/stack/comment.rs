@@ -5,9 +5,8 @@
 
 use alloc::string::String;
 use core::fmt::Write;
-use transom_tcp::connection::{Connection, LimitedBy};
+use transom_tcp::connection::Connection;
 use transom_tcp::extension::{Decider, variable};
-use transom_tcp::recovery::Phase;
 
 /// Puts it into `out`, in the place of what was there.
 pub(super) fn write(out: &mut String, connection: &Connection, again: bool) {
@@ -19,19 +18,7 @@ pub(super) fn write(out: &mut String, connection: &Connection, again: bool) {
 fn describe(out: &mut String, connection: &Connection, again: bool) -> core::fmt::Result {
     let glance = connection.glance();
     let (rto, backoffs) = connection.retransmission_timeout();
-    let phase = match glance.phase {
-        Phase::Open => "open",
-        Phase::Disorder => "disorder",
-        Phase::Recovery => "recovery",
-        Phase::Loss => "loss",
-    };
-    let limit = match glance.limited_by {
-        LimitedBy::Application => "application",
-        LimitedBy::PeerWindow => "peer-window",
-        LimitedBy::CongestionWindow => "cwnd",
-        LimitedBy::Pacing => "pacing",
-        LimitedBy::VirtualWindow => "virtual-cwnd",
-    };
+    let (phase, limit) = (glance.phase.name(), glance.limited_by.name());
     if again {
         out.push_str("retransmission ");
     }

@@ -233,6 +233,7 @@ impl Stack {
             let resent = slot.connection.counters().retransmitted_segments;
             let prepared = slot.connection.prepare(now)?;
             self.log.sent(subject, &slot.connection, resent, &prepared);
+            self.log.news(subject, &mut slot.connection);
             if self.config.comments {
                 let again = slot.connection.counters().retransmitted_segments > resent;
                 comment::write(&mut self.scratch.comment, &slot.connection, again);

@@ -206,6 +206,50 @@ fn layers_and_what_they_ask_are_told() {
     assert_eq!(records.iter().find_map(asked).unwrap().0, None);
 }
 
+/// Asks for another window after each segment.
+#[derive(Debug, Default)]
+struct Restless(u64);
+
+impl Extension for Restless {
+    fn name(&self) -> &str {
+        "restless"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::SEND
+    }
+
+    fn on_wake(&mut self, _: &Event, _: &View<'_>, limits: &mut Limits) {
+        self.0 += 1;
+        limits.at_most(variable::CWND, 20_000 + self.0);
+    }
+}
+
+/// Segments that one call lets go are each settled in a call of their own, and what is asked in answer stands behind each.
+#[test]
+fn what_is_asked_after_a_segment_is_told_behind_it() {
+    let mut scene = Scene::new(64);
+    let id = scene.id;
+    let attached = scene.host.call(|stack, now| {
+        stack.with_connection(id, now, |connection| {
+            connection.attach(now, Box::<Restless>::default())
+        })
+    });
+    attached.unwrap().unwrap();
+    scene.news();
+    scene.write(3);
+    let told: Vec<_> = scene
+        .news()
+        .iter()
+        .filter_map(|record| match &record.what {
+            What::Flow(FlowEvent::Sent, values) => Some(values.position - Pos::FIRST_DATA.get()),
+            What::Request { ruling, .. } => ruling.requested.map(|asked| asked.high()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [0, 20_001, 1000, 20_002, 2000, 20_003]);
+}
+
 /// What arrives within a tenth of a millisecond is one record, unless something else happens in between.
 #[test]
 fn arrivals_that_follow_each_other_closely_are_one() {

@@ -25,6 +25,19 @@ pub enum LimitedBy {
     VirtualWindow,
 }
 
+impl LimitedBy {
+    /// Its name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LimitedBy::Application => "application",
+            LimitedBy::PeerWindow => "peer-window",
+            LimitedBy::CongestionWindow => "cwnd",
+            LimitedBy::Pacing => "pacing",
+            LimitedBy::VirtualWindow => "virtual-cwnd",
+        }
+    }
+}
+
 /// Time spent under each limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LimitedAccount {
