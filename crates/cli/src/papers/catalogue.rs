@@ -134,8 +134,10 @@ mod tests {
             assert_eq!(one.described().unwrap().id, one.id);
             for full in [true, false] {
                 let scenario = one.scenario(full).unwrap_or_else(|error| panic!("{error}"));
-                let expected =
-                    scenario.sweep().map(|point| point.resolved.expect.len()).sum::<usize>();
+                let expected = scenario
+                    .sweep()
+                    .map(|point| point.resolved.expect.len() + point.comparisons.len())
+                    .sum::<usize>();
                 assert!(expected > 0, "{} expects nothing", one.id);
             }
         }
