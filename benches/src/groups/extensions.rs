@@ -6,7 +6,7 @@
 //! acknowledgement; woken for every round; woken for every round with the lists of messages and acknowledgements, which it walks. Each
 //! reads what Vegas would read and sets a limit.
 //!
-//! Then Vegas itself, polled in three ways, against Reno with a window that Vegas's comes out at, and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
+//! Then Vegas itself, polled in three ways, against Reno, whose window is larger, so that part of the difference is in smaller super-segments; and a Vegas outside of TCP in the manner of INFOTCP: it looks at the
 //! connection's information before each message of a segment's size, and keeps the data back.
 
 use super::Settings;
