@@ -16,20 +16,15 @@ use transom_tcp::extension::{
 
 fn attach(peer: &mut Peer, text: &str) {
     for choice in stack(text).unwrap() {
-        peer.connection.attach(peer.now, choice.extension()).unwrap();
+        peer.attach(choice.extension());
     }
-    peer.pump();
-}
-
-fn acked(peer: &Peer) -> i64 {
-    peer.info().snd_una.stream_offset() as i64 + 1
 }
 
 /// A round trip later everything outstanding is acknowledged, segment by segment. Returns the window in use, in segments.
 fn round(peer: &mut Peer, rtt: u64) -> u64 {
     let segments = peer.info().in_flight / 1000;
     peer.wait(rtt);
-    let first = acked(peer);
+    let first = peer.acked();
     for n in 1..=segments as i64 {
         peer.recv(seg().ack(first + 1000 * n)).drain();
     }
@@ -91,7 +86,7 @@ fn vegas_follows_a_reduction() {
     round(&mut peer, 100);
     round(&mut peer, 100);
     peer.wait(100);
-    let una = acked(&peer);
+    let una = peer.acked();
     for n in 1..=3 {
         peer.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 + 1000 * n)])).drain();
     }

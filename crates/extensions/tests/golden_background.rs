@@ -10,19 +10,7 @@ use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 
 fn attach(peer: &mut Peer, text: &str) {
-    let extension = stack(text).unwrap()[0].extension();
-    peer.connection.attach(peer.now, extension).unwrap();
-    peer.pump();
-}
-
-fn acked(peer: &Peer) -> i64 {
-    peer.info().snd_una.stream_offset() as i64 + 1
-}
-
-/// All that is outstanding is acknowledged at once: the round is over.
-fn ack_all(peer: &mut Peer) {
-    let all = peer.info().snd_nxt.stream_offset() as i64 + 1;
-    peer.recv(seg().ack(all)).drain();
+    peer.attach(stack(text).unwrap()[0].extension());
 }
 
 /// 100 kB in 10 s, of which two are the reserve: 12 500 bytes per second, a segment each 80 ms. What is left over the time that is left
@@ -72,19 +60,19 @@ fn a_deadline_is_nice_while_there_is_time() {
     peer.write(64_000).drain();
     assert!(limited(&peer));
     peer.wait(100);
-    ack_all(&mut peer);
+    peer.ack_all();
     // 10 000 of 60 000 after 100 ms. They would do for 666.
     assert!(limited(&peer));
     peer.wait(600);
     assert!(limited(&peer), "it has not looked yet");
-    let una = acked(&peer);
+    let una = peer.acked();
     peer.recv(seg().ack(una + 1000)).drain();
     assert!(limited(&peer), "11 000 do for 733");
     peer.wait(300).drain();
     assert!(!limited(&peer));
-    ack_all(&mut peer);
+    peer.ack_all();
     peer.wait(100);
-    ack_all(&mut peer);
+    peer.ack_all();
     assert!(limited(&peer), "{} delivered", peer.info().snd_una.stream_offset());
 }
 

@@ -20,13 +20,8 @@ use transom_wire::Flags;
 
 fn attach(peer: &mut Peer, text: &str) {
     for choice in stack(text).unwrap() {
-        peer.connection.attach(peer.now, choice.extension()).unwrap();
+        peer.attach(choice.extension());
     }
-    peer.pump();
-}
-
-fn acked(peer: &Peer) -> i64 {
-    peer.info().snd_una.stream_offset() as i64 + 1
 }
 
 fn sent(peer: &Peer) -> i64 {
@@ -54,7 +49,7 @@ fn round(peer: &mut Peer, rtt: u64) -> u64 {
 /// After so many milliseconds all that is outstanding is acknowledged segment by segment.
 fn each(peer: &mut Peer, rtt: u64) {
     peer.wait(rtt);
-    for ack in (acked(peer) + 1000..=sent(peer)).step_by(1000) {
+    for ack in (peer.acked() + 1000..=sent(peer)).step_by(1000) {
         peer.recv(seg().ack(ack)).drain();
     }
 }
@@ -62,7 +57,7 @@ fn each(peer: &mut Peer, rtt: u64) {
 /// A round trip later the oldest segment is found lost, with three selective acknowledgements; and another one later all is acknowledged.
 fn lose_one(peer: &mut Peer, rtt: u64) {
     peer.wait(rtt);
-    let una = acked(peer);
+    let una = peer.acked();
     for n in 1..=3 {
         peer.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 + 1000 * n)])).drain();
     }
@@ -88,10 +83,10 @@ fn abc_limits_what_an_acknowledgement_counts_for() {
     assert_eq!(peer.info().counters.timeouts, 1);
     assert_eq!(windows(&peer), (1000, 1000));
     peer.wait(10);
-    peer.recv(seg().ack(acked(&peer) + 1000));
+    peer.recv(seg().ack(peer.acked() + 1000));
     assert_eq!(windows(&peer), (2000, 2000));
     peer.wait(10);
-    peer.recv(seg().ack(acked(&peer) + 4000));
+    peer.recv(seg().ack(peer.acked() + 4000));
     assert_eq!(windows(&peer).0, 3000);
 }
 
@@ -109,7 +104,7 @@ fn abc_is_reno_where_nobody_divides() {
     assert_eq!(peer.info().counters.fast_recoveries, 1);
     for _ in 0..5 {
         peer.wait(100);
-        for ack in (acked(&peer) + 1000..=sent(&peer)).step_by(1000) {
+        for ack in (peer.acked() + 1000..=sent(&peer)).step_by(1000) {
             peer.recv(seg().ack(ack)).drain();
             assert_eq!(peer.connection.ruling(Variable::Cwnd).used, peer.info().cwnd);
         }
@@ -214,19 +209,19 @@ fn tfrc_grows_more_gradually_than_reno() {
         assert_eq!((ruling.requested, ruling.used), (None, own), "no limit before the first loss");
     }
     lose_one(&mut peer, 100);
-    let start = acked(&peer);
+    let start = peer.acked();
     assert_eq!(windows(&peer), (20_000, 20_000));
     // All that was out is acknowledged, 40 segments.
     answer(&mut peer, 100);
     let mut rounds = 0;
-    while acked(&peer) - start + 20_000 <= 283_000 {
+    while peer.acked() - start + 20_000 <= 283_000 {
         peer.write(20_000).drain();
         assert_eq!(round(&mut peer, 100), 20_000, "{rounds}");
         rounds += 1;
     }
     assert_eq!(rounds, 12);
     // Until 400 segments are through: the last of them alone.
-    while acked(&peer) - start < 400_000 {
+    while peer.acked() - start < 400_000 {
         peer.write(20_000).drain();
         peer.wait(100);
         let most = (start + 400_000).min(sent(&peer));
@@ -248,9 +243,9 @@ fn tfrc_falls_with_reno() {
         answer(&mut peer, 100);
     }
     lose_one(&mut peer, 100);
-    let start = acked(&peer);
+    let start = peer.acked();
     answer(&mut peer, 100);
-    while acked(&peer) - start < 160_000 {
+    while peer.acked() - start < 160_000 {
         peer.write(20_000).drain();
         peer.wait(100);
         let most = (start + 160_000).min(sent(&peer));
@@ -371,7 +366,7 @@ fn high(congestion: &str, extension: &str) -> (Vec<String>, Vec<(u64, u64)>, Pee
     look(&mut peer);
     let round = |peer: &mut Peer, look: &mut dyn FnMut(&mut Peer)| {
         peer.wait(100);
-        for ack in (acked(peer) + 100..=sent(peer)).step_by(100) {
+        for ack in (peer.acked() + 100..=sent(peer)).step_by(100) {
             peer.recv(seg().ack(ack));
             look(peer);
         }
@@ -381,12 +376,12 @@ fn high(congestion: &str, extension: &str) -> (Vec<String>, Vec<(u64, u64)>, Pee
         round(&mut peer, &mut look);
     }
     peer.wait(100);
-    let una = acked(&peer);
+    let una = peer.acked();
     for n in 1..=80 {
         peer.recv(seg().ack(una + 100 * n));
         look(&mut peer);
     }
-    let una = acked(&peer);
+    let una = peer.acked();
     for n in 1..=3 {
         peer.recv(seg().ack(una).sack(&[(una + 100, una + 100 + 100 * n)]));
         look(&mut peer);
@@ -514,7 +509,7 @@ fn a_rest_is_a_rest_for_both() {
         assert_eq!(after.ssthresh > before.ssthresh, choice == ValidationChoice::Cwv);
         for _ in 0..4 {
             peer.wait(100);
-            for ack in (acked(&peer) + 1000..=sent(&peer)).step_by(1000) {
+            for ack in (peer.acked() + 1000..=sent(&peer)).step_by(1000) {
                 peer.recv(seg().ack(ack)).drain();
                 assert_eq!(windows(&peer).1, peer.info().cwnd, "{choice:?}");
             }
@@ -537,7 +532,7 @@ fn a_mark_is_a_mark_for_both() {
     each(&mut peer, 100);
     assert_eq!(windows(&peer), (21_000, 20_000));
     peer.wait(100);
-    let ack = seg().ack(acked(&peer) + 1000).flags(Flags::ACK | Flags::ECE);
+    let ack = seg().ack(peer.acked() + 1000).flags(Flags::ACK | Flags::ECE);
     peer.recv(ack).drain();
     let half = peer.info().cwnd;
     assert!((10_000..=10_500).contains(&half), "{half}");
@@ -563,7 +558,7 @@ fn a_loss_that_a_timer_finds_is_a_loss_for_both() {
     peer.write(250_000).drain();
     let lose = |peer: &mut Peer| {
         peer.wait(100);
-        let una = acked(peer);
+        let una = peer.acked();
         peer.recv(seg().ack(una).sack(&[(una + 1000, una + 2000)])).drain();
         assert_eq!(peer.info().phase, Phase::Disorder);
         peer.wait(40);
@@ -574,8 +569,8 @@ fn a_loss_that_a_timer_finds_is_a_loss_for_both() {
     assert_eq!(peer.info().cwnd, 5000);
     peer.wait(60);
     // Limited Transmit had sent an eleventh.
-    peer.recv(seg().ack(acked(&peer) + 10_000)).drain();
-    let end = acked(&peer) + 1000;
+    peer.recv(seg().ack(peer.acked() + 10_000)).drain();
+    let end = peer.acked() + 1000;
     peer.recv(seg().ack(end)).drain();
     assert_eq!(peer.info().phase, Phase::Open);
     assert_eq!((peer.info().cwnd, windows(&peer)), (5000, (5000, 5000)));

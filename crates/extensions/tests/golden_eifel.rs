@@ -10,15 +10,7 @@ use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 
 fn attach(peer: &mut Peer, text: &str) {
-    let extension = stack(text).unwrap()[0].extension();
-    peer.connection.attach(peer.now, extension).unwrap();
-    peer.pump();
-}
-
-/// All that is outstanding is acknowledged at once: the round is over.
-fn ack_all(peer: &mut Peer) {
-    let all = peer.info().snd_nxt.stream_offset() as i64 + 1;
-    peer.recv(seg().ack(all)).drain();
+    peer.attach(stack(text).unwrap()[0].extension());
 }
 
 /// Timeouts of the adaptive Eifel timer, in microseconds, with a margin that loses half of itself with each round trip (no back-off but
@@ -36,7 +28,7 @@ fn adaptive_eifel_by_hand() {
     for (rtt, timeouts, rto) in expected {
         peer.write(1000).drain();
         peer.wait(rtt);
-        ack_all(&mut peer);
+        peer.ack_all();
         assert_eq!(peer.info().counters.timeouts, timeouts, "{rtt}");
         assert_eq!(peer.connection.ruling(Variable::Rto).used / 1000, rto, "{rtt}");
     }
@@ -51,7 +43,7 @@ fn adaptive_eifel_believes_a_dsack() {
         attach(&mut peer, "eifel(version=adaptive, decay=0)");
         peer.write(1000).drain();
         peer.wait(100);
-        ack_all(&mut peer);
+        peer.ack_all();
         peer.write(2000).drain();
         // 233.333 ms and 100.
         peer.wait(334);

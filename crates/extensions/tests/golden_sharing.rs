@@ -10,17 +10,8 @@ use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::companion::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};
 use transom_tcp::compose::Fraction;
-use transom_tcp::extension::{Extension, ExtensionChoice, Variable};
+use transom_tcp::extension::{ExtensionChoice, Variable};
 use transom_tcp::recovery::Phase;
-
-fn attach(peer: &mut Peer, extension: Box<dyn Extension>) {
-    peer.connection.attach(peer.now, extension).unwrap();
-    peer.pump();
-}
-
-fn acked(peer: &Peer) -> i64 {
-    peer.info().snd_una.stream_offset() as i64 + 1
-}
 
 /// The window in use, in bytes.
 fn window(peer: &Peer) -> u64 {
@@ -30,15 +21,9 @@ fn window(peer: &Peer) -> u64 {
 /// A connection with plenty to send.
 fn busy(choice: &ExtensionChoice) -> Peer {
     let mut peer = Setup::default().active();
-    attach(&mut peer, choice.extension());
+    peer.attach(choice.extension());
     peer.write(64_000).drain();
     peer
-}
-
-/// All that is outstanding is acknowledged at once: the round is over.
-fn ack_all(peer: &mut Peer) {
-    let all = peer.info().snd_nxt.stream_offset() as i64 + 1;
-    peer.recv(seg().ack(all)).drain();
 }
 
 /// One connection is in its second round and has 20 000 bytes, the other has 10 000: the first goes on with 15 000. Then it is the other's
@@ -52,7 +37,7 @@ fn cm_evens_out() {
     let mut round = |turn: usize| {
         let peer = if turn == 1 { &mut one } else { &mut two };
         peer.wait(100);
-        ack_all(peer);
+        peer.ack_all();
         (peer.info().cwnd, window(peer), peer.info().in_flight)
     };
     assert_eq!(round(1), (20_000, 15_000, 15_000));
@@ -106,7 +91,7 @@ fn cm_counts_the_idle_for_what_they_use() {
     let cm = &stack("cm(poll=ack)").unwrap()[0];
     let mut busy = busy(cm);
     let mut idle = Setup::default().active();
-    attach(&mut idle, cm.extension());
+    idle.attach(cm.extension());
     busy.wait(100);
     idle.write(2000).drain();
     idle.wait(100);
@@ -152,13 +137,13 @@ fn cm_does_not_wait_for_one_that_is_gone() {
     let cm = stack_sharing("cm", &manager).unwrap().remove(0);
     let (mut gone, mut other) = (busy(&cm), busy(&cm));
     gone.wait(100);
-    ack_all(&mut gone);
+    gone.ack_all();
     gone.abort();
     let active = |at| manager.macroflow("default", at).unwrap().active;
     assert_eq!((active(gone.now), active(gone.now + ms(10_000))), (2, 0));
     // By then the other one's timer has expired, and what is left of its window is the whole macroflow.
     other.wait(10_000).drain();
-    ack_all(&mut other);
+    other.ack_all();
     assert_eq!(window(&other), other.info().cwnd);
     assert_eq!(manager.macroflow("default", other.now).unwrap().window, other.info().cwnd);
 }
@@ -173,17 +158,17 @@ fn cm_does_not_starve() {
             peer.wait(1000).drain();
         }
     }
-    let before = peers.each_ref().map(acked);
+    let before = peers.each_ref().map(Peer::acked);
     for _ in 0..4 {
         for peer in &mut peers {
             peer.wait(100);
-            let first = acked(peer);
+            let first = peer.acked();
             peer.recv(seg().ack(first + 1000)).drain();
         }
     }
     for (peer, before) in peers.iter().zip(before) {
         assert!(peer.info().counters.timeouts > 0);
-        assert_eq!(acked(peer), before + 4000);
+        assert_eq!(peer.acked(), before + 4000);
         assert!(window(peer) >= 1000);
     }
 }
@@ -196,7 +181,7 @@ fn a_companion_goes_beside_a_connection() {
     let mut tcp = Setup::default().active();
     assert_eq!((companion.path(), beside.may_send(tcp.now)), (None, false));
     assert_eq!(beside.next_time(tcp.now), None);
-    attach(&mut tcp, Box::new(companion.publisher()));
+    tcp.attach(Box::new(companion.publisher()));
     let path = companion.path().unwrap();
     assert_eq!((path.window, path.srtt, path.rate), (10_000, ms(100), 100_000));
     assert_eq!((path.loss, path.phase), (Fraction::from_millionths(0), Phase::Open));
@@ -215,7 +200,7 @@ fn a_companion_goes_beside_a_connection() {
     assert_eq!(sent(&mut beside, tcp.now, 100), [0, 20, 40, 60, 80]);
     tcp.write(60_000).drain();
     tcp.wait(100);
-    ack_all(&mut tcp);
+    tcp.ack_all();
     assert_eq!(sent(&mut beside, tcp.now, 50), [0, 10, 20, 30, 40]);
     // Nothing is heard: after 400 ms half of 200 kB/s, after 800 a quarter. One round trip's estimate: the timeout is shorter.
     let rates = [399, 400, 799, 800].map(|span| beside.rate(tcp.now + ms(span)));
@@ -223,7 +208,7 @@ fn a_companion_goes_beside_a_connection() {
     assert_eq!(beside.rate(tcp.now + ms(1_000_000)), 0);
     // A loss of the connection's is one of its companion's.
     tcp.wait(100);
-    let una = acked(&tcp);
+    let una = tcp.acked();
     for n in 1..=3 {
         tcp.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 + 1000 * n)])).drain();
     }
@@ -239,12 +224,12 @@ fn a_companion_goes_beside_a_connection() {
 fn a_companion_of_a_limited_connection_is_limited() {
     let companion = Companion::new();
     let mut tcp = busy(&stack("limited-slow-start(max-ssthresh=2)").unwrap()[0]);
-    attach(&mut tcp, Box::new(companion.publisher()));
+    tcp.attach(Box::new(companion.publisher()));
     tcp.wait(100);
-    ack_all(&mut tcp);
+    tcp.ack_all();
     // 10 000 and a tenth for each segment; the publisher sees what the other one had asked for before.
     tcp.wait(100);
-    ack_all(&mut tcp);
+    tcp.ack_all();
     assert!(tcp.info().cwnd >= 20_000);
     assert_eq!(companion.path().unwrap().window, 11_000);
 }

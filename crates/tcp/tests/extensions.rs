@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Peer, Setup, ms, seg};
+use common::{Setup, ms, seg};
 use std::sync::{Arc, Mutex};
 use transom_tcp::connection::{ConnectionError, LimitedBy};
 use transom_tcp::extension::variable::{
@@ -90,11 +90,6 @@ fn acting(
     Box::new(Puppet { wakes, then: Box::new(then), ..puppet() })
 }
 
-fn attach(peer: &mut Peer, extension: Box<dyn Extension>) {
-    peer.connection.attach(peer.now, extension).unwrap();
-    peer.pump();
-}
-
 fn pos(n: u64) -> Pos {
     Pos::INITIAL + n
 }
@@ -103,7 +98,7 @@ fn pos(n: u64) -> Pos {
 #[test]
 fn cwnd_counts_in_whole_segments() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 4500)));
+    peer.attach(asking(|_, limits| limits.at_most(CWND, 4500)));
     peer.write(30_000).expect_ranges(&[(1, 1001), (1001, 2001), (2001, 3001), (3001, 4001)]);
     assert_eq!(peer.info().cwnd, 10_000);
     assert_eq!(peer.info().limited_by, LimitedBy::VirtualWindow);
@@ -117,7 +112,7 @@ fn cwnd_counts_in_whole_segments() {
 #[test]
 fn cwnd_is_never_more_than_tcps_own() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.exactly(CWND, 40_000)));
+    peer.attach(asking(|_, limits| limits.exactly(CWND, 40_000)));
     assert_eq!(peer.write(30_000).ranges().len(), 10);
     assert_eq!(peer.connection.ruling(Variable::Cwnd).decided_by, Decider::SafeRange);
 }
@@ -126,20 +121,17 @@ fn cwnd_is_never_more_than_tcps_own() {
 #[test]
 fn a_window_below_one_waits_for_the_clock() {
     let mut peer = Setup::newreno().active();
-    attach(
-        &mut peer,
-        Box::new(Puppet {
-            first: Some(Box::new(|view, limits| {
-                limits.at_most(CWND, 0);
-                limits.wake_at(view.now() + ms(50));
-            })),
-            then: Box::new(|event, view, limits| {
-                assert!(event.what.contains(Wake::TIMER));
-                limits.at_most(CWND, view.mss());
-            }),
-            ..puppet()
+    peer.attach(Box::new(Puppet {
+        first: Some(Box::new(|view, limits| {
+            limits.at_most(CWND, 0);
+            limits.wake_at(view.now() + ms(50));
+        })),
+        then: Box::new(|event, view, limits| {
+            assert!(event.what.contains(Wake::TIMER));
+            limits.at_most(CWND, view.mss());
         }),
-    );
+        ..puppet()
+    }));
     peer.write(3000).silent();
     peer.run_to(149).silent();
     peer.run_to(150).expect_ranges(&[(1, 1001)]);
@@ -150,7 +142,7 @@ fn a_window_below_one_waits_for_the_clock() {
 fn a_closed_virtual_window_does_not_stop_repairs() {
     let mut peer = Setup::newreno().active();
     peer.write(2000).drain();
-    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 0)));
+    peer.attach(asking(|_, limits| limits.at_most(CWND, 0)));
     peer.run_to(400).expect(&["A 1:1001 ack 1"]);
 }
 
@@ -160,7 +152,7 @@ fn a_closed_virtual_window_does_not_stop_repairs() {
 fn cwnd_cnt_holds_growth_back() {
     for held in [false, true] {
         let mut peer = Setup::newreno().active();
-        attach(&mut peer, asking(|view, limits| limits.at_most(SSTHRESH, view.cwnd())));
+        peer.attach(asking(|view, limits| limits.at_most(SSTHRESH, view.cwnd())));
         let hold = asking(move |_, limits| {
             if held {
                 limits.at_most(CWND_CNT, 1000);
@@ -184,7 +176,7 @@ fn cwnd_cnt_holds_growth_back() {
 #[test]
 fn ssthresh_ends_slow_start() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.at_most(SSTHRESH, 12_000)));
+    peer.attach(asking(|_, limits| limits.at_most(SSTHRESH, 12_000)));
     peer.write(60_000).drain();
     for n in 1..=5 {
         peer.recv(seg().ack(1 + 1000 * n)).drain();
@@ -198,7 +190,7 @@ fn ssthresh_ends_slow_start() {
 #[test]
 fn rcv_wnd_limits_the_peer_without_taking_back() {
     let mut peer = Setup::newreno().receive_buffer(10_000).active();
-    attach(&mut peer, asking(|_, limits| limits.at_most(RCV_WND, 2000)));
+    peer.attach(asking(|_, limits| limits.at_most(RCV_WND, 2000)));
     assert_eq!(peer.info().rcv_wnd, 10_000);
     for n in 0..9 {
         peer.recv(seg().seq(1 + n * 1000).data(1000)).read(1000);
@@ -220,7 +212,7 @@ fn a_receiver_sees_the_round_trip_time() {
         let last = view.last_rcv_rtt().map(|(at, rtt)| (at.as_millis(), millis(rtt)));
         kept.lock().unwrap().push((view.rcv_rtt().map(millis), last));
     });
-    attach(&mut peer, note);
+    peer.attach(note);
     peer.wait(100).recv(seg().data(1000));
     // The same echo says nothing more.
     peer.wait(10).recv(seg().data(1000));
@@ -230,7 +222,7 @@ fn a_receiver_sees_the_round_trip_time() {
     let mut without = Setup::default().active();
     let none =
         acting(Wake::DATA, |_, view, _| assert_eq!(view.rcv_rtt().zip(view.last_rcv_rtt()), None));
-    attach(&mut without, none);
+    without.attach(none);
     without.wait(100).recv(seg().data(1000));
 }
 
@@ -256,7 +248,7 @@ fn rcv_nxt_rejects_segments() {
 fn snd_una_rejects_old_acknowledgements() {
     let mut peer = Setup::newreno().active();
     peer.write(5000).drain();
-    attach(&mut peer, asking(|_, limits| limits.at_least(SND_UNA, pos(3001))));
+    peer.attach(asking(|_, limits| limits.at_least(SND_UNA, pos(3001))));
     peer.wait(100).recv(seg().ack(2001));
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
@@ -269,13 +261,13 @@ fn snd_una_rejects_old_acknowledgements() {
 fn snd_nxt_rejects_new_acknowledgements() {
     let mut peer = Setup::newreno().active();
     peer.write(5000).drain();
-    attach(&mut peer, asking(|_, limits| limits.at_most(SND_NXT, pos(3001))));
+    peer.attach(asking(|_, limits| limits.at_most(SND_NXT, pos(3001))));
     peer.wait(100).recv(seg().ack(4001));
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
     assert_eq!(peer.info().snd_una, pos(3001));
     assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(3001).get());
-    attach(&mut peer, asking(|_, limits| limits.at_least(SND_UNA, pos(4001))));
+    peer.attach(asking(|_, limits| limits.at_least(SND_UNA, pos(4001))));
     assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(4001).get());
 }
 
@@ -284,7 +276,7 @@ fn snd_nxt_rejects_new_acknowledgements() {
 fn dupthresh_moves_fast_retransmit() {
     for (asked, used, needed) in [(1, 1, 1), (6, 6, 6), (100, 10, 10)] {
         let mut peer = Setup::newreno().active();
-        attach(&mut peer, asking(move |_, limits| limits.exactly(DUPTHRESH, asked)));
+        peer.attach(asking(move |_, limits| limits.exactly(DUPTHRESH, asked)));
         assert_eq!(peer.connection.ruling(Variable::Dupthresh).used, used);
         peer.write(30_000).drain();
         peer.wait(100);
@@ -300,7 +292,7 @@ fn dupthresh_moves_fast_retransmit() {
 #[test]
 fn rto_has_a_floor() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.exactly(RTO, ms(10))));
+    peer.attach(asking(|_, limits| limits.exactly(RTO, ms(10))));
     peer.write(500);
     peer.run_to(700);
     peer.expect_timed(&["100 PA 1:501 ack 1", "250 PA 1:501 ack 1", "550 PA 1:501 ack 1"]);
@@ -311,10 +303,10 @@ fn rto_has_a_floor() {
 #[test]
 fn a_longer_rto_holds_for_what_is_out_already() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, _| {}));
+    peer.attach(asking(|_, _| {}));
     peer.write(500).drain();
     peer.wait(50);
-    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, ms(700))));
+    peer.attach(asking(|_, limits| limits.at_least(RTO, ms(700))));
     peer.run_to(799).silent();
     peer.run_to(800).expect(&["PA 1:501 ack 1"]);
 }
@@ -338,11 +330,11 @@ fn an_rto_that_never_comes_goes_with_its_layer() {
         peer.run_to(due).expect(&["PA 1:501 ack 1"]);
     }
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, Duration::MAX)));
+    peer.attach(asking(|_, limits| limits.at_least(RTO, Duration::MAX)));
     let layer = peer.connection.layers().next().unwrap().id;
     peer.write(500).drain();
     peer.wait(100);
-    attach(&mut peer, asking(|_, limits| limits.at_least(RTO, ms(700))));
+    peer.attach(asking(|_, limits| limits.at_least(RTO, ms(700))));
     let now = peer.now;
     assert!(peer.connection.detach(now, layer).is_some());
     peer.run_to(799).drain();
@@ -357,7 +349,7 @@ fn retransmits_postpone_giving_up() {
     for held in [false, true] {
         let mut peer = Setup::newreno().profile(|profile| profile.r2 = Some(2)).active();
         if held {
-            attach(&mut peer, asking(|_, limits| limits.exactly(RETRANSMITS, 0)));
+            peer.attach(asking(|_, limits| limits.exactly(RETRANSMITS, 0)));
         }
         peer.write(500);
         peer.run_to(20_000);
@@ -370,7 +362,7 @@ fn retransmits_postpone_giving_up() {
 #[test]
 fn pacing_keeps_a_rate() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.at_most(PACING_RATE, 100_000)));
+    peer.attach(asking(|_, limits| limits.at_most(PACING_RATE, 100_000)));
     peer.write(10_000);
     peer.run_to(300);
     peer.expect_timed(&[
@@ -393,10 +385,10 @@ fn events_wake_those_that_wait() {
     let mut peer = Setup::newreno().active();
     let seen: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
     let extension = Puppet { wakes: Wake::all() - Wake::SEND, seen: Arc::clone(&seen), ..puppet() };
-    attach(&mut peer, Box::new(extension));
+    peer.attach(Box::new(extension));
     let sends: Arc<Mutex<Vec<(u64, Wake)>>> = Arc::default();
     let extension = Puppet { wakes: Wake::SEND, seen: Arc::clone(&sends), ..puppet() };
-    attach(&mut peer, Box::new(extension));
+    peer.attach(Box::new(extension));
     peer.write(5000).drain();
     assert_eq!(sends.lock().unwrap().len(), 5);
     peer.wait(100).recv(seg().ack(1001));
@@ -439,23 +431,20 @@ fn the_lists_say_what_happened() {
     let into = Arc::clone(&seen);
     let extension =
         Puppet { requires: Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST, ..puppet() };
-    attach(
-        &mut peer,
-        Box::new(Puppet {
-            wakes: Wake::ACK | Wake::DUPLICATE_ACK,
-            then: Box::new(move |_, view, _| {
-                let waiting: Vec<_> = view.messages().map(|message| message.sacked).collect();
-                let past: Vec<_> = view.past_messages().map(|message| message.rtt()).collect();
-                let acks: Vec<_> = view.acks().map(|ack| ack.kind).collect();
-                let mut last: Vec<_> = view.last_acks(9).map(|ack| ack.kind).collect();
-                assert_eq!(view.last_acks(1).next(), view.acks().next());
-                last.reverse();
-                assert_eq!(last, acks);
-                into.lock().unwrap().push((waiting, past, acks));
-            }),
-            ..extension
+    peer.attach(Box::new(Puppet {
+        wakes: Wake::ACK | Wake::DUPLICATE_ACK,
+        then: Box::new(move |_, view, _| {
+            let waiting: Vec<_> = view.messages().map(|message| message.sacked).collect();
+            let past: Vec<_> = view.past_messages().map(|message| message.rtt()).collect();
+            let acks: Vec<_> = view.acks().map(|ack| ack.kind).collect();
+            let mut last: Vec<_> = view.last_acks(9).map(|ack| ack.kind).collect();
+            assert_eq!(view.last_acks(1).next(), view.acks().next());
+            last.reverse();
+            assert_eq!(last, acks);
+            into.lock().unwrap().push((waiting, past, acks));
         }),
-    );
+        ..extension
+    }));
     peer.write(3000).drain();
     peer.wait(100).recv(seg().ack(1001));
     peer.wait(5).recv(seg().ack(1001).sack(&[(2001, 3001)]));
@@ -477,13 +466,10 @@ fn all_layers_see_the_same() {
     let seen = Arc::new(Mutex::new(vec![]));
     for most in [5000, 7000] {
         let into = Arc::clone(&seen);
-        attach(
-            &mut peer,
-            acting(Wake::ACK, move |_, view, limits| {
-                into.lock().unwrap().push(view.ruling(Variable::Cwnd).used);
-                limits.at_most(CWND, most);
-            }),
-        );
+        peer.attach(acting(Wake::ACK, move |_, view, limits| {
+            into.lock().unwrap().push(view.ruling(Variable::Cwnd).used);
+            limits.at_most(CWND, most);
+        }));
     }
     peer.write(3000).drain();
     peer.wait(100).recv(seg().ack(1001));
@@ -495,14 +481,11 @@ fn all_layers_see_the_same() {
 #[test]
 fn a_layer_that_fails_is_detached() {
     let mut peer = Setup::newreno().active();
-    attach(
-        &mut peer,
-        acting(Wake::ACK, |_, _, limits| {
-            limits.at_most(CWND, 1000);
-            limits.between(DUPTHRESH, 5, 2);
-        }),
-    );
-    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 5000)));
+    peer.attach(acting(Wake::ACK, |_, _, limits| {
+        limits.at_most(CWND, 1000);
+        limits.between(DUPTHRESH, 5, 2);
+    }));
+    peer.attach(asking(|_, limits| limits.at_most(CWND, 5000)));
     peer.write(30_000).drain();
     peer.wait(100).recv(seg().ack(1001)).expect_ranges(&[(5001, 6001)]);
     let departure = peer.connection.poll_departure().unwrap();
@@ -526,7 +509,7 @@ fn what_cannot_be_attached_is_refused() {
     let refused = peer.connection.attach(peer.now, Box::new(broken));
     assert_eq!(refused, Err(AttachError::Failed(Fault::Panicked)));
     for _ in 0..MAX_LAYERS {
-        attach(&mut peer, asking(|_, _| {}));
+        peer.attach(asking(|_, _| {}));
     }
     let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
     assert_eq!(refused, Err(AttachError::TooMany));
@@ -562,7 +545,7 @@ fn what_is_closed_sleeps() {
         seen: Arc::clone(&seen),
         ..puppet()
     };
-    attach(&mut peer, Box::new(waits));
+    peer.attach(Box::new(waits));
     assert_eq!(peer.connection.next_timeout(), Some(peer.now + ms(5000)));
     peer.recv(seg().seq(1).rst());
     assert_eq!(peer.connection.error(), Some(ConnectionError::Reset));
@@ -575,7 +558,7 @@ fn what_is_closed_sleeps() {
 #[test]
 fn a_conflict_is_recorded() {
     let mut peer = Setup::newreno().active();
-    attach(&mut peer, asking(|_, limits| limits.at_most(CWND, 2000)));
+    peer.attach(asking(|_, limits| limits.at_most(CWND, 2000)));
     let id =
         peer.connection.attach(peer.now, asking(|_, limits| limits.at_least(CWND, 3000))).unwrap();
     assert_eq!(peer.write(30_000).ranges().len(), 10);

@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::limits::Limits;
-use super::variable::{ALL, COUNT, Variable};
+use super::variable::{COUNT, Variable};
 use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
@@ -58,15 +58,6 @@ impl Default for Combined {
 }
 
 impl Combined {
-    /// The intersection of these layers' limits.
-    pub fn of<'a>(layers: impl Iterator<Item = (LayerId, &'a Limits)> + Clone) -> Combined {
-        let mut combined = Combined::default();
-        for variable in ALL {
-            combined.combine(variable, layers.clone());
-        }
-        combined
-    }
-
     /// What these layers ask of one variable, in the place of what was asked before. Returns whether that was something else.
     pub(crate) fn combine<'a>(
         &mut self,

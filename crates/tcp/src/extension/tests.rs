@@ -48,7 +48,11 @@ fn layer(id: u32, ask: impl FnOnce(&mut Limits)) -> (LayerId, Limits) {
 }
 
 fn combine(layers: &[(LayerId, Limits)]) -> Combined {
-    Combined::of(layers.iter().map(|(id, limits)| (*id, limits)))
+    let mut combined = Combined::default();
+    for variable in ALL {
+        combined.combine(variable, layers.iter().map(|(id, limits)| (*id, limits)));
+    }
+    combined
 }
 
 /// Two layers narrow each other; who decides is who stands for the bound that is used.

@@ -21,6 +21,7 @@ pub use script::{Seg, seg};
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
 use transom_tcp::connection::{Connection, Event, Info, ReadError, Received, State};
+use transom_tcp::extension::Extension;
 use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;
 use transom_tcp::recovery::Phase;
@@ -93,6 +94,23 @@ impl Peer {
 
     pub fn info(&self) -> Info {
         self.connection.info(self.now)
+    }
+
+    /// Attaches an extension, and lets happen what follows.
+    pub fn attach(&mut self, extension: Box<dyn Extension>) {
+        self.connection.attach(self.now, extension).unwrap();
+        self.pump();
+    }
+
+    /// Up to where the peer has acknowledged, as a script counts.
+    pub fn acked(&self) -> i64 {
+        self.info().snd_una.stream_offset() as i64 + 1
+    }
+
+    /// Acknowledges all that is outstanding at once.
+    pub fn ack_all(&mut self) {
+        let all = self.info().snd_nxt.stream_offset() as i64 + 1;
+        self.recv(seg().ack(all)).drain();
     }
 
     pub fn state(&self) -> State {
