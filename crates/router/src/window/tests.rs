@@ -195,7 +195,7 @@ fn the_receiver_may_call() {
     let mut path = Path::new(always(2000));
     let options = path.options(Some(7));
     assert_eq!(path.back(Flags::SYN, (900, 0), 10_000, &options), 10_000);
-    path.now = path.now + Duration::from_millis(20);
+    path.now += Duration::from_millis(20);
     path.forward(SYN_ACK, (100, 901), &options, 0);
     assert_eq!(path.control.counters().opened, 0);
     assert_eq!(path.ack(101, 500), 79, "the edge of the SYN's 10,000 bytes");
@@ -286,9 +286,9 @@ fn what_is_told_of_flows() {
     let policy = std::boxed::Box::new(Notes(tell));
     let mut path = Path::new(WindowControl::with_policy(policy, &config(), [3; 16]));
     path.call();
-    path.now = path.now + Duration::from_millis(30);
+    path.now += Duration::from_millis(30);
     path.answer();
-    path.now = path.now + Duration::from_millis(12);
+    path.now += Duration::from_millis(12);
     path.forward(Flags::ACK, (101, 901), &Options::default(), 0);
     path.ack(1101, 500);
     let context = told.recv().unwrap();
@@ -309,10 +309,10 @@ fn what_is_told_of_flows() {
     path.ack(102, 500);
     assert_eq!(told.recv().unwrap().active, 2);
     // In the next second the last one still counts, then nothing does.
-    path.now = path.now + Duration::from_secs(1);
+    path.now += Duration::from_secs(1);
     path.ack(103, 500);
     assert_eq!(told.recv().unwrap().active, 2);
-    path.now = path.now + Duration::from_secs(5);
+    path.now += Duration::from_secs(5);
     path.ack(103, 500);
     assert_eq!(told.recv().unwrap().active, 1);
 }
