@@ -10,6 +10,7 @@ pub mod log;
 pub mod memory;
 pub mod round_trip;
 pub mod simulator;
+pub mod window;
 
 use crate::harness::Group;
 use crate::placement::{Cpus, Placement};
@@ -103,6 +104,12 @@ pub const ALL: &[Entry] = &[
         about: "Cost of a packet on four busy connections among many idle ones, in memory.",
         single_threaded: true,
         build: demux::build,
+    },
+    Entry {
+        name: "window",
+        about: "Cost of an acknowledgement for window control in a router, with 10 to 1,000,000 flows.",
+        single_threaded: true,
+        build: window::build,
     },
     Entry {
         name: "footprint",

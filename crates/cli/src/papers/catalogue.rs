@@ -54,6 +54,10 @@ pub(super) const EXPERIMENTS: &[Experiment] = experiments![
     "ltcp/fig9-emulated",
     "ltcp/fig10-emulated",
     "ltcp/fig11-emulated",
+    "router/fig5",
+    "router/fig7",
+    "router/fig10",
+    "router/shrink",
 ];
 
 impl Experiment {

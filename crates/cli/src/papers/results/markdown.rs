@@ -25,6 +25,10 @@ const PAPERS: &[(&str, &str)] = &[
         "ltcp",
         "LTCP: Improving the Performance of TCP in Highspeed Networks (Bhandarkar, Jain, Reddy)",
     ),
+    (
+        "router",
+        "A TCP flow control technique for routers, based on the window that receivers advertise",
+    ),
 ];
 
 const HEAD: &str = "\
