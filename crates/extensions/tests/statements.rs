@@ -173,7 +173,7 @@ fn table3() -> Vec<Row> {
             extension("nice") + extension("vegas") + round,
             native("nice").map(|nice| nice + native("vegas").unwrap_or_default()),
         ),
-        ("RR", Some((48, 26)), extension("rr"), None),
+        ("RR", Some((48, 26)), extension("rr"), Some(file("crates/tcp/src/reordering.rs"))),
         (
             "Congestion Manager",
             Some((438, 1200)),
