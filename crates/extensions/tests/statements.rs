@@ -184,7 +184,10 @@ fn table3() -> Vec<Row> {
                 "crates/extensions/src/cm/rates.rs",
                 "crates/extensions/src/cm/stream.rs",
             ]),
-            None,
+            Some(files(&[
+                "crates/extensions/src/cm/macroflow.rs",
+                "crates/extensions/src/cm/native.rs",
+            ])),
         ),
         ("EFR", None, extension("efr"), None),
         ("Eifel", None, extension("eifel"), Some(file("crates/tcp/src/rto/eifel.rs"))),
