@@ -137,6 +137,7 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
             "Wake-up events",
             50,
             host(&[
+                "hears_of_ack",
                 "tell_of_ack",
                 "tell_of_data",
                 "tell_of_arrival",

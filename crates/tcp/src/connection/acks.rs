@@ -149,10 +149,12 @@ impl Connection {
             kind.set(AckKind::DSACK, duplicated > 0);
             kind.set(AckKind::WINDOW_UPDATE, window != prior_window);
             kind.set(AckKind::ECN_ECHO, self.agreed.ecn && header.flags.contains(Flags::ECE));
-            let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
-            let duplicated = reported;
-            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
-            self.tell_of_ack(told, round_start);
+            if let Some(what) = self.hears_of_ack(now, kind, round_start) {
+                let duplicated = reported;
+                let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
+                let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
+                self.tell_of_ack(told, what);
+            }
         }
         true
     }
