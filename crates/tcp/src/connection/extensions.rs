@@ -15,8 +15,8 @@ use super::{Connection, State};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    Ack, AckKind, Asked, AttachError, Capabilities, Departure, Event, Extension, Fault, History,
-    LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
+    Limits, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -50,8 +50,6 @@ struct Layer {
     id: LayerId,
     extension: Box<dyn Extension>,
     limits: Limits,
-    /// What of them the stack knows.
-    known: Asked,
     wakes: Wake,
     requires: Capabilities,
     fault: Option<Fault>,
@@ -81,22 +79,22 @@ struct Armed {
 pub(super) struct Host {
     /// In the order in which they were attached.
     layers: Vec<Layer>,
+    /// When the clock wakes the first of them; [`Instant::FAR_FUTURE`] if it wakes none.
+    clock: Instant,
+    /// How the retransmission timer was last started; nothing if it was before there were extensions.
+    armed: Option<Armed>,
+    news: news::News,
     shared: Shared,
     next_id: u32,
     /// What wakes any of them.
     wakes: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
-    /// When the clock wakes the first of them; [`Instant::FAR_FUTURE`] if it wakes none.
-    clock: Instant,
-    /// How the retransmission timer was last started; nothing if it was before there were extensions.
-    armed: Option<Armed>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     /// The rate it was kept at last, bytes per second; zero if it was not.
     paced_at: u64,
     departures: VecDeque<Departure>,
-    news: news::News,
 }
 
 impl Default for Host {
@@ -118,21 +116,28 @@ impl Default for Host {
 }
 
 impl Host {
-    /// What the layers ask of these variables has changed.
-    fn recombine(&mut self, changed: Variables) {
+    /// What the layers ask may have changed; a layer may have replaced its limits whole, or be gone. Returns the variables of which they together
+    /// ask for something else.
+    fn recombine(&mut self) -> Variables {
         let Shared { combined, tallies, .. } = &mut self.shared;
-        for variable in changed.iter() {
+        let mut some = combined.some();
+        self.layers.iter().for_each(|layer| some.add(layer.limits.some()));
+        let mut changed = Variables::NONE;
+        for variable in some.iter() {
             let before = combined.conflicts(variable);
             let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-            match combined.combine(variable, layers) {
-                Change::None => continue,
-                change => self.news.request_changed(variable, change == Change::Values),
+            let change = combined.combine(variable, layers);
+            if change == Change::None {
+                continue;
             }
+            changed.add(Variables::one(variable));
+            self.news.request_changed(variable, change == Change::Values);
             let begins = combined.conflicts(variable) && !before;
             if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
                 *conflicts += u64::from(begins);
             }
         }
+        changed
     }
 
     /// The set of layers has changed.
@@ -227,8 +232,7 @@ impl Connection {
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
             let (wakes, fault) = (extension.wake_on(), None);
-            let known = Asked::NOTHING;
-            let mut layer = Layer { id, extension, limits, known, wakes, requires, fault };
+            let mut layer = Layer { id, extension, limits, wakes, requires, fault };
             layer.examine();
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
@@ -242,8 +246,7 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        // What the layer asks is in its limits; of anything else nothing has changed.
-        self.settle(now, host, Variables::default());
+        self.settle(now, host);
         result
     }
 
@@ -278,8 +281,7 @@ impl Connection {
             host.news.tell(layer, LayerChange::Detached);
             host.survey();
         }
-        let changed = if gone.is_some() { Variables::ALL } else { Variables::default() };
-        self.settle(now, host, changed);
+        self.settle(now, host);
         gone.map(|layer| layer.extension)
     }
 
@@ -442,30 +444,23 @@ impl Connection {
             }
         }
         shared.tallies.wakes += woken;
-        self.settle(event.now, host, Variables::default());
+        self.settle(event.now, host);
     }
 
     /// After layers were attached, woken or detached: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: Variables) {
+    fn settle(&mut self, now: Instant, mut host: Box<Host>) {
         if host.expel() {
             host.survey();
-            changed = Variables::ALL;
         }
-        let mut clock = Instant::FAR_FUTURE;
-        for layer in &mut host.layers {
-            clock = layer.limits.next_wake().map_or(clock, |at| clock.min(at));
-            changed.add(layer.limits.take_changes(&mut layer.known));
+        let changed = host.recombine();
+        if !changed.is_empty() && self.una() == self.nxt() {
+            host.news.round_over();
         }
-        if !changed.is_empty() {
-            host.recombine(changed);
-            if self.una() == self.nxt() {
-                host.news.round_over();
-            }
-        }
-        host.clock = clock;
+        let clocks = host.layers.iter().filter_map(|layer| layer.limits.next_wake());
+        host.clock = clocks.min().unwrap_or(Instant::FAR_FUTURE);
         match self.state {
             State::Closed => self.timers.clear(Timer::Extension),
-            _ => self.timers.set(Timer::Extension, clock),
+            _ => self.timers.set(Timer::Extension, host.clock),
         }
         let armed = host.armed;
         self.extensions = Some(host).filter(|host| !host.is_idle());

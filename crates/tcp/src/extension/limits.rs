@@ -4,41 +4,26 @@ use super::interval::Interval;
 use super::variable::{COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
 
-/// An interval for each variable.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    /// In the order of [`ALL`](super::variable::ALL).
-    intervals: [Interval; COUNT],
-    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
-    some: Variables,
-}
-
-impl Asked {
-    pub(crate) const NOTHING: Asked =
-        Asked { intervals: [Interval::ANY; COUNT], some: Variables::NONE };
-
-    fn set(&mut self, variable: Variable, interval: Interval) {
-        self.intervals[variable as usize] = interval;
-        if interval == Interval::ANY {
-            self.some.remove(Variables::one(variable));
-        } else {
-            self.some.add(Variables::one(variable));
-        }
-    }
-}
-
 /// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
 /// it is changed or [cleared](Limits::clear).
 #[derive(Clone, Debug)]
 pub struct Limits {
-    asked: Asked,
+    /// In the order of [`ALL`](super::variable::ALL).
+    asked: [Interval; COUNT],
+    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
+    some: Variables,
     wake_at: Option<Instant>,
     nonsense: Option<Variable>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { asked: Asked::NOTHING, wake_at: None, nonsense: None }
+        Limits {
+            asked: [Interval::ANY; COUNT],
+            some: Variables::NONE,
+            wake_at: None,
+            nonsense: None,
+        }
     }
 }
 
@@ -68,7 +53,12 @@ impl Limits {
 
     /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
     pub fn set(&mut self, variable: Variable, interval: Interval) {
-        self.asked.set(variable, interval);
+        self.asked[variable as usize] = interval;
+        if interval == Interval::ANY {
+            self.some.remove(Variables::one(variable));
+        } else {
+            self.some.add(Variables::one(variable));
+        }
     }
 
     /// Any value again.
@@ -78,19 +68,19 @@ impl Limits {
 
     /// Any value of every variable again. The clock is left alone.
     pub fn clear_all(&mut self) {
-        self.asked = Asked::NOTHING;
+        (self.asked, self.some) = ([Interval::ANY; COUNT], Variables::NONE);
     }
 
     /// Asks for what `other` asks for, and for the same time: for layers that pass on what others ask.
     pub fn assign(&mut self, other: &Limits) {
-        self.asked = other.asked.clone();
+        (self.asked, self.some) = (other.asked, other.some);
         self.wake_at = other.wake_at;
         self.nonsense = self.nonsense.or(other.nonsense);
     }
 
     /// What is asked of `variable`.
     pub fn asked(&self, variable: Variable) -> Interval {
-        self.asked.intervals[variable as usize]
+        self.asked[variable as usize]
     }
 
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
@@ -114,18 +104,9 @@ impl Limits {
         self.nonsense
     }
 
-    /// In what it differs from what is `known` of it, which is what it is then. A layer may replace its limits whole, so nothing in them can
-    /// say what was changed.
-    pub(crate) fn take_changes(&self, known: &mut Asked) -> Variables {
-        let mut changed = Variables::NONE;
-        for variable in self.asked.some.or(known.some).iter() {
-            let interval = self.asked(variable);
-            if known.intervals[variable as usize] != interval {
-                known.set(variable, interval);
-                changed.add(Variables::one(variable));
-            }
-        }
-        changed
+    /// The variables of which not just any value is asked.
+    pub(crate) fn some(&self) -> Variables {
+        self.some
     }
 
     /// Whether the time to be woken has come, which is then over.

@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::limits::Limits;
-use super::variable::{COUNT, Variable};
+use super::variable::{COUNT, Variable, Variables};
 use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
@@ -53,6 +53,8 @@ pub(crate) enum Change {
 #[derive(Clone, Debug)]
 pub struct Combined {
     wishes: [Wish; COUNT],
+    /// Those that are not [`Wish::Nothing`].
+    some: Variables,
     /// Whether what is wanted is used, safe or not.
     #[cfg(feature = "unconstrained")]
     unconstrained: bool,
@@ -62,6 +64,7 @@ impl Default for Combined {
     fn default() -> Self {
         Combined {
             wishes: [Wish::Nothing; COUNT],
+            some: Variables::NONE,
             #[cfg(feature = "unconstrained")]
             unconstrained: false,
         }
@@ -78,6 +81,10 @@ impl Combined {
         let wish = layers
             .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
         let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
+        match wish {
+            Wish::Nothing => self.some.remove(Variables::one(variable)),
+            _ => self.some.add(Variables::one(variable)),
+        }
         match (before, wish) {
             _ if before == wish => Change::None,
             (
@@ -88,9 +95,15 @@ impl Combined {
         }
     }
 
+    /// The variables of which anything is asked.
+    pub(crate) fn some(&self) -> Variables {
+        self.some
+    }
+
     /// Whether anything is asked of `variable`.
+    #[inline]
     pub fn asks(&self, variable: Variable) -> bool {
-        self.wishes[variable as usize] != Wish::Nothing
+        self.some.has(variable)
     }
 
     /// Whether layers contradict each other about `variable`.

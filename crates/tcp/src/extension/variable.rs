@@ -96,8 +96,6 @@ pub(crate) struct Variables(u16);
 impl Variables {
     /// None of them.
     pub(crate) const NONE: Variables = Variables(0);
-    /// All of them.
-    pub(crate) const ALL: Variables = Variables((1 << COUNT) - 1);
 
     /// One of them.
     pub(crate) const fn one(variable: Variable) -> Self {
@@ -122,11 +120,6 @@ impl Variables {
     /// These and not others.
     pub(crate) fn remove(&mut self, others: Variables) {
         self.0 &= !others.0;
-    }
-
-    /// Those that are in either.
-    pub(crate) fn or(self, others: Variables) -> Variables {
-        Variables(self.0 | others.0)
     }
 
     /// Takes the first out, in the order of Table 1.
