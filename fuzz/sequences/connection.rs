@@ -24,6 +24,7 @@ use transom_tcp::profile::{
     ReductionChoice, ValidationChoice,
 };
 use transom_tcp::ranges::RangeSet;
+use transom_tcp::reordering::Robustness;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
@@ -85,6 +86,9 @@ fn profile(script: &mut Script<'_>) -> Profile {
     profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
     profile.early_retransmit = script.flag() && profile.recovery != RecoveryChoice::RackTlp;
     profile.limited_transmit = script.flag();
+    if script.flag() && profile.options.sack && profile.recovery != RecoveryChoice::RackTlp {
+        profile.reordering = Some(Robustness::default());
+    }
     profile.dup_thresh = script.pick(&[3, 1, 2, 10]);
     if script.flag() {
         let (idle, interval) = (Duration::from_secs(5), Duration::from_secs(1));

@@ -22,6 +22,8 @@
 //!
 //! # What differs from RFC 3124
 //!
+//! A macroflow with one congestion window is a congestion controller, which is trusted: [`Shared`]. Of what is said here:
+//!
 //! - There is one congestion window for each flow and not one for the macroflow: an extension cannot widen a flow's window beyond the
 //!   flow's own. Where one flow of four loses, the others come down to the new mean at once, and it has to climb there by itself; the
 //!   macroflow has a little less than the sum until then. A new flow begins with a slow start of its own.
@@ -36,11 +38,13 @@
 
 mod client;
 mod macroflow;
+mod native;
 pub(crate) mod rates;
 mod stream;
 
 pub use client::Client;
 pub use macroflow::{Estimate, Macroflow};
+pub use native::{Known, Shared};
 pub use stream::{Feedback, Grant, LossMode, Stream, Thresholds};
 
 use crate::catalogue::Entry;

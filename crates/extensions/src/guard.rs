@@ -42,6 +42,11 @@ impl Guarded {
         Box::new(Guarded::against_panics(inner))
     }
 
+    /// [`Guarded::new`] with the time that is [allowed](ALLOWED), boxed: to be put around the choices of connections in real time.
+    pub fn boxed_by_the_clock(inner: Box<dyn Extension>) -> Box<dyn Extension> {
+        Box::new(Guarded::new(inner, ALLOWED))
+    }
+
     fn call(&mut self, what: impl FnOnce(&mut dyn Extension)) {
         if self.fault.is_some() {
             return; // What has panicked is not called again.

@@ -137,6 +137,7 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
             "Wake-up events",
             50,
             host(&[
+                "hears_of_ack",
                 "tell_of_ack",
                 "tell_of_data",
                 "tell_of_arrival",
@@ -173,7 +174,7 @@ fn table3() -> Vec<Row> {
             extension("nice") + extension("vegas") + round,
             native("nice").map(|nice| nice + native("vegas").unwrap_or_default()),
         ),
-        ("RR", Some((48, 26)), extension("rr"), None),
+        ("RR", Some((48, 26)), extension("rr"), Some(file("crates/tcp/src/reordering.rs"))),
         (
             "Congestion Manager",
             Some((438, 1200)),
@@ -184,7 +185,10 @@ fn table3() -> Vec<Row> {
                 "crates/extensions/src/cm/rates.rs",
                 "crates/extensions/src/cm/stream.rs",
             ]),
-            None,
+            Some(files(&[
+                "crates/extensions/src/cm/macroflow.rs",
+                "crates/extensions/src/cm/native.rs",
+            ])),
         ),
         ("EFR", None, extension("efr"), None),
         ("Eifel", None, extension("eifel"), Some(file("crates/tcp/src/rto/eifel.rs"))),

@@ -44,6 +44,7 @@ use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::{KeepAlive, Profile};
+use crate::reordering::Reordering;
 use crate::send_buffer::SendBuffer;
 use crate::sent::SentList;
 use crate::time::{Duration, Instant};
@@ -178,6 +179,8 @@ struct Sender {
     /// Bytes that duplicates have said to be delivered since the last advance, where there is no SACK.
     duplicates_delivered: u64,
     recovery: units::RecoveryUnit,
+    /// What duplicates have shown of reordering, once there was one and where that is of interest.
+    reordering: Option<Box<Reordering>>,
     /// Whether it has deadlines.
     recovery_waits: bool,
     timer: units::Timer,
@@ -197,8 +200,8 @@ struct Sender {
     small_upto: Pos,
     /// Everything the application wrote is to be followed by a FIN.
     fin_queued: bool,
-    /// SND.UP: one past the last urgent byte.
-    urgent: Option<Pos>,
+    /// SND.UP: one past the last urgent byte. What is acknowledged is not urgent any more, nor was anything before the first byte.
+    urgent: Pos,
     /// A zero-window probe of one unit was sent beyond SND.NXT.
     probe_outstanding: bool,
     /// A segment has to leave for the recovery unit to hear something of the peer.

@@ -76,7 +76,6 @@ pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
 pub use interval::Interval;
-pub(crate) use limits::Asked;
 pub use limits::Limits;
 pub use stack::{Decider, LayerId, Ruling};
 pub use variable::Variable;

@@ -76,6 +76,7 @@ pub mod ranges;
 pub mod rate;
 pub mod recovery;
 pub mod reduction;
+pub mod reordering;
 pub mod rto;
 pub mod segment;
 pub mod send_buffer;

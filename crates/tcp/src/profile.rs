@@ -12,6 +12,7 @@ use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
 use crate::persistence::Persistence;
+use crate::reordering::Robustness;
 use crate::rto::rfc6298::Rfc6298Config;
 use crate::slow_start::standard::Standard;
 use crate::time::Duration;
@@ -85,6 +86,8 @@ pub struct Profile {
     pub dup_thresh: u32,
     /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
     pub early_retransmit: bool,
+    /// Take more for a loss where DSACKs show that the path reorders; `None`: as many as ever.
+    pub reordering: Option<Robustness>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
     /// Ignore what acknowledges data beyond the window that the peer offers by now, although it was within when it was sent: the
@@ -145,6 +148,7 @@ impl Default for Profile {
             max_segment: None,
             dup_thresh: 3,
             early_retransmit: false,
+            reordering: None,
             limited_transmit: true,
             mishandles_shrinking: false,
             send_buffer: 256 * 1024,

@@ -1,11 +1,15 @@
-//! What duplicates mean before they mean a loss, worked by hand: Early Retransmit (RFC 5827) and Limited Transmit (RFC 3042).
+//! What duplicates mean before they mean a loss, worked by hand: Early Retransmit (RFC 5827), Limited Transmit (RFC 3042) and RR (Blanton,
+//! Allman 2002).
 //!
 //! Segments are 1000 bytes, the initial window is ten of them, the retransmission timeout 300 ms.
 
 mod common;
 
 use common::{Peer, Setup, seg};
+use transom_tcp::compose::Fraction;
+use transom_tcp::extension::Variable;
 use transom_tcp::profile::{Profile, RecoveryChoice};
+use transom_tcp::reordering::Robustness;
 
 /// A sender that has written so much.
 fn written(setup: Setup, bytes: usize, early: bool) -> Peer {
@@ -108,6 +112,114 @@ fn limited_transmit() {
             assert_eq!(peer.info().ssthresh, 5000);
         }
     }
+}
+
+/// The threshold that is used.
+fn dupthresh(peer: &Peer) -> u64 {
+    peer.connection.ruling(Variable::Dupthresh).used
+}
+
+/// Of ten segments from `una` on the first comes after the five behind it. Three of their reports are taken for a loss, and it is sent again for
+/// nothing. When all have arrived, the peer says that this one came twice.
+fn reordered(peer: &mut Peer, una: i64) {
+    peer.wait(100);
+    for n in 1..=5 {
+        peer.recv(seg().ack(una).sack(&[(una + 1000, una + 1000 * (n + 1))]));
+    }
+    let again: Vec<_> = peer.drain().iter().map(|out| (out.seq(), out.end())).collect();
+    assert_eq!(again, [(una, una + 1000)]);
+    peer.recv(seg().ack(una + 10_000)).silent();
+    peer.recv(seg().ack(una + 10_000).sack(&[(una, una + 1000)])).silent();
+}
+
+/// Five duplicates were for nothing: six are needed from then on, as long as they are at most 0.9 of cwnd. Halved to five segments that is
+/// four and a half: four; with seven or more it is six. The second time the segment is late by as much, nothing is sent again; one
+/// duplicate more is a loss.
+#[test]
+fn rr_learns_the_length_of_a_reordering() {
+    let setup = Setup::default().profile(|profile| {
+        profile.reordering = Some(Robustness::default());
+        profile.undo.dsack = true;
+    });
+    let mut peer = setup.active();
+    peer.write(10_000).drain();
+    assert_eq!(dupthresh(&peer), 3);
+    reordered(&mut peer, 1);
+    assert_eq!(peer.info().counters.fast_recoveries, 1);
+    // The DSACK has also shown that the reduction was for nothing: ten segments, of which 0.9 are nine.
+    assert_eq!((peer.info().cwnd / 1000, dupthresh(&peer)), (10, 6));
+
+    peer.write(10_000).drain();
+    peer.wait(100);
+    for n in 1..=5 {
+        peer.recv(seg().ack(10_001).sack(&[(11_001, 11_001 + 1000 * n)])).silent();
+    }
+    assert_eq!(peer.info().counters.fast_recoveries, 1);
+    peer.recv(seg().ack(10_001).sack(&[(11_001, 17_001)])).expect(&["A 10001:11001 ack 1"]);
+    assert_eq!(peer.info().counters.fast_recoveries, 2);
+    // Half of ten segments, and 0.9 of five.
+    assert_eq!((peer.info().cwnd, dupthresh(&peer)), (5000, 4));
+
+    // A timeout: as at first. What is remembered of the path is not forgotten, but it takes another report.
+    peer.run_to(10_000).drain();
+    assert!(peer.info().counters.timeouts > 0);
+    assert_eq!(dupthresh(&peer), 3);
+}
+
+/// Without DSACK detection the window stays reduced, and with it the threshold: five segments allow four.
+#[test]
+fn rr_is_capped_by_the_window() {
+    for (cap, expected) in [(900_000, 4), (1_000_000, 5), (100_000, 3)] {
+        let cap = Fraction::from_millionths(cap);
+        let setup =
+            Setup::default().profile(|profile| profile.reordering = Some(Robustness { cap }));
+        let mut peer = setup.active();
+        peer.write(10_000).drain();
+        reordered(&mut peer, 1);
+        assert_eq!((peer.info().cwnd, dupthresh(&peer)), (5000, expected));
+    }
+}
+
+/// A path that is known to reorder is none to retransmit early on: of three segments two duplicates are no loss any more, and the timer
+/// repairs it.
+#[test]
+fn rr_sets_early_retransmit_aside() {
+    for known in [false, true] {
+        let setup = Setup::default().profile(|profile| {
+            profile.reordering = Some(Robustness::default());
+            profile.early_retransmit = true;
+            profile.undo.dsack = true;
+        });
+        let mut peer = setup.active();
+        let una = if known { 10_001 } else { 1 };
+        if known {
+            peer.write(10_000).drain();
+            reordered(&mut peer, 1);
+        }
+        peer.write(3000).drain();
+        peer.wait(100).recv(seg().ack(una).sack(&[(una + 1000, una + 2000)])).silent();
+        peer.recv(seg().ack(una).sack(&[(una + 1000, una + 3000)]));
+        let repaired = peer.drain().iter().any(|out| out.seq() == una);
+        assert_eq!(repaired, !known);
+    }
+}
+
+/// It is exchanged too; with the last of it goes what was learnt.
+#[test]
+fn rr_exchanged() {
+    let mut peer = Setup::default().active();
+    let now = peer.now;
+    peer.connection.recompose(now, "rr(cap=1) + dsack").unwrap();
+    peer.write(10_000).drain();
+    reordered(&mut peer, 1);
+    assert_eq!(dupthresh(&peer), 6);
+    let now = peer.now;
+    peer.connection.recompose(now, "no-rr").unwrap();
+    assert_eq!(dupthresh(&peer), 3);
+    peer.connection.recompose(now, "rr").unwrap();
+    assert_eq!(dupthresh(&peer), 3);
+    let error = peer.connection.recompose(now, "rr(cap=1.1)").unwrap_err();
+    assert!(error.to_string().contains("a cap of 1, not 1.1"), "{error}");
 }
 
 /// Both are exchanged on a live connection, from the next duplicate on; together with what cannot work with them they are refused.

@@ -1,8 +1,10 @@
 //! The options that change how Transom's TCP behaves: those of a scenario's profiles, as far as a command line has them.
 
 use clap::Args;
+use transom_extensions::Guarded;
 use transom_lab::scenario::{Composition, Extensions, ProfileOptions, Size};
 use transom_net::Profile;
+use transom_tcp::extension::ExtensionChoice;
 
 use crate::units::parse_bytes;
 
@@ -44,7 +46,10 @@ impl ProfileArgs {
             keepalive: keepalive.then_some(true),
             ..ProfileOptions::default()
         };
-        let profile = options.profile()?;
+        let mut profile = options.profile()?;
+        // Here time passes, and one that takes too much of it would hold up every connection.
+        let timed = |choice: ExtensionChoice| choice.wrapped(Guarded::boxed_by_the_clock);
+        profile.extensions = profile.extensions.into_iter().map(timed).collect();
         profile.carries_a_stream()?;
         Ok(profile)
     }

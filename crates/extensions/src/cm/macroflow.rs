@@ -1,7 +1,7 @@
 //! What is known of the members of a macroflow, and what follows for each.
 
 use super::rates::{loss_rate, rate};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use transom_tcp::compose::Fraction;
 use transom_tcp::time::{Duration, Instant};
 
@@ -50,40 +50,57 @@ pub(super) struct Member {
 
 pub(super) type Members = BTreeMap<u64, Member>;
 
-/// The part of the sum of all entitlements that `id` gets, by its weight, in bytes. Those that have no use for their part have what they
-/// can use, and leave the rest to the others. One packet at least.
-pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
-    let Some(own) = members.get(&id) else { return u64::MAX };
-    let counts = |&(other, member): &(&u64, &Member)| *other == id || member.report.is_active(now);
-    let (mut rest, mut weights) = (0u128, 0u128);
-    for (&other, member) in members.iter().filter(counts) {
-        // It is not known of `id` what it will have use for in a moment: it may have its whole part, and brings its whole window.
-        let brings = if other == id { own.report.window } else { member.report.entitlement() };
-        rest += u128::from(brings);
-        weights += u128::from(member.weight);
-    }
-    // Each pass takes out all that are content with theirs, which
-    // leaves larger parts for the others: so there are no more passes than members.
-    let mut content = BTreeSet::new();
+/// What another one wants of what is shared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub weight: u32,
+    /// So much and no more; nothing said: its part, whatever that is.
+    pub need: Option<u64>,
+}
+
+/// The part of `total` that one of weight `own` gets beside `others`, by weight and max-min fair: those that are content with less than their part
+/// have what they need, and leave the rest to the others.
+pub(super) fn part(total: u128, own: u32, others: impl Iterator<Item = Claim> + Clone) -> u64 {
+    let all = others.clone().fold(u128::from(own), |sum, claim| sum + u128::from(claim.weight));
+    let (mut rest, mut weights) = (total, all);
+    // Each pass takes out all that are content with their part of the rest, which leaves larger parts for the others: so there are no more
+    // passes than others.
     loop {
-        let mut found = false;
-        let (before, over) = (rest, weights);
-        for (&other, member) in members.iter().filter(counts) {
-            let need = u128::from(member.report.entitlement());
-            let is_content = !member.report.wants_more()
-                && need.saturating_mul(over) <= u128::from(member.weight).saturating_mul(before);
-            if other != id && is_content && content.insert(other) {
-                rest -= need;
-                weights -= u128::from(member.weight);
-                found = true;
+        let (mut left, mut over) = (total, all);
+        for Claim { weight, need } in others.clone() {
+            let weight = u128::from(weight);
+            let content = need.map(u128::from);
+            let content =
+                content.filter(|need| need.saturating_mul(weights) <= weight.saturating_mul(rest));
+            if let Some(need) = content {
+                left = left.saturating_sub(need);
+                over -= weight;
             }
         }
-        if !found {
+        if over == weights {
             break;
         }
+        (rest, weights) = (left, over);
     }
-    let part = u128::from(own.weight).saturating_mul(rest) / weights.max(1);
-    u64::try_from(part).unwrap_or(u64::MAX).max(own.report.packet)
+    let part = u128::from(own).saturating_mul(rest) / weights.max(1);
+    u64::try_from(part).unwrap_or(u64::MAX)
+}
+
+/// The part of the sum of all entitlements that `id` gets, in bytes. One packet at least.
+pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
+    let Some(own) = members.get(&id) else { return u64::MAX };
+    let others =
+        members.iter().filter(|&(&other, member)| other != id && member.report.is_active(now));
+    let reports = others.map(|(_, member)| (member.weight, &member.report));
+    // It is not known of `id` what it will have use for in a moment: it may have its whole part, and brings its whole window.
+    let total = reports.clone().fold(u128::from(own.report.window), |sum, (_, report)| {
+        sum + u128::from(report.entitlement())
+    });
+    let claims = reports.map(|(weight, report)| Claim {
+        weight,
+        need: (!report.wants_more()).then(|| report.entitlement()),
+    });
+    part(total, own.weight, claims).max(own.report.packet)
 }
 
 /// What a member may count on (RFC 3124 section 3.4).

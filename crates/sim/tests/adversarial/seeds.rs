@@ -13,6 +13,7 @@ use transom_tcp::profile::{
     EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
     ReductionChoice, ValidationChoice,
 };
+use transom_tcp::reordering::Robustness;
 use transom_tcp::time::Duration;
 use transom_tcp::undo::UndoConfig;
 
@@ -70,6 +71,10 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         nodelay: rng.below(2) == 0,
         early_retransmit: recovery != RecoveryChoice::RackTlp && rng.below(2) == 0,
         limited_transmit: rng.below(2) == 0,
+        reordering: Some(Robustness::default()).filter(|_| {
+            // Of the seed, so that those there are keep what they draw.
+            options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2
+        }),
         time_wait: Duration::from_secs(2),
         ..Profile::default()
     }

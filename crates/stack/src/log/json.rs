@@ -59,7 +59,8 @@ impl fmt::Display for Quoted<'_> {
         for c in self.0.chars() {
             match c {
                 '"' | '\\' => write!(f, "\\{c}")?,
-                c if c < ' ' => write!(f, "\\u{:04x}", u32::from(c))?,
+                // Also those that the RFC leaves alone, up to U+009F: a line may be looked at on a terminal.
+                c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
                 c => f.write_char(c)?,
             }
         }

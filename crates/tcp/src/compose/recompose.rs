@@ -40,6 +40,7 @@ impl Unit {
             Unit::Congestion
             | Unit::SlowStart
             | Unit::EarlyRetransmit
+            | Unit::Reordering
             | Unit::LimitedTransmit
             | Unit::Reduction
             | Unit::Undo
@@ -113,6 +114,7 @@ fn keeps_what_is_fixed(current: &Profile, wanted: &Profile) -> bool {
         congestion: wanted.congestion.clone(),
         slow_start: wanted.slow_start,
         early_retransmit: wanted.early_retransmit,
+        reordering: wanted.reordering,
         limited_transmit: wanted.limited_transmit,
         reduction: wanted.reduction,
         undo: wanted.undo,

@@ -34,6 +34,12 @@ fn words_choose_units() {
         compose("slow-start(limit=2)").unwrap().slow_start
     );
     assert!(compose("early-retransmit").unwrap().early_retransmit);
+    let cap =
+        |text| compose(text).unwrap().reordering.map(|robustness| robustness.cap.millionths());
+    assert_eq!(
+        ["rr", "rr(cap=0.5)", "no-rr", ""].map(cap),
+        [Some(900_000), Some(500_000), None, None]
+    );
     assert!(!compose("no-limited-transmit").unwrap().limited_transmit);
     let undo = compose("eifel + dsack").unwrap().undo;
     assert!(undo.eifel && undo.dsack && !undo.f_rto);
@@ -82,6 +88,9 @@ fn what_is_wrong_is_said() {
     assert_eq!(error("rackk"), "there is no unit called `rackk`; did you mean rack-tlp?");
     assert_eq!(error("xyz"), "there is no unit called `xyz`");
     assert_eq!(error("abc(limit=0)"), "abc: limit is a number of segments, from one to 4294967295");
+    assert!(error("rr + rack-tlp").starts_with("rr counts duplicates"));
+    assert!(error("rr + newreno + no-sack").starts_with("rr learns from DSACKs"));
+    assert!(error("rr(cap=2)").ends_with("a cap of 1, not 2"));
     assert!(error("early-retransmit + rack-tlp").starts_with("early retransmit counts duplicates"));
     assert_eq!(error("prr(x=1)"), "prr has no parameter `x`; it has none");
     assert_eq!(

@@ -11,6 +11,7 @@ use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
     ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
 };
+use crate::reordering::Robustness;
 use crate::rto::eifel::EifelConfig;
 use crate::rto::fixed::FixedConfig;
 use crate::rto::rfc6298::Rfc6298Config;
@@ -35,6 +36,8 @@ pub enum Unit {
     Holes,
     /// How few duplicates mean a loss when few segments are outstanding.
     EarlyRetransmit,
+    /// How many do on a path that reorders.
+    Reordering,
     /// Whether the first duplicates bring new data out.
     LimitedTransmit,
     /// How the window comes down in fast recovery.
@@ -67,13 +70,14 @@ pub enum Unit {
 
 impl Unit {
     /// All of them, in the order in which a table has their keys.
-    pub const ALL: [Unit; 20] = [
+    pub const ALL: [Unit; 21] = [
         Unit::Congestion,
         Unit::SlowStart,
         Unit::Recovery,
         Unit::Persistence,
         Unit::Holes,
         Unit::EarlyRetransmit,
+        Unit::Reordering,
         Unit::LimitedTransmit,
         Unit::Reduction,
         Unit::Validation,
@@ -99,6 +103,7 @@ impl Unit {
             Unit::Persistence => "persistence",
             Unit::Holes => "holes",
             Unit::EarlyRetransmit => "early-retransmit",
+            Unit::Reordering => "reordering",
             Unit::LimitedTransmit => "limited-transmit",
             Unit::Reduction => "reduction",
             Unit::Validation => "validation",
@@ -147,6 +152,7 @@ impl fmt::Display for Unit {
             Unit::Persistence => "how long lost data is sent again",
             Unit::Holes => "what is done about data that does not come",
             Unit::EarlyRetransmit => "early retransmit",
+            Unit::Reordering => "robustness against reordering",
             Unit::LimitedTransmit => "limited transmit",
             Unit::Reduction => "the reduction of the window",
             Unit::Validation => "the validation of the window",
@@ -327,6 +333,22 @@ pub const WORDS: &[Word] = &[
         EarlyRetransmit,
         "RFC 5827: fewer when few segments are outstanding",
         early_retransmit = true
+    ),
+    plain!(
+        "no-rr",
+        Reordering,
+        "three duplicates, however much the path reorders",
+        reordering = None
+    ),
+    word(
+        "rr",
+        Unit::Reordering,
+        "Blanton, Allman: CCR 2002; more where DSACKs show reordering, up to cap=0.9 of the window",
+        |profile, given| {
+            let cap = given.fraction("cap")?.unwrap_or(Robustness::default().cap);
+            profile.reordering = Some(Robustness { cap });
+            Ok(())
+        },
     ),
     plain!(
         "limited-transmit",

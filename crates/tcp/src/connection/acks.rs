@@ -138,6 +138,10 @@ impl Connection {
             });
         }
         self.after_acknowledgement(now, delivered.acked);
+        let position = |seq| self.snd.space.from_wire(seq, ack);
+        let reported = header.options.sack.iter().next().filter(|_| duplicated > 0);
+        let reported = reported.map(|block| position(block.left)..position(block.right));
+        self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
         if self.extensions.is_some() {
             let mut kind = AckKind::empty();
             kind.set(AckKind::NEW_DATA, delivered.acked > 0);
@@ -146,12 +150,12 @@ impl Connection {
             kind.set(AckKind::DSACK, duplicated > 0);
             kind.set(AckKind::WINDOW_UPDATE, window != prior_window);
             kind.set(AckKind::ECN_ECHO, self.agreed.ecn && header.flags.contains(Flags::ECE));
-            let first = header.options.sack.iter().next().filter(|_| duplicated > 0);
-            let position = |seq| self.snd.space.from_wire(seq, ack);
-            let duplicated = first.map(|block| position(block.left)..position(block.right));
-            let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
-            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
-            self.tell_of_ack(told, round_start);
+            if let Some(what) = self.hears_of_ack(now, kind, round_start) {
+                let duplicated = reported;
+                let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
+                let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
+                self.tell_of_ack(told, what);
+            }
         }
         true
     }

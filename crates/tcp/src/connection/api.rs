@@ -136,7 +136,7 @@ impl Connection {
     pub fn write_urgent(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         let written = self.write(now, bytes)?;
         if written == bytes.len() && written > 0 {
-            self.snd.urgent = Some(self.snd.buffer.end());
+            self.snd.urgent = self.snd.buffer.end();
         }
         Ok(written)
     }

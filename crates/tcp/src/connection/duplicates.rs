@@ -4,11 +4,15 @@
 //! come, and nothing new that would bring more of them, one less than there are segments is enough. Its mitigations against reordering
 //! (section 3) are not there: detection of what was for nothing takes their place, if the profile has any.
 //!
+//! *RR* ([`reordering`](crate::reordering)): where the path is known to reorder, more than three. Then early retransmit is set aside, as RFC 5827
+//! section 3 would have it.
+//!
 //! *Limited Transmit* (RFC 3042): the first duplicates say that segments have left the network, and let new ones take their place, which bring the
 //! duplicates that are missing. Without it, what is outstanding counts as being in the network until recovery begins.
 
 use super::Connection;
 use super::output::Hold;
+use crate::pos::Pos;
 use crate::recovery::Phase;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
@@ -22,6 +26,9 @@ impl Connection {
     /// Duplicates that mean a loss to TCP.
     pub(super) fn own_loss_threshold(&self) -> u32 {
         let usual = self.profile.dup_thresh;
+        if let Some(learnt) = self.learnt_threshold(usual) {
+            return learnt;
+        }
         let calm = matches!(self.snd.recovery.phase(), Phase::Open | Phase::Disorder);
         if !self.profile.early_retransmit || !calm {
             return usual;
@@ -34,6 +41,34 @@ impl Connection {
         match self.new_data(mss, mss) {
             Err(Hold::NoData | Hold::PeerWindow) => segments - 1,
             _ => usual,
+        }
+    }
+
+    /// Duplicates that mean a loss by what was learnt of reordering, if anything was.
+    fn learnt_threshold(&self, usual: u32) -> Option<u32> {
+        let learnt = self.snd.reordering.as_ref()?.threshold()?;
+        let robustness = self.profile.reordering?;
+        Some(robustness.capped(learnt, self.snd.window.cwnd, u64::from(self.mss()), usual))
+    }
+
+    /// An acknowledgement of everything before `next` has been dealt with: it was a duplicate, or it reports that the segment at `reported`
+    /// arrived twice, or both. What follows holds from the next one on.
+    pub(super) fn learn_of_reordering(
+        &mut self,
+        next: Pos,
+        duplicate: bool,
+        reported: Option<Pos>,
+    ) {
+        if self.profile.reordering.is_none() || !(duplicate || reported.is_some()) {
+            return;
+        }
+        let usual = self.profile.dup_thresh;
+        let learnt = self.snd.reordering.get_or_insert_default();
+        if duplicate {
+            learnt.on_duplicate(next);
+        }
+        if let Some(start) = reported {
+            learnt.on_reported(start, usual);
         }
     }
 

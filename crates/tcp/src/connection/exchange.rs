@@ -29,7 +29,7 @@
 //!   releases everything.
 //! - Acknowledgements: if one is being held back it leaves at once.
 //! - Slow start: begins to look for its end anew.
-//! - What duplicates mean (early retransmit, limited transmit): from the next one on.
+//! - What duplicates mean (early retransmit, limited transmit, RR): from the next one on. RR begins to learn then.
 //! - Reduction and undo: from the next reduction on.
 //!
 //! What is exchanged for the same choice keeps its state.
@@ -42,6 +42,7 @@ use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
 };
 use crate::recovery::Phase;
+use crate::reordering::Robustness;
 use crate::time::Instant;
 use crate::undo::{UndoConfig, Watch};
 use crate::units;
@@ -162,6 +163,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Exchanges robustness against reordering ([`reordering`](crate::reordering)). What was learnt is forgotten with the last of it.
+    ///
+    /// # Errors
+    /// [`ProfileError::RrWithRack`], [`ProfileError::RrWithoutSack`] or [`ProfileError::RrCap`].
+    pub fn set_reordering(&mut self, choice: Option<Robustness>) -> Result<(), ProfileError> {
+        Profile { reordering: choice, ..(*self.profile).clone() }.validate()?;
+        if choice.is_none() {
+            self.snd.reordering = None;
+        }
+        self.change_profile(|profile| profile.reordering = choice);
+        Ok(())
+    }
+
     /// Exchanges how the window comes down in fast recovery, from the next one on.
     pub fn set_reduction(&mut self, choice: ReductionChoice) {
         self.change_profile(|profile| profile.reduction = choice);
@@ -199,6 +213,7 @@ impl Connection {
         self.set_pacing(profile.pacing)?;
         self.set_slow_start(profile.slow_start);
         self.set_duplicates(profile.early_retransmit, profile.limited_transmit)?;
+        self.set_reordering(profile.reordering)?;
         self.set_reduction(profile.reduction);
         self.set_undo(profile.undo);
         self.set_nodelay(profile.nodelay);

@@ -12,11 +12,11 @@ pub use view::View;
 
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::extension::stack::Combined;
+use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    Ack, AckKind, Asked, AttachError, Capabilities, Departure, Event, Extension, Fault, History,
-    Interval, LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
+    Limits, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -50,8 +50,6 @@ struct Layer {
     id: LayerId,
     extension: Box<dyn Extension>,
     limits: Limits,
-    /// What of them the stack knows.
-    known: Asked,
     wakes: Wake,
     requires: Capabilities,
     fault: Option<Fault>,
@@ -77,41 +75,69 @@ struct Armed {
 }
 
 /// The layers, while there are any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Host {
     /// In the order in which they were attached.
     layers: Vec<Layer>,
+    /// When the clock wakes the first of them; [`Instant::FAR_FUTURE`] if it wakes none.
+    clock: Instant,
+    /// How the retransmission timer was last started; nothing if it was before there were extensions.
+    armed: Option<Armed>,
+    news: news::News,
     shared: Shared,
     next_id: u32,
     /// What wakes any of them.
     wakes: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
-    /// How the retransmission timer was last started; nothing if it was before there were extensions.
-    armed: Option<Armed>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     /// The rate it was kept at last, bytes per second; zero if it was not.
     paced_at: u64,
     departures: VecDeque<Departure>,
-    news: news::News,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host {
+            layers: Vec::new(),
+            shared: Shared::default(),
+            next_id: 0,
+            wakes: Wake::empty(),
+            pending: Wake::empty(),
+            clock: Instant::FAR_FUTURE,
+            armed: None,
+            pacer: RatePacing::default(),
+            paced_at: 0,
+            departures: VecDeque::new(),
+            news: news::News::default(),
+        }
+    }
 }
 
 impl Host {
-    /// What the layers ask of these variables has changed.
-    fn recombine(&mut self, changed: Variables) {
+    /// What the layers ask may have changed; a layer may have replaced its limits whole, or be gone. Returns the variables of which they together
+    /// ask for something else.
+    fn recombine(&mut self) -> Variables {
         let Shared { combined, tallies, .. } = &mut self.shared;
-        for variable in changed.iter() {
+        let mut some = combined.some();
+        self.layers.iter().for_each(|layer| some.add(layer.limits.some()));
+        let mut changed = Variables::NONE;
+        for variable in some.iter() {
             let before = combined.conflicts(variable);
             let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-            if combined.combine(variable, layers) {
-                self.news.request_changed(variable);
+            let change = combined.combine(variable, layers);
+            if change == Change::None {
+                continue;
             }
+            changed.add(Variables::one(variable));
+            self.news.request_changed(variable, change == Change::Values);
             let begins = combined.conflicts(variable) && !before;
             if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
                 *conflicts += u64::from(begins);
             }
         }
+        changed
     }
 
     /// The set of layers has changed.
@@ -130,7 +156,9 @@ impl Host {
 
     /// Removes the layers that failed, and tells of them. Returns whether there were any.
     fn expel(&mut self) -> bool {
-        let before = self.layers.len();
+        if self.layers.iter().all(|layer| layer.fault.is_none()) {
+            return false;
+        }
         let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
             let Some(fault) = layer.fault else { return true };
@@ -141,11 +169,13 @@ impl Host {
             note(departures, departure);
             false
         });
-        self.layers.len() < before
+        true
     }
 
-    fn next_wake(&self) -> Option<Instant> {
-        self.layers.iter().filter_map(|layer| layer.limits.next_wake()).min()
+    /// Whether anybody waits for any of this, or for the time.
+    #[inline]
+    fn hears(&self, what: Wake, now: Instant) -> bool {
+        self.wakes.intersects(what) || self.clock <= now
     }
 }
 
@@ -202,8 +232,7 @@ impl Connection {
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
             let (wakes, fault) = (extension.wake_on(), None);
-            let known = [Interval::ANY; COUNT];
-            let mut layer = Layer { id, extension, limits, known, wakes, requires, fault };
+            let mut layer = Layer { id, extension, limits, wakes, requires, fault };
             layer.examine();
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
@@ -217,8 +246,7 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        // What the layer asks is in its limits; of anything else nothing has changed.
-        self.settle(now, host, Variables::default());
+        self.settle(now, host);
         result
     }
 
@@ -253,8 +281,7 @@ impl Connection {
             host.news.tell(layer, LayerChange::Detached);
             host.survey();
         }
-        let changed = if gone.is_some() { Variables::ALL } else { Variables::default() };
-        self.settle(now, host, changed);
+        self.settle(now, host);
         gone.map(|layer| layer.extension)
     }
 
@@ -266,6 +293,7 @@ impl Connection {
             return false;
         };
         layer.limits.wake_at(now);
+        host.clock = host.clock.min(now);
         self.tell_of(now, Wake::empty());
         true
     }
@@ -330,21 +358,47 @@ impl Connection {
         }
     }
 
+    /// An acknowledgement of this kind has been dealt with, and a `round` may be over. Whether anybody wants to hear more of it: then
+    /// [`tell_of_ack`](Self::tell_of_ack) is to follow, with what is returned.
+    #[inline]
+    pub(super) fn hears_of_ack(
+        &mut self,
+        now: Instant,
+        kind: AckKind,
+        round: bool,
+    ) -> Option<Wake> {
+        let all = self.una() == self.nxt();
+        let host = self.extensions.as_deref_mut()?;
+        if round || all {
+            host.news.round_over();
+        }
+        let mut what = Wake::empty();
+        what.set(Wake::ACK, kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
+        what.set(Wake::DUPLICATE_ACK, kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
+        what.set(Wake::ROUND, round);
+        if host.hears(what | host.pending, now) || host.shared.history.keeps_acks() {
+            return Some(what);
+        }
+        host.pending = Wake::empty();
+        host.shared.history.count_ack();
+        None
+    }
+
     /// An acknowledgement has been dealt with.
-    pub(super) fn tell_of_ack(&mut self, ack: Ack, round: bool) {
+    pub(super) fn tell_of_ack(&mut self, ack: Ack, what: Wake) {
         let Some(host) = &mut self.extensions else { return };
         host.shared.history.note_ack(&ack);
-        let mut what = Wake::empty();
-        what.set(Wake::ACK, ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
-        what.set(Wake::DUPLICATE_ACK, ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
-        what.set(Wake::ROUND, round);
         self.wake(Event { now: ack.at, what, ack: Some(ack), sent: None });
     }
 
     /// Data has left.
+    #[inline]
     pub(super) fn tell_of_data(&mut self, now: Instant, sent: Range<Pos>) {
-        if self.extensions.is_some() {
+        let Some(host) = self.extensions.as_deref_mut() else { return };
+        if host.hears(Wake::SEND | host.pending, now) {
             self.wake(Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
+        } else {
+            host.pending = Wake::empty();
         }
     }
 
@@ -369,13 +423,12 @@ impl Connection {
         if self.state == State::Closed {
             return; // There is nothing left to be narrowed.
         }
-        let Some(mut host) = self.extensions.take() else { return };
+        let Some(host) = self.extensions.as_deref_mut() else { return };
         event.what |= core::mem::take(&mut host.pending);
-        let by_clock = host.next_wake().is_some_and(|at| at <= event.now);
-        if !host.wakes.intersects(event.what) && !by_clock {
-            self.extensions = Some(host);
+        if !host.hears(event.what, event.now) {
             return;
         }
+        let Some(mut host) = self.extensions.take() else { return };
         let happened = event.what - Wake::TIMER;
         let mut woken = 0;
         let Host { layers, shared, .. } = &mut *host;
@@ -391,22 +444,23 @@ impl Connection {
             }
         }
         shared.tallies.wakes += woken;
-        self.settle(event.now, host, Variables::default());
+        self.settle(event.now, host);
     }
 
     /// After layers were attached, woken or detached: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>, mut changed: Variables) {
+    fn settle(&mut self, now: Instant, mut host: Box<Host>) {
         if host.expel() {
             host.survey();
-            changed = Variables::ALL;
         }
-        for layer in &mut host.layers {
-            changed.add(layer.limits.take_changes(&mut layer.known));
+        let changed = host.recombine();
+        if !changed.is_empty() && self.una() == self.nxt() {
+            host.news.round_over();
         }
-        host.recombine(changed);
-        match host.next_wake() {
-            Some(at) if self.state != State::Closed => self.timers.set(Timer::Extension, at),
-            _ => self.timers.clear(Timer::Extension),
+        let clocks = host.layers.iter().filter_map(|layer| layer.limits.next_wake());
+        host.clock = clocks.min().unwrap_or(Instant::FAR_FUTURE);
+        match self.state {
+            State::Closed => self.timers.clear(Timer::Extension),
+            _ => self.timers.set(Timer::Extension, host.clock),
         }
         let armed = host.armed;
         self.extensions = Some(host).filter(|host| !host.is_idle());

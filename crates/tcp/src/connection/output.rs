@@ -634,14 +634,12 @@ impl Connection {
     /// The urgent pointer of a segment at `seq`: every segment before the end of the urgent data announces it, whether
     /// the data itself can leave or not (RFC 9293 section 3.10.2). It names the octet behind that data [MUST-62], or
     /// as far as it reaches: a run of any length is announced piece by piece [MUST-31].
-    fn urgent_pointer(&mut self, seq: Pos) -> (Flags, u16) {
-        self.snd.urgent = self.snd.urgent.filter(|&urgent| urgent > self.una());
-        match self.snd.urgent {
-            Some(urgent) if urgent > seq => {
-                (Flags::URG, u16::try_from(urgent.since(seq)).unwrap_or(u16::MAX))
-            }
-            _ => (Flags::empty(), 0),
+    fn urgent_pointer(&self, seq: Pos) -> (Flags, u16) {
+        let urgent = self.snd.urgent;
+        if urgent <= self.una().max(seq) {
+            return (Flags::empty(), 0);
         }
+        (Flags::URG, u16::try_from(urgent.since(seq)).unwrap_or(u16::MAX))
     }
 
     /// How far the window should reach now.

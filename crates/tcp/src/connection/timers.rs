@@ -227,6 +227,9 @@ impl Connection {
             let flight = self.snd.sent.outstanding();
             self.begin_timeout_episode(self.snd.recovery.phase());
             self.snd.validation.on_void();
+            if let Some(reordering) = &mut self.snd.reordering {
+                reordering.on_timeout();
+            }
             let lost = self.snd.recovery.on_timeout(&mut self.snd.sent);
             self.note_lost(now, lost);
             self.reduce(CongestionEvent::Timeout { flight, first }, now);
@@ -319,6 +322,9 @@ impl Connection {
         self.snd.buffer.release_if_empty();
         self.snd.sent.release_if_empty();
         self.snd.episode = None;
+        if let Some(reordering) = &mut self.snd.reordering {
+            reordering.release();
+        }
         self.rcv.ordering.release();
     }
 }

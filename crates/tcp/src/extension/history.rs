@@ -114,9 +114,19 @@ impl History {
         keep(&mut self.messages, messages);
     }
 
+    /// Whether acknowledgements are remembered.
+    pub(crate) fn keeps_acks(&self) -> bool {
+        self.acks.is_some()
+    }
+
+    /// Counts an acknowledgement that nobody wants to know more of.
+    pub(crate) fn count_ack(&mut self) {
+        self.acks_seen += 1;
+    }
+
     /// Notes an acknowledgement.
     pub(crate) fn note_ack(&mut self, ack: &Ack) {
-        self.acks_seen += 1;
+        self.count_ack();
         if let Some(acks) = &mut self.acks {
             push(acks, ack.clone());
         }

@@ -1,24 +1,29 @@
 //! What one layer asks for.
 
 use super::interval::Interval;
-use super::variable::{ALL, COUNT, Key, Value, Variable, Variables};
+use super::variable::{COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
-
-/// An interval for each variable, in the order of [`ALL`].
-pub(crate) type Asked = [Interval; COUNT];
 
 /// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
 /// it is changed or [cleared](Limits::clear).
 #[derive(Clone, Debug)]
 pub struct Limits {
-    asked: Asked,
+    /// In the order of [`ALL`](super::variable::ALL).
+    asked: [Interval; COUNT],
+    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
+    some: Variables,
     wake_at: Option<Instant>,
     nonsense: Option<Variable>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { asked: [Interval::ANY; COUNT], wake_at: None, nonsense: None }
+        Limits {
+            asked: [Interval::ANY; COUNT],
+            some: Variables::NONE,
+            wake_at: None,
+            nonsense: None,
+        }
     }
 }
 
@@ -49,6 +54,11 @@ impl Limits {
     /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
     pub fn set(&mut self, variable: Variable, interval: Interval) {
         self.asked[variable as usize] = interval;
+        if interval == Interval::ANY {
+            self.some.remove(Variables::one(variable));
+        } else {
+            self.some.add(Variables::one(variable));
+        }
     }
 
     /// Any value again.
@@ -58,16 +68,12 @@ impl Limits {
 
     /// Any value of every variable again. The clock is left alone.
     pub fn clear_all(&mut self) {
-        for variable in ALL {
-            self.clear(variable);
-        }
+        (self.asked, self.some) = ([Interval::ANY; COUNT], Variables::NONE);
     }
 
     /// Asks for what `other` asks for, and for the same time: for layers that pass on what others ask.
     pub fn assign(&mut self, other: &Limits) {
-        for variable in ALL {
-            self.set(variable, other.asked(variable));
-        }
+        (self.asked, self.some) = (other.asked, other.some);
         self.wake_at = other.wake_at;
         self.nonsense = self.nonsense.or(other.nonsense);
     }
@@ -98,19 +104,9 @@ impl Limits {
         self.nonsense
     }
 
-    /// In what it differs from what is `known` of it, which is what it is then. A layer may replace its limits whole, so nothing in them can
-    /// say what was changed.
-    pub(crate) fn take_changes(&self, known: &mut Asked) -> Variables {
-        let mut changed = Variables::default();
-        if *known != self.asked {
-            for variable in ALL {
-                if known[variable as usize] != self.asked[variable as usize] {
-                    changed.add(Variables::one(variable));
-                }
-            }
-            *known = self.asked;
-        }
-        changed
+    /// The variables of which not just any value is asked.
+    pub(crate) fn some(&self) -> Variables {
+        self.some
     }
 
     /// Whether the time to be woken has come, which is then over.

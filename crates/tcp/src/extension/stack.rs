@@ -2,7 +2,7 @@
 
 use super::interval::Interval;
 use super::limits::Limits;
-use super::variable::{COUNT, Variable};
+use super::variable::{COUNT, Variable, Variables};
 use core::fmt;
 
 /// A layer of a connection: a number that is not used again.
@@ -38,10 +38,23 @@ enum Wish {
     Conflict,
 }
 
+/// What became of a wish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing.
+    None,
+    /// The same layers ask for other values.
+    Values,
+    /// Others ask, or nobody does any more, or they contradict each other, or do not any more.
+    Askers,
+}
+
 /// What all layers together ask for: the intersection of what each does.
 #[derive(Clone, Debug)]
 pub struct Combined {
     wishes: [Wish; COUNT],
+    /// Those that are not [`Wish::Nothing`].
+    some: Variables,
     /// Whether what is wanted is used, safe or not.
     #[cfg(feature = "unconstrained")]
     unconstrained: bool,
@@ -51,6 +64,7 @@ impl Default for Combined {
     fn default() -> Self {
         Combined {
             wishes: [Wish::Nothing; COUNT],
+            some: Variables::NONE,
             #[cfg(feature = "unconstrained")]
             unconstrained: false,
         }
@@ -58,20 +72,38 @@ impl Default for Combined {
 }
 
 impl Combined {
-    /// What these layers ask of one variable, in the place of what was asked before. Returns whether that was something else.
+    /// What these layers ask of one variable, in the place of what was asked before.
     pub(crate) fn combine<'a>(
         &mut self,
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
-    ) -> bool {
+    ) -> Change {
         let wish = layers
             .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
-        core::mem::replace(&mut self.wishes[variable as usize], wish) != wish
+        let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
+        match wish {
+            Wish::Nothing => self.some.remove(Variables::one(variable)),
+            _ => self.some.add(Variables::one(variable)),
+        }
+        match (before, wish) {
+            _ if before == wish => Change::None,
+            (
+                Wish::Between { low_by: low, high_by: high, .. },
+                Wish::Between { low_by, high_by, .. },
+            ) if (low, high) == (low_by, high_by) => Change::Values,
+            _ => Change::Askers,
+        }
+    }
+
+    /// The variables of which anything is asked.
+    pub(crate) fn some(&self) -> Variables {
+        self.some
     }
 
     /// Whether anything is asked of `variable`.
+    #[inline]
     pub fn asks(&self, variable: Variable) -> bool {
-        self.wishes[variable as usize] != Wish::Nothing
+        self.some.has(variable)
     }
 
     /// Whether layers contradict each other about `variable`.
@@ -97,7 +129,20 @@ impl Combined {
         false
     }
 
-    /// What is used for `variable`, of which TCP's own value is `own` and the safe range `safe`.
+    /// The value that is used for `variable`, of which TCP's own is `own` and the safe range `safe`.
+    #[inline]
+    pub(crate) fn used(&self, variable: Variable, own: u64, safe: Interval) -> u64 {
+        match self.wishes[variable as usize] {
+            Wish::Between { interval, .. } => self.safely(interval.clamp(own), safe),
+            Wish::Nothing | Wish::Conflict => own,
+        }
+    }
+
+    fn safely(&self, wanted: u64, safe: Interval) -> u64 {
+        if self.is_unconstrained() { wanted } else { safe.clamp(wanted) }
+    }
+
+    /// What is used for `variable` and why, of which TCP's own value is `own` and the safe range `safe`.
     pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
         let ruling = Ruling {
             own,
@@ -112,7 +157,7 @@ impl Combined {
             Wish::Conflict => Ruling { conflict: true, ..ruling },
             Wish::Between { interval, low_by, high_by } => {
                 let wanted = interval.clamp(own);
-                let used = if self.is_unconstrained() { wanted } else { safe.clamp(wanted) };
+                let used = self.safely(wanted, safe);
                 let decided_by = if used != wanted {
                     Decider::SafeRange
                 } else if wanted == own {

@@ -94,8 +94,8 @@ impl Variable {
 pub(crate) struct Variables(u16);
 
 impl Variables {
-    /// All of them.
-    pub(crate) const ALL: Variables = Variables((1 << COUNT) - 1);
+    /// None of them.
+    pub(crate) const NONE: Variables = Variables(0);
 
     /// One of them.
     pub(crate) const fn one(variable: Variable) -> Self {
@@ -117,9 +117,23 @@ impl Variables {
         self.0 & Variables::one(variable).0 != 0
     }
 
+    /// These and not others.
+    pub(crate) fn remove(&mut self, others: Variables) {
+        self.0 &= !others.0;
+    }
+
+    /// Takes the first out, in the order of Table 1.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Variable> {
+        let first = ALL.get(self.0.trailing_zeros() as usize).copied();
+        self.0 &= self.0.saturating_sub(1);
+        first
+    }
+
     /// Each, in the order of Table 1.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Variable> {
-        ALL.into_iter().filter(move |variable| self.has(*variable))
+    #[inline]
+    pub(crate) fn iter(mut self) -> impl Iterator<Item = Variable> {
+        core::iter::from_fn(move || self.pop())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{
     AckChoice, HoleChoice, MAX_WINDOW, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
 };
+use crate::compose::Fraction;
 use crate::time::Duration;
 
 /// Why a profile cannot work.
@@ -18,6 +19,17 @@ pub enum ProfileError {
         "early retransmit counts duplicates, and RACK-TLP goes by time and probes the tail; choose another loss recovery, or leave it out"
     )]
     EarlyRetransmitWithRack,
+    /// The same, where the path reorders.
+    #[error(
+        "rr counts duplicates, and RACK-TLP goes by time, with a window for reordering of its own; choose another loss recovery, or leave it out"
+    )]
+    RrWithRack,
+    /// It goes by what DSACKs report.
+    #[error("rr learns from DSACKs and needs the SACK option; offer it, or leave rr out")]
+    RrWithoutSack,
+    /// It would not be a share.
+    #[error("rr takes at most the whole window for its threshold, a cap of 1, not {0}")]
+    RrCap(Fraction),
     /// The controller sends at a rate of its own.
     #[error(
         "{0} sends at the rate it measures and needs pacing; without it, choose another congestion control"
@@ -110,6 +122,17 @@ impl Profile {
         }
         if self.early_retransmit && self.recovery == RecoveryChoice::RackTlp {
             return Err(ProfileError::EarlyRetransmitWithRack);
+        }
+        if let Some(robustness) = self.reordering {
+            if self.recovery == RecoveryChoice::RackTlp {
+                return Err(ProfileError::RrWithRack);
+            }
+            if !self.options.sack {
+                return Err(ProfileError::RrWithoutSack);
+            }
+            if robustness.cap > Fraction::ONE {
+                return Err(ProfileError::RrCap(robustness.cap));
+            }
         }
         if self.congestion.needs_pacing() && self.pacing == PacingChoice::None {
             return Err(ProfileError::NeedsPacing(self.congestion.name()));

@@ -63,6 +63,10 @@ pub struct World {
     pub lost: [Vec<Range<u64>>; 2],
     /// The holes that each end's reader was told of.
     pub holes: [Vec<Range<u64>>; 2],
+    /// What is to be written down of an end after it was given a packet, and after it sent one; nothing unless it is set.
+    pub look: Option<fn(&Peer) -> String>,
+    /// What was: of each packet that was sent, and of each that arrived, the end, the time and the look.
+    pub trace: Vec<String>,
 }
 
 impl World {
@@ -85,6 +89,8 @@ impl World {
             carried: 0,
             lost: [vec![], vec![]],
             holes: [vec![], vec![]],
+            look: None,
+            trace: vec![],
         }
     }
 
@@ -92,6 +98,10 @@ impl World {
     fn collect(&mut self, end: usize) {
         for out in self.ends[end].drain() {
             self.carried += 1;
+            if let Some(look) = self.look {
+                let seen = look(&self.ends[end]);
+                self.trace.push(format!("{end} {:?} sent {} {seen}", out.at, out.line()));
+            }
             let size = out.segment_size.map_or(out.payload.len().max(1), usize::from);
             let count = out.payload.len().div_ceil(size).max(1);
             for index in 0..count {
@@ -150,6 +160,9 @@ impl World {
         for packet in due {
             let end = packet.to;
             self.ends[end].deliver(&packet.header, &packet.payload);
+            if let Some(look) = self.look {
+                self.trace.push(format!("{end} {at:?} heard {}", look(&self.ends[end])));
+            }
             self.ends[end].pump();
             self.collect(end);
         }

@@ -4,7 +4,7 @@
 //! forgotten.
 
 use super::{Connection, Departure, Host, Layer};
-use crate::extension::variable::ALL;
+use crate::extension::variable::Variables;
 use crate::extension::{DepartureReason, LayerId, Variable};
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
@@ -38,17 +38,37 @@ pub struct LayerNews {
 #[derive(Debug, Default)]
 pub(super) struct News {
     changes: VecDeque<LayerNews>,
-    /// The variables of which something else is asked, a bit for each in the order of [`ALL`].
-    requests: u16,
+    /// The variables of which something else is asked.
+    requests: Variables,
+    /// Those of which that is to be told when the round trip is over, as it was told in this one already.
+    held: Variables,
+    /// Those of which it was told in this round trip.
+    told: Variables,
 }
 
 impl News {
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.requests == 0
+        self.changes.is_empty() && self.requests.is_empty()
     }
 
-    pub(super) fn request_changed(&mut self, variable: Variable) {
-        self.requests |= 1 << variable as u16;
+    /// Something else is asked of a variable. Once in a round trip that is told at once, and what is asked at its end when it is over; at once in
+    /// any case where it is more than `values`.
+    pub(super) fn request_changed(&mut self, variable: Variable, values: bool) {
+        let one = Variables::one(variable);
+        if values && self.told.has(variable) {
+            self.held.add(one);
+        } else {
+            self.requests.add(one);
+            self.told.add(one);
+            self.held.remove(one);
+        }
+    }
+
+    /// A round trip is over, or nothing is outstanding that could end one.
+    #[inline]
+    pub(super) fn round_over(&mut self) {
+        self.requests.add(self.held);
+        self.told = core::mem::take(&mut self.held);
     }
 
     pub(super) fn tell(&mut self, layer: &Layer, change: LayerChange) {
@@ -84,11 +104,10 @@ impl Connection {
     }
 
     /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
-    /// [ruling](Connection::ruling).
+    /// [ruling](Connection::ruling). Where the same layers go on to ask for other values that is at most once in a round trip, and once more when
+    /// it is over.
     pub fn poll_changed_request(&mut self) -> Option<Variable> {
-        let requests = &mut self.extensions.as_mut()?.news.requests;
-        let variable = ALL.get(requests.trailing_zeros() as usize).copied();
-        *requests &= requests.saturating_sub(1);
+        let variable = self.extensions.as_mut()?.news.requests.pop();
         self.forget_empty_host();
         variable
     }

@@ -80,7 +80,7 @@ impl Connection {
     pub(in super::super) fn used_cwnd(&self) -> Used<u64> {
         let own = self.snd.window.cwnd;
         let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
-        let used = self.rule(&host.shared, Variable::Cwnd).used;
+        let used = host.shared.combined.used(Variable::Cwnd, own, safe::cwnd(own));
         let segment = self.snd.window.segment();
         Used::new(if used < own { used - used % segment } else { used })
     }

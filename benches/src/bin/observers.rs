@@ -1,0 +1,377 @@
+//! What it costs to watch connections from outside, and how many wake-ups are missed: figures 4 and 5 of icTCP, out of process.
+//!
+//! Two hosts in one process, in real time, with a path of 1 ms each way between them, carry 400 Mbit/s, or what the machine can, over 1, 96 and 1000
+//! connections. Packets of 1500 bytes are written in pairs, so that there is an acknowledgement for each pair, unless several arrive together:
+//! the path delivers what is due every 0.2 ms. The connections are watched by nobody; by a thread of the program for each
+//! ([`Observer`](transom_net::Observer)); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
+//! watches is woken for every acknowledgement or every round trip, reads the window, and asks for twice of it as the most that it may be, so that
+//! nothing is held back.
+//!
+//! What counts is CPU time for each byte that arrives, of all threads of both processes, beside that without anybody who watches in the same
+//! turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000 connections there are threads only.
+//!
+//! `cargo run --release -p transom-benches --bin observers`; it takes about three minutes.
+
+use anyhow::{Context, bail, ensure};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
+use transom_device::{Device, RxPacket, TxPacket};
+use transom_net::observer::{Observer, Totals};
+use transom_net::{Stack, TcpStream};
+use transom_remote::ExtensionSocket;
+use transom_remote::protocol::VIEW;
+use transom_remote::protocol::binary::{EVENT, LIMITS};
+use transom_tcp::extension::{Wake, variable};
+
+/// Bytes written at a time: two full segments with timestamps.
+const PAIR: usize = 2 * 1448;
+/// Pairs in each tick of a millisecond: 400 Mbit/s.
+const PAIRS: usize = 17;
+const TICK: Duration = Duration::from_millis(1);
+const DELAY: Duration = Duration::from_millis(1);
+const WARM_UP: Duration = Duration::from_millis(1500);
+const SAMPLE: Duration = Duration::from_secs(4);
+const TURNS: usize = 3;
+/// A thread that watches needs little.
+const STACK: usize = 128 * 1024;
+
+fn process_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Nobody,
+    Thread(Wake),
+    Process(Wake),
+}
+
+/// What a sample found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    nanoseconds_per_kilobyte: f64,
+    happened: u64,
+    missed: u64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.as_slice() {
+        [] => measure(),
+        [flag, path, count, wake] if flag == "--peer" => {
+            watch_all(Path::new(path), count.parse()?, wake)
+        }
+        _ => bail!("it takes no arguments"),
+    }
+}
+
+fn measure() -> anyhow::Result<()> {
+    println!(
+        "| connections | watched by | CPU ns per kilobyte | beside nobody | wake-ups | missed |"
+    );
+    println!("|--:|---|--:|--:|--:|--:|");
+    for count in [1, 96, 1000] {
+        let mut cases = vec![
+            ("nobody", Who::Nobody),
+            ("a thread each, per ack", Who::Thread(Wake::ACK)),
+            ("a thread each, per round", Who::Thread(Wake::ROUND)),
+        ];
+        if count <= 256 {
+            cases.push(("another process, per ack", Who::Process(Wake::ACK)));
+            cases.push(("another process, per round", Who::Process(Wake::ROUND)));
+        }
+        let mut found = vec![Vec::new(); cases.len()];
+        for turn in 0..TURNS {
+            // There and back, so that none is always the first.
+            let mut order: Vec<usize> = (0..cases.len()).collect();
+            if turn % 2 == 1 {
+                order.reverse();
+            }
+            for index in order {
+                let (name, who) = cases[index];
+                let one =
+                    sample(count, who).with_context(|| format!("{count} connections, {name}"))?;
+                found[index].push(one);
+            }
+        }
+        let cost = |found: &Found| found.nanoseconds_per_kilobyte;
+        for (index, (name, who)) in cases.iter().enumerate() {
+            let ratios =
+                found[index].iter().zip(&found[0]).map(|(one, nobody)| cost(one) / cost(nobody));
+            let (happened, missed) = found[index]
+                .iter()
+                .fold((0, 0), |sum, one| (sum.0 + one.happened, sum.1 + one.missed));
+            let share = 100.0 * missed as f64 / happened.max(1) as f64;
+            let told = match who {
+                Who::Nobody => "| ".to_owned(),
+                _ => format!("{happened} | {share:.2} %"),
+            };
+            let (cost, ratio) = (median(found[index].iter().map(cost)), median(ratios));
+            println!("| {count} | {name} | {cost:.0} | {ratio:.2} | {told} |");
+        }
+    }
+    Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Moves packets between two ends of cables, each a while after it was sent.
+fn relay(mut ends: [MemoryDevice; 2], over: &AtomicBool) {
+    let mut ways: [VecDeque<(Instant, RxPacket)>; 2] = Default::default();
+    while !over.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        for from in 0..2 {
+            while let Ok(packet) = ends[from].recv() {
+                ways[from].push_back((now + DELAY, packet));
+            }
+            while ways[from].front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, packet)) = ways[from].pop_front() else { break };
+                // What does not fit any more is lost, as in any queue.
+                let _ = ends[1 - from].send(&TxPacket::whole(packet.bytes()));
+                ends[from].recycle(packet.buffer);
+            }
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn sample(count: usize, who: Who) -> anyhow::Result<Found> {
+    let config = MemoryConfig { queue_packets: 4096, ..MemoryConfig::default() };
+    let ((near, near_end), (far, far_end)) = (pair(&config)?, pair(&config)?);
+    let over = Arc::new(AtomicBool::new(false));
+    let relay = {
+        let over = Arc::clone(&over);
+        thread::spawn(move || relay([near_end, far_end], &over))
+    };
+    let host =
+        |number: u8, device| Stack::builder().address([10, 0, 0, number].into(), 24).start(device);
+    let (a, b) = (host(1, near)?, host(2, far)?);
+    let listener = b.listen("10.0.0.2:0")?;
+    let mut streams = Vec::with_capacity(count);
+    for _ in 0..count {
+        let stream = a.connect(listener.local_addr()?)?;
+        let peer = listener.accept()?.0;
+        peer.set_nonblocking(true)?;
+        stream.set_nonblocking(true)?;
+        streams.push((stream, peer));
+    }
+    let result = watched(&mut streams, who);
+    // They are not to say goodbye to each other for long.
+    for (stream, peer) in &streams {
+        stream.set_linger(Some(Duration::ZERO))?;
+        peer.set_linger(Some(Duration::ZERO))?;
+    }
+    drop(streams);
+    over.store(true, Ordering::Relaxed);
+    let _ = relay.join();
+    result
+}
+
+/// Sends for a while with somebody who watches, and measures.
+fn watched(streams: &mut [(TcpStream, TcpStream)], who: Who) -> anyhow::Result<Found> {
+    let mut watchers = Vec::new();
+    let mut process = None;
+    match who {
+        Who::Nobody => {}
+        Who::Thread(wake) => {
+            for (stream, _) in streams.iter() {
+                let observer = Arc::new(stream.observer(wake)?);
+                watchers.push(Arc::clone(&observer));
+                let watch = move || watch(&observer, wake);
+                thread::Builder::new().stack_size(STACK).spawn(watch)?;
+            }
+        }
+        Who::Process(wake) => process = Some(Process::start(streams, wake)?),
+    }
+    transfer(streams, WARM_UP)?;
+    let totals = |watchers: &[Arc<Observer>]| -> Vec<Totals> {
+        watchers.iter().map(|observer| observer.totals()).collect()
+    };
+    let (before, theirs, started) = (totals(&watchers), ask(&mut process)?, process_time());
+    let bytes = transfer(streams, SAMPLE)?;
+    let mut time = process_time() - started;
+    let (after, theirs_after) = (totals(&watchers), ask(&mut process)?);
+    time += theirs_after.time.saturating_sub(theirs.time);
+    ensure!(bytes > 0, "nothing arrived");
+    let mut found = Found {
+        nanoseconds_per_kilobyte: time.as_nanos() as f64 / (bytes as f64 / 1000.0),
+        happened: theirs_after.happened - theirs.happened,
+        missed: theirs_after.missed - theirs.missed,
+    };
+    if let Who::Thread(wake) = who {
+        for (before, after) in before.iter().zip(&after) {
+            found.happened += after.happened.of(wake) - before.happened.of(wake);
+            found.missed += after.missed.of(wake) - before.missed.of(wake);
+        }
+    }
+    watchers.iter().for_each(|observer| observer.detach());
+    Ok(found)
+}
+
+/// Writes and reads for so long; the bytes that arrived.
+fn transfer(streams: &mut [(TcpStream, TcpStream)], span: Duration) -> anyhow::Result<u64> {
+    let (data, mut into) = (vec![1; PAIR], vec![0; 65_536]);
+    let (mut next, mut arrived, began) = (0, 0u64, Instant::now());
+    let mut due = began;
+    for tick in 0u32.. {
+        if began.elapsed() >= span {
+            break;
+        }
+        for _ in 0..PAIRS {
+            next = (next + 1) % streams.len();
+            match streams[next].0.write(&data) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // A look at a thousand connections for every few bytes would be most of what is measured.
+        if tick % 4 == 0 {
+            for (_, peer) in streams.iter_mut() {
+                while let Ok(read @ 1..) = peer.read(&mut into) {
+                    arrived += read as u64;
+                }
+            }
+        }
+        due += TICK;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    Ok(arrived)
+}
+
+/// A thread that watches a connection.
+fn watch(observer: &Observer, wake: Wake) {
+    while let Ok(notice) = observer.wait(wake, None) {
+        let window = notice.snapshot.info.cwnd;
+        if observer.limits(|limits| limits.at_most(variable::CWND, window * 2)).is_err() {
+            break;
+        }
+    }
+}
+
+/// What those who watch have to tell of themselves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    happened: u64,
+    missed: u64,
+    time: Duration,
+}
+
+/// The other process.
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    _socket: ExtensionSocket,
+    _directory: tempfile::TempDir,
+}
+
+impl Process {
+    fn start(streams: &[(TcpStream, TcpStream)], wake: Wake) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("socket");
+        let socket = ExtensionSocket::listen(&path)?;
+        for (stream, _) in streams {
+            socket.offer(stream)?.keep();
+        }
+        let wake = if wake == Wake::ROUND { "round" } else { "ack" };
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("--peer")
+            .arg(&path)
+            .args([&streams.len().to_string(), wake])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let input = child.stdin.take().context("a pipe")?;
+        let mut output = BufReader::new(child.stdout.take().context("a pipe")?);
+        let mut ready = String::new();
+        output.read_line(&mut ready)?;
+        ensure!(ready == "ready\n", "the other process is not there");
+        Ok(Process { child, input, output, _socket: socket, _directory: directory })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(process: &mut Option<Process>) -> anyhow::Result<Told> {
+    let Some(process) = process else { return Ok(Told::default()) };
+    writeln!(process.input)?;
+    let mut line = String::new();
+    process.output.read_line(&mut line)?;
+    let numbers: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let &[happened, missed, nanos] = numbers.as_slice() else { bail!("what is {line:?}?") };
+    Ok(Told { happened, missed, time: Duration::from_nanos(nanos) })
+}
+
+static TOLD: AtomicU64 = AtomicU64::new(0);
+static MISSED: AtomicU64 = AtomicU64::new(0);
+
+/// The other process: watches every connection at the socket, and says on each line of its input what it has seen.
+fn watch_all(path: &Path, count: u32, wake: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout();
+    for number in 0..count {
+        let mut stream = UnixStream::connect(path)?;
+        let mut input = BufReader::new(stream.try_clone()?);
+        let mut line = String::new();
+        input.read_line(&mut line)?;
+        writeln!(
+            stream,
+            r#"{{"attach":{{"connection":{number},"name":"watch","wake":["{wake}"],"form":"binary"}}}}"#
+        )?;
+        line.clear();
+        input.read_line(&mut line)?;
+        ensure!(line.contains("attached"), "{line}");
+        thread::Builder::new().stack_size(STACK).spawn(move || watch_one(stream, input))?;
+    }
+    writeln!(output, "ready")?;
+    for _ in std::io::stdin().lines() {
+        let (told, missed) = (TOLD.load(Ordering::Relaxed), MISSED.load(Ordering::Relaxed));
+        writeln!(output, "{} {missed} {}", told + missed, process_time().as_nanos())?;
+    }
+    Ok(())
+}
+
+/// Frames of an attached peer, until there are no more.
+fn watch_one(mut stream: UnixStream, mut input: impl Read) -> Option<()> {
+    let cwnd = VIEW.iter().position(|(name, _)| *name == "cwnd")?;
+    let mut frame = Vec::new();
+    loop {
+        let mut length = [0; 4];
+        input.read_exact(&mut length).ok()?;
+        frame.resize(u32::from_le_bytes(length) as usize, 0);
+        input.read_exact(&mut frame).ok()?;
+        let (kind, body) = frame.split_first_chunk::<4>()?;
+        if u32::from_le_bytes(*kind) != EVENT {
+            return None;
+        }
+        let (numbers, _) = body.as_chunks::<8>();
+        // The time, what has happened, how much was missed, and the view.
+        let missed = u64::from_le_bytes(*numbers.get(2)?);
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        MISSED.fetch_add(missed, Ordering::Relaxed);
+        let window = u64::from_le_bytes(*numbers.get(3 + cwnd)?);
+        let mut answer = Vec::with_capacity(32);
+        answer.extend(28u32.to_le_bytes());
+        answer.extend(LIMITS.to_le_bytes());
+        [0, 0, window * 2].iter().for_each(|number: &u64| answer.extend(number.to_le_bytes()));
+        stream.write_all(&answer).ok()?;
+    }
+}

@@ -1,0 +1,23 @@
+//! The fuzz target `remote` without a fuzzer: scripts from seeds, and those the fuzzer found worth keeping.
+//!
+//! `TRANSOM_SEED=n` plays one seed alone, `TRANSOM_SEEDS=n` sets how many are played.
+
+#[allow(dead_code)] // each target uses its part
+#[path = "../../../fuzz/sequences/bytes.rs"]
+mod bytes;
+#[path = "../../../fuzz/sequences/remote.rs"]
+mod remote;
+#[path = "../../../fuzz/sequences/seeds.rs"]
+mod seeds;
+
+#[test]
+fn what_peers_say_from_seeds_does_no_harm() {
+    let understood = seeds::play_all(2_000, remote::play);
+    assert!(understood > 20_000, "some of what the scripts say is understood: {understood}");
+}
+
+#[test]
+fn what_peers_say_from_the_corpus_does_no_harm() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/remote");
+    seeds::play_corpus(corpus, remote::play);
+}

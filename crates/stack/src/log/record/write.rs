@@ -1,0 +1,197 @@
+//! Records as they are written: eight bytes at a time, of which the frequent ones are put together without a look at anything else.
+
+use super::super::{Encoded, RECORD_LEN};
+use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
+use core::net::IpAddr;
+use transom_tcp::connection::{Glance, LimitedBy, State};
+use transom_tcp::extension::{Decider, Interval, variable};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::{Duration, Instant};
+
+/// A record eight bytes at a time, without its number: what is written of the frequent ones.
+pub(in super::super) type Words = [u64; 8];
+
+/// Where in the third word the lower half of the number stands, in bits from the lowest.
+const SEQUENCE_SHIFT: u32 = 32;
+
+/// The record in bytes.
+#[inline]
+pub(in super::super) fn finish(mut words: Words, sequence: u32) -> Encoded {
+    words[2] |= u64::from(sequence) << SEQUENCE_SHIFT;
+    let mut bytes = [0; RECORD_LEN];
+    let (chunks, _) = bytes.as_chunks_mut();
+    for (chunk, word) in chunks.iter_mut().zip(words) {
+        *chunk = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// The third word without the number.
+#[inline]
+fn head(kind: u8, state: State, phase: Phase, limited_by: LimitedBy) -> u64 {
+    // The enumerations stand in the tables in their own order.
+    u32::from_le_bytes([kind, state as u8, phase as u8, limited_by as u8]).into()
+}
+
+impl FlowEvent {
+    /// The record of something that moved.
+    #[inline]
+    pub(in super::super) fn words(
+        self,
+        at: Instant,
+        connection: u64,
+        glance: &Glance,
+        values: Values,
+    ) -> Words {
+        let head = head(self as u8, glance.state, glance.phase, glance.limited_by);
+        let [a, b, c, d, e] = values.words();
+        [at.as_nanos(), connection, head, a, b, c, d, e]
+    }
+}
+
+fn cut(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn micros(span: Option<Duration>) -> u32 {
+    span.map_or(0, |span| cut(span.as_micros()))
+}
+
+impl Values {
+    /// What `glance` says, of `bytes` at `position`.
+    #[inline]
+    pub(in super::super) fn of(
+        glance: &Glance,
+        position: u64,
+        bytes: u64,
+        window: u64,
+        extra: u32,
+    ) -> Self {
+        Values {
+            position,
+            bytes: cut(bytes),
+            window: cut(window),
+            cwnd: cut(glance.cwnd),
+            ssthresh: cut(glance.ssthresh),
+            in_flight: cut(glance.in_flight),
+            srtt: micros(glance.srtt),
+            rto: 0,
+            extra,
+        }
+    }
+
+    /// The same with a retransmission timeout.
+    pub(in super::super) fn with_rto(self, rto: Duration) -> Self {
+        Values { rto: micros(Some(rto)), ..self }
+    }
+
+    /// `extra` for an acknowledgement.
+    pub(in super::super) fn last_rtt(glance: &Glance) -> u32 {
+        micros(glance.last_rtt)
+    }
+
+    /// As they stand in a record, eight bytes at a time.
+    #[inline]
+    fn words(&self) -> [u64; 5] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        [
+            self.position,
+            pair(self.bytes, self.window),
+            pair(self.cwnd, self.ssthresh),
+            pair(self.in_flight, self.srtt),
+            pair(self.rto, self.extra),
+        ]
+    }
+}
+
+/// Fills a record from its beginning.
+struct Writer<'a> {
+    left: &'a mut [u8],
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        let left = core::mem::take(&mut self.left);
+        if let Some((here, rest)) = left.split_at_mut_checked(bytes.len()) {
+            here.copy_from_slice(bytes);
+            self.left = rest;
+        }
+    }
+}
+
+fn place<T: PartialEq>(list: &[T], value: &T) -> u8 {
+    list.iter().position(|other| other == value).unwrap_or(0) as u8
+}
+
+/// As IPv6, in which IPv4 addresses are mapped (RFC 4291 section 2.5.5.2).
+fn mapped(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+impl Record {
+    /// The record in bytes, with the lower half of its number.
+    pub fn encode(&self, sequence: u32) -> Encoded {
+        finish(self.words(), sequence)
+    }
+
+    pub(in super::super) fn words(&self) -> Words {
+        let mut body = [0; 40];
+        let mut out = Writer { left: &mut body };
+        let kind = match &self.what {
+            What::Opened { .. } => OPENED,
+            What::Flow(event, _) => *event as u8,
+            What::State { .. } => STATE,
+            What::Request { .. } => REQUEST,
+            What::Layer { .. } => LAYER,
+        };
+        match &self.what {
+            What::Flow(_, values) => {
+                values.words().iter().for_each(|word| out.put(&word.to_le_bytes()));
+            }
+            What::Opened { local, remote } => {
+                out.put(&mapped(local.ip()));
+                out.put(&mapped(remote.ip()));
+                out.put(&local.port().to_le_bytes());
+                out.put(&remote.port().to_le_bytes());
+            }
+            What::State { from, error } => {
+                out.put(&[*from as u8, error.map_or(0, |error| error as u8)]);
+            }
+            What::Request { variable, ruling } => {
+                let (decider, layer) = match ruling.decided_by {
+                    Decider::Tcp => (0, NO_LAYER),
+                    Decider::Layer(layer) => (1, layer.get()),
+                    Decider::SafeRange => (2, NO_LAYER),
+                };
+                let asked = ruling.requested.is_some();
+                let flags = u8::from(asked) | u8::from(ruling.conflict) << 1;
+                out.put(&[place(&variable::ALL, variable), decider, flags, 0]);
+                out.put(&layer.to_le_bytes());
+                let interval = ruling.requested.unwrap_or(Interval::ANY);
+                for value in [interval.low(), interval.high(), ruling.own, ruling.used] {
+                    out.put(&value.to_le_bytes());
+                }
+            }
+            What::Layer { layer, fate, name } => {
+                let mut len = name.len().min(NAME);
+                while !name.is_char_boundary(len) {
+                    len -= 1;
+                }
+                out.put(&[*fate as u8, len as u8, 0, 0]);
+                out.put(&layer.unwrap_or(NO_LAYER).to_le_bytes());
+                out.put(name.get(..len).unwrap_or_default().as_bytes());
+            }
+        }
+        let head = head(kind, self.state, self.phase, self.limited_by);
+        let mut words = [self.at.as_nanos(), self.connection, head, 0, 0, 0, 0, 0];
+        let (chunks, _) = body.as_chunks();
+        for (word, chunk) in words.iter_mut().skip(3).zip(chunks) {
+            *word = u64::from_le_bytes(*chunk);
+        }
+        words
+    }
+}

@@ -1,0 +1,138 @@
+//! RR, robustness against reordering: how many duplicates a path that reorders brings without a loss (Blanton, Allman: "On Making TCP More Robust
+//! to Packet Reordering", CCR 2002; in icTCP, section 5.4.3, as an extension).
+//!
+//! The length of a reordering is the number of duplicates that arrived while its segment was the next one expected. It is kept for every position
+//! that has seen any. When the peer reports (RFC 2883) that the segment at such a position arrived twice, sending it again was for nothing: from
+//! then on it takes one duplicate more than that to mean a loss, if that is more than before. Never more than a share of the window, so that a
+//! loss can still be found by its duplicates; and as before after a timeout, which a threshold that is too large causes.
+//!
+//! What differs: Blanton and Allman compare several ways to raise the threshold; this is the one that goes to the length that was measured. That
+//! the window comes back when a reduction was for nothing is not done here, but by [undo](crate::undo).
+
+use crate::compose::Fraction;
+use crate::pos::Pos;
+use alloc::collections::VecDeque;
+
+/// So many positions are remembered; only those that saw duplicates are.
+const REMEMBERED: usize = 128;
+
+/// The choice of RR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Robustness {
+    /// The threshold is at most this share of cwnd, and never below the profile's.
+    pub cap: Fraction,
+}
+
+/// Nine tenths, as in the papers.
+impl Default for Robustness {
+    fn default() -> Self {
+        Robustness { cap: Fraction::from_millionths(900_000) }
+    }
+}
+
+impl Robustness {
+    /// The threshold where `learnt` is wanted: within the cap of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
+    pub fn capped(&self, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
+        let most = self.cap.of(cwnd) / mss.max(1);
+        learnt.min(u32::try_from(most).unwrap_or(u32::MAX)).max(usual)
+    }
+}
+
+/// What a connection has learnt of its path; it begins with the first duplicate.
+#[derive(Clone, Debug, Default)]
+pub struct Reordering {
+    /// For positions that were the next ones expected, how many duplicates said so; in their order.
+    history: VecDeque<(Pos, u32)>,
+    threshold: Option<u32>,
+}
+
+impl Reordering {
+    /// A duplicate, while `next` is the next position that the peer expects.
+    pub fn on_duplicate(&mut self, next: Pos) {
+        match self.history.back_mut() {
+            Some((last, duplicates)) if *last == next => *duplicates = duplicates.saturating_add(1),
+            _ => {
+                if self.history.len() == REMEMBERED {
+                    self.history.pop_front();
+                }
+                self.history.push_back((next, 1));
+            }
+        }
+    }
+
+    /// The peer reports that the segment at `start` arrived twice; `usual` duplicates mean a loss where nothing is known.
+    pub fn on_reported(&mut self, start: Pos, usual: u32) {
+        let entry = self.history.iter().rev().find(|(position, _)| *position == start);
+        let length = entry.map(|(_, duplicates)| *duplicates).filter(|&length| length >= usual);
+        self.threshold = self.threshold.max(length.map(|length| length.saturating_add(1)));
+    }
+
+    /// The retransmission timer expired.
+    pub fn on_timeout(&mut self) {
+        self.threshold = None;
+    }
+
+    /// Nothing has moved for long: no report is to be expected any more.
+    pub fn release(&mut self) {
+        self.history = VecDeque::new();
+    }
+
+    /// How many duplicates it takes, by what was learnt; nothing if that is not known, or not any more.
+    pub fn threshold(&self) -> Option<u32> {
+        self.threshold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(offset: u64) -> Pos {
+        Pos::FIRST_DATA + offset
+    }
+
+    fn reordered(learnt: &mut Reordering, position: Pos, duplicates: u32) {
+        (0..duplicates).for_each(|_| learnt.on_duplicate(position));
+    }
+
+    /// Five duplicates: six from then on. Fewer later do not lower it, and what was within the usual three teaches nothing.
+    #[test]
+    fn one_more_than_the_longest() {
+        let mut learnt = Reordering::default();
+        reordered(&mut learnt, at(0), 2);
+        learnt.on_reported(at(0), 3);
+        assert_eq!(learnt.threshold(), None);
+        reordered(&mut learnt, at(1000), 5);
+        reordered(&mut learnt, at(9000), 4);
+        learnt.on_reported(at(1000), 3);
+        learnt.on_reported(at(9000), 3);
+        assert_eq!(learnt.threshold(), Some(6));
+        // Of this position nobody knows anything: a lie, or long ago.
+        learnt.on_reported(at(5000), 3);
+        assert_eq!(learnt.threshold(), Some(6));
+        learnt.on_timeout();
+        assert_eq!(learnt.threshold(), None);
+    }
+
+    /// 0.9 of ten segments are nine; with three segments it would be two, and three is the least.
+    #[test]
+    fn no_more_than_a_share_of_the_window() {
+        let robustness = Robustness::default();
+        let capped = |learnt, segments: u64| robustness.capped(learnt, segments * 1000, 1000, 3);
+        assert_eq!([capped(6, 10), capped(12, 10), capped(12, 3)], [6, 9, 3]);
+        assert_eq!(robustness.capped(u32::MAX, u64::MAX, 0, 3), u32::MAX);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut learnt = Reordering::default();
+        for n in 0..1000 {
+            reordered(&mut learnt, at(1000 * n), 4);
+        }
+        assert_eq!(learnt.history.len(), REMEMBERED);
+        learnt.on_reported(at(0), 3);
+        assert_eq!(learnt.threshold(), None);
+        learnt.on_reported(at(1000 * 999), 3);
+        assert_eq!(learnt.threshold(), Some(5));
+    }
+}
