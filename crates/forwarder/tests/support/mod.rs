@@ -1,0 +1,204 @@
+//! Three network namespaces in a row, with the kernel's TCP at both ends and a slow link behind the middle one:
+//!
+//! ```text
+//! sender  near ==== in  router  out ==== far  receiver
+//!                                 tbf, 10 Mbit/s, 75,000 bytes
+//! ```
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use transom_device::namespace::Namespace;
+use transom_device::qdisc::{RootQueue, RootQueues};
+
+/// The interface whose queue is the bottleneck, in the router.
+pub(crate) const BOTTLENECK: &str = "out";
+/// Bytes that its queue holds.
+pub(crate) const LIMIT: u64 = 75_000;
+/// No test waits for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Net {
+    pub(crate) sender: Namespace,
+    pub(crate) router: Namespace,
+    pub(crate) receiver: Namespace,
+}
+
+/// Whether the kernel is asked to leave checksums and segmentation to the cards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offloads {
+    On,
+    Off,
+}
+
+/// The three namespaces, or `None` and a word about it where that cannot be had.
+pub(crate) fn network(offloads: Offloads) -> Option<Net> {
+    let made = || -> std::io::Result<Net> {
+        Ok(Net {
+            sender: Namespace::new()?,
+            router: Namespace::new()?,
+            receiver: Namespace::new()?,
+        })
+    };
+    let net = match made() {
+        Ok(net) => net,
+        Err(error) => {
+            eprintln!("SKIPPED: no network namespaces here: {error}");
+            return None;
+        }
+    };
+    for program in ["tc", "ethtool"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: {program} is not installed");
+            return None;
+        }
+    }
+    net.sender.add_veth("near", &net.router, "in").unwrap();
+    net.router.add_veth(BOTTLENECK, &net.receiver, "far").unwrap();
+    let ends = [
+        (&net.sender, "near", "10.1.0.2/24", "fd01::2/64"),
+        (&net.router, "in", "10.1.0.1/24", "fd01::1/64"),
+        (&net.router, BOTTLENECK, "10.2.0.1/24", "fd02::1/64"),
+        (&net.receiver, "far", "10.2.0.2/24", "fd02::2/64"),
+    ];
+    for (namespace, name, v4, v6) in ends {
+        let mut interfaces = namespace.interfaces();
+        interfaces.add_address(name, v4.parse().unwrap()).unwrap();
+        interfaces.add_address(name, v6.parse().unwrap()).unwrap();
+        interfaces.set_up(name, true).unwrap();
+        drop(interfaces);
+        if offloads == Offloads::Off {
+            let words =
+                ["-K", name, "tx", "off", "rx", "off", "gso", "off", "tso", "off", "gro", "off"];
+            run(namespace, "ethtool", &words);
+        }
+    }
+    let routes = [
+        (&net.sender, "near", "10.2.0.0/24", "10.1.0.1", "fd02::/64", "fd01::1"),
+        (&net.receiver, "far", "10.1.0.0/24", "10.2.0.1", "fd01::/64", "fd02::1"),
+    ];
+    for (namespace, name, v4, by4, v6, by6) in routes {
+        let mut interfaces = namespace.interfaces();
+        interfaces.add_route(name, v4.parse().unwrap(), Some(by4.parse().unwrap())).unwrap();
+        interfaces.add_route(name, v6.parse().unwrap(), Some(by6.parse().unwrap())).unwrap();
+    }
+    net.router.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+    net.router.set_sysctl("net.ipv6.conf.all.forwarding", "1").unwrap();
+    let waits = [
+        (&net.sender, "fd01::2"),
+        (&net.router, "fd01::1"),
+        (&net.router, "fd02::1"),
+        (&net.receiver, "fd02::2"),
+    ];
+    for (namespace, address) in waits {
+        assert!(
+            namespace.interfaces().wait_until_local(address.parse().unwrap(), PATIENCE).unwrap()
+        );
+    }
+    let limit = LIMIT.to_string();
+    run(
+        &net.router,
+        "tc",
+        &[
+            "qdisc", "add", "dev", BOTTLENECK, "root", "tbf", "rate", "10mbit", "burst", "5kb",
+            "limit", &limit,
+        ],
+    );
+    Some(net)
+}
+
+/// Runs a program inside a namespace; it must succeed. What it printed.
+pub(crate) fn run(namespace: &Namespace, program: &str, words: &[&str]) -> String {
+    let output = namespace.run(|| Command::new(program).args(words).output()).unwrap().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {words:?}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+impl Net {
+    /// The bottleneck's queue.
+    pub(crate) fn queue(&self) -> RootQueue {
+        let index = self.router.interfaces().state(BOTTLENECK).unwrap().index;
+        self.router.run(|| RootQueues::open().unwrap().state(index).unwrap()).unwrap()
+    }
+
+    /// Sends `bytes` over each of `flows` connections at the same time, from the sender to the receiver, and checks every byte that arrives.
+    /// `reverse`: the receiver opens the connections.
+    pub(crate) fn transfer(&self, to: Way, flows: usize, bytes: usize) {
+        let (listening, connecting): (&Namespace, &Namespace) = match to.reverse {
+            false => (&self.receiver, &self.sender),
+            true => (&self.sender, &self.receiver),
+        };
+        let address: IpAddr = match (to.six, to.reverse) {
+            (false, false) => "10.2.0.2",
+            (false, true) => "10.1.0.2",
+            (true, false) => "fd02::2",
+            (true, true) => "fd01::2",
+        }
+        .parse()
+        .unwrap();
+        let listener = listening.run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
+        let at = listener.local_addr().unwrap();
+        thread::scope(|scope| {
+            let accepting = scope.spawn(move || {
+                thread::scope(|scope| {
+                    for _ in 0..flows {
+                        let (stream, from) = listener.accept().unwrap();
+                        // The name by which both ends know the flow.
+                        let salt = from.port();
+                        scope.spawn(move || carry(stream, !to.reverse, salt, bytes));
+                    }
+                });
+            });
+            connecting
+                .run(|| {
+                    thread::scope(|scope| {
+                        for _ in 0..flows {
+                            let stream = connect(at);
+                            let salt = stream.local_addr().unwrap().port();
+                            scope.spawn(move || carry(stream, to.reverse, salt, bytes));
+                        }
+                    });
+                })
+                .unwrap();
+            accepting.join().unwrap();
+        });
+    }
+}
+
+/// How a transfer goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way {
+    /// Over IPv6.
+    pub(crate) six: bool,
+    /// The receiver of the data opens the connection.
+    pub(crate) reverse: bool,
+}
+
+fn connect(to: SocketAddr) -> TcpStream {
+    TcpStream::connect_timeout(&to, PATIENCE).unwrap()
+}
+
+/// Takes in or sends `bytes` bytes of a pattern that nothing else has.
+fn carry(mut stream: TcpStream, takes: bool, salt: u16, bytes: usize) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let pattern: Vec<u8> = (0..bytes)
+        .map(|at| (at as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3] ^ salt as u8)
+        .collect();
+    if takes {
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert!(received == pattern, "{} bytes arrived, of {bytes}, or others", received.len());
+    } else {
+        stream.write_all(&pattern).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    }
+}
