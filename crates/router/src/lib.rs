@@ -1,7 +1,8 @@
 //! What a router does to the packets it forwards, sans-IO.
 //!
-//! So far: the queues in front of an output link. A [`queue::Discipline`] decides which packets wait, which are
-//! dropped and which are marked; the simulator, the emulator and a real router drive the same ones. Like the rest of
+//! The queues in front of an output link: a [`queue::Discipline`] decides which packets wait, which are dropped and which are
+//! marked. And [`window`] control, which keeps such a queue short by rewriting the windows in passing acknowledgements. The
+//! simulator, the emulator and a real router drive the same ones. Like the rest of
 //! Transom below the runtime, the crate owns no clock, no thread and no socket: the time comes in with every call, and
 //! so do random numbers.
 //!
@@ -41,5 +42,6 @@ extern crate std;
 pub mod probability;
 pub mod queue;
 mod text;
+pub mod window;
 
 pub use transom_tcp::quantity;

@@ -1,7 +1,8 @@
-//! The small syntax of parameters: `name(first, second=value)`, and those quantities that only queues have.
+//! The small syntax of parameters: `name(first, second=value)`, and the quantities in them.
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::num::NonZeroU64;
 
 use crate::quantity::Decimal;
 use crate::queue::{Gain, Limit};
@@ -35,6 +36,28 @@ const BYTES: [(&str, u64); 7] = [
     ("kB", 1_000),
     ("B", 1),
 ];
+
+const RATES: [(&str, u64); 4] =
+    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
+
+/// A rate in bits per second: "10Mbit/s".
+pub(crate) fn rate(text: &str) -> Option<NonZeroU64> {
+    let (number, unit) = Decimal::split(text)?;
+    let (_, factor) = RATES.iter().find(|(name, _)| *name == unit)?;
+    NonZeroU64::new(number.scaled(*factor)?)
+}
+
+/// Writes a rate in the largest unit of which it is a whole number.
+pub(crate) struct RateText(pub(crate) NonZeroU64);
+
+impl fmt::Display for RateText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.0.get();
+        let (name, factor) =
+            RATES.iter().find(|(_, factor)| rate.is_multiple_of(*factor)).unwrap_or(&("bit/s", 1));
+        write!(f, "{}{name}", rate / factor)
+    }
+}
 
 /// How much a queue holds: "100 packets", "64KiB", "unlimited".
 pub(crate) fn limit(text: &str) -> Option<Limit> {

@@ -1,0 +1,90 @@
+//! Delaying acknowledgements while the queue is long (the paper's references 15 and 16).
+//!
+//! An acknowledgement waits for as long as the part of the queue above a threshold needs to drain: what it lets the sender
+//! send then finds the queue at the threshold. It needs no memory of flows and changes no packet. Its price is the round-trip
+//! time, which senders measure.
+//!
+//! Deviation: the references' schemes differ among each other, and their texts could not be consulted; this is the rule that
+//! they share, with a limit for the delay.
+
+use core::num::NonZeroU64;
+
+use transom_tcp::time::{Duration, Instant};
+
+use super::policy::{AckContext, Policy, Wish};
+use crate::queue::Length;
+
+/// The parameters of [`AckDelay`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AckDelayConfig {
+    /// What may wait in the queue without acknowledgements being delayed, in bytes.
+    pub above: u64,
+    /// The link's rate, in bits per second; `None` until it is known which link.
+    pub rate: Option<NonZeroU64>,
+    /// The longest delay.
+    pub most: Duration,
+}
+
+/// Holds acknowledgements back.
+#[derive(Clone, Copy, Debug)]
+pub struct AckDelay {
+    config: AckDelayConfig,
+    rate: NonZeroU64,
+}
+
+impl AckDelay {
+    /// With these parameters; `None` without a rate.
+    pub fn new(config: AckDelayConfig) -> Option<Self> {
+        Some(AckDelay { config, rate: config.rate? })
+    }
+}
+
+impl Policy for AckDelay {
+    fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
+
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+        let excess = ack.queue.bytes.saturating_sub(self.config.above);
+        let nanos = u128::from(excess) * 8 * 1_000_000_000 / u128::from(self.rate.get());
+        let delay = Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX));
+        match delay.min(self.config.most) {
+            Duration::ZERO => Wish::AsItIs,
+            delay => Wish::Hold(delay),
+        }
+    }
+
+    fn per_flow(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_waits_for_the_excess_to_drain() {
+        let mut policy = AckDelay::new(AckDelayConfig {
+            above: 15_000,
+            rate: NonZeroU64::new(10_000_000),
+            most: Duration::from_millis(20),
+        })
+        .unwrap();
+        let mut wish = |bytes| {
+            policy.on_ack(
+                Instant::ZERO,
+                &AckContext {
+                    queue: Length { packets: 1, bytes },
+                    advertised: 0,
+                    newly_acked: 0,
+                    mss: 0,
+                    rtt: None,
+                    active: 1,
+                },
+            )
+        };
+        assert_eq!(wish(15_000), Wish::AsItIs);
+        // 10,000 bytes at 10 Mbit/s.
+        assert_eq!(wish(25_000), Wish::Hold(Duration::from_millis(8)));
+        assert_eq!(wish(75_000), Wish::Hold(Duration::from_millis(20)));
+    }
+}

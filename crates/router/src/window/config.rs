@@ -1,0 +1,550 @@
+//! Which window control, with which parameters: as a value and as text.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroU64;
+use core::str::FromStr;
+
+use transom_tcp::time::Duration;
+
+use super::{
+    AckDelay, AckDelayConfig, ExplicitWindow, ExplicitWindowConfig, FairShare, FairShareConfig,
+    Policy, TargetWindow, TargetWindowConfig, Threshold,
+};
+use crate::quantity::{DurationText, parse_duration};
+use crate::queue::Limit;
+use crate::text;
+
+/// A policy and its parameters.
+///
+/// As text, the name and its parameters: `target-window(upper=35 packets, lower=15 packets)`.
+///
+/// | policy | parameters (defaults) |
+/// |---|---|
+/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `naive` |
+/// | `explicit-window` | `queue` (needed; in packets), `mss` (1460B), `interval` (10ms) |
+/// | `ack-delay` | `above` (needed; in bytes), `rate` (from the link), `most` (500ms) |
+/// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms) |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyConfig {
+    /// [`TargetWindow`].
+    TargetWindow(TargetWindowConfig),
+    /// [`ExplicitWindow`].
+    ExplicitWindow(ExplicitWindowConfig),
+    /// [`AckDelay`], and whether its rate is still to come from the link.
+    AckDelay(AckDelayConfig),
+    /// [`FairShare`].
+    FairShare(FairShareConfig),
+}
+
+/// The parameters of a [`WindowControl`](super::WindowControl).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ControlConfig {
+    /// What decides about windows.
+    pub policy: PolicyConfig,
+    /// How many flows are remembered at most; 64 bytes each.
+    pub flows: u32,
+    /// How long a flow may be silent before it is forgotten.
+    pub idle: Duration,
+    /// Only what returns comes by here, data goes another way: the answer to a SYN is believed without it. Whoever can send
+    /// from behind the queue can then fill the table.
+    pub returns_only: bool,
+    /// The least window for policies that remember no flows, in bytes.
+    pub mss: u16,
+}
+
+impl ControlConfig {
+    /// This policy, with 65536 flows, forgotten after five minutes.
+    pub const fn new(policy: PolicyConfig) -> Self {
+        ControlConfig {
+            policy,
+            flows: 1 << 16,
+            idle: Duration::from_secs(300),
+            returns_only: false,
+            mss: 1460,
+        }
+    }
+
+    /// Whether the parameters make sense.
+    ///
+    /// # Errors
+    /// [`ControlConfigError`] that says which does not.
+    pub fn validate(&self) -> Result<(), ControlConfigError> {
+        if self.idle < Duration::from_secs(1) {
+            return Err(ControlConfigError::Idle);
+        }
+        if self.flows > MAX_FLOWS {
+            return Err(ControlConfigError::Flows { flows: self.flows });
+        }
+        if self.mss == 0 {
+            return Err(ControlConfigError::Zero { policy: "window control", parameter: "mss" });
+        }
+        self.policy.validate()
+    }
+}
+
+/// As many flows as can be asked for: 1 GiB.
+const MAX_FLOWS: u32 = 1 << 24;
+
+/// Why there is no such window control.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlConfigError {
+    /// It names no policy, or its parentheses do not match.
+    #[error(
+        "`{0}` is not a window policy: write target-window, explicit-window, ack-delay or fair-share with parameters in \
+         parentheses, such as target-window(upper=35 packets, lower=15 packets)"
+    )]
+    NotAPolicy(String),
+    /// The policy has no such parameter.
+    #[error("{policy} has no parameter `{parameter}`: it has {known}")]
+    UnknownParameter {
+        /// The policy.
+        policy: &'static str,
+        /// What was given.
+        parameter: String,
+        /// What there is.
+        known: &'static str,
+    },
+    /// A parameter's value is not one.
+    #[error("`{value}` is not a value of {policy}'s `{parameter}`: write {example}")]
+    Value {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// What was given.
+        value: String,
+        /// What would be accepted.
+        example: &'static str,
+    },
+    /// A parameter is given more than once.
+    #[error("{policy}'s `{parameter}` is given twice")]
+    Twice {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: String,
+    },
+    /// A parameter has no default and was not given.
+    #[error("{policy} needs `{parameter}`, such as {parameter}={example}")]
+    Missing {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What could be given.
+        example: &'static str,
+    },
+    /// A parameter must be above zero.
+    #[error("{policy}'s `{parameter}` is zero: it must be above")]
+    Zero {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+    },
+    /// The thresholds do not count the same.
+    #[error("target-window's `upper` and `lower` must both count packets, or both bytes")]
+    MixedUnits,
+    /// The thresholds are the wrong way round.
+    #[error("target-window's `lower` ({lower}) must be below its `upper` ({upper})")]
+    Thresholds {
+        /// The lower one.
+        lower: Limit,
+        /// The upper one.
+        upper: Limit,
+    },
+    /// The target begins above its limit.
+    #[error("target-window's `initial` ({initial} B) is above its `most` ({most} B)")]
+    Initial {
+        /// The first target.
+        initial: u64,
+        /// The highest.
+        most: u64,
+    },
+    /// A threshold lies beyond what the queue holds.
+    #[error("{policy}'s `{parameter}` ({value}) is never passed by a queue limited to {limit}")]
+    NeverReached {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: Limit,
+        /// The queue's capacity.
+        limit: Limit,
+    },
+    /// Flows would be forgotten while they go on.
+    #[error("flows must not be forgotten before they have been silent for a second")]
+    Idle,
+    /// So many cannot be remembered.
+    #[error("{flows} flows are too many: {MAX_FLOWS} are the most")]
+    Flows {
+        /// What was asked for.
+        flows: u32,
+    },
+}
+
+impl Threshold {
+    const fn as_limit(self) -> Limit {
+        match self {
+            Threshold::Packets(packets) => Limit::Packets(packets),
+            Threshold::Bytes(bytes) => Limit::Bytes(bytes),
+        }
+    }
+
+    const fn amount(self) -> u64 {
+        match self {
+            Threshold::Packets(amount) | Threshold::Bytes(amount) => amount,
+        }
+    }
+}
+
+impl PolicyConfig {
+    /// The policy's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            PolicyConfig::TargetWindow(_) => "target-window",
+            PolicyConfig::ExplicitWindow(_) => "explicit-window",
+            PolicyConfig::AckDelay(_) => "ack-delay",
+            PolicyConfig::FairShare(_) => "fair-share",
+        }
+    }
+
+    /// The policy.
+    ///
+    /// # Errors
+    /// [`ControlConfigError`] if the parameters make no sense, or the link's rate is missing.
+    pub fn build(&self) -> Result<Box<dyn Policy>, ControlConfigError> {
+        self.validate()?;
+        Ok(match *self {
+            PolicyConfig::TargetWindow(config) => Box::new(TargetWindow::new(config)),
+            PolicyConfig::ExplicitWindow(config) => Box::new(ExplicitWindow::new(config)),
+            PolicyConfig::AckDelay(config) => {
+                Box::new(AckDelay::new(config).ok_or(self.no_rate())?)
+            }
+            PolicyConfig::FairShare(config) => {
+                Box::new(FairShare::new(config).ok_or(self.no_rate())?)
+            }
+        })
+    }
+
+    fn no_rate(&self) -> ControlConfigError {
+        let policy = self.name();
+        ControlConfigError::Missing { policy, parameter: "rate", example: "10Mbit/s" }
+    }
+
+    /// The same policy in front of a link of this rate: fills in what follows from it and was left out.
+    #[must_use]
+    pub fn on_link(mut self, bits_per_second: u64) -> Self {
+        let rate = NonZeroU64::new(bits_per_second);
+        match &mut self {
+            PolicyConfig::AckDelay(config) => config.rate = config.rate.or(rate),
+            PolicyConfig::FairShare(config) => config.rate = config.rate.or(rate),
+            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow(_) => {}
+        }
+        self
+    }
+
+    /// Whether the parameters make sense.
+    ///
+    /// # Errors
+    /// [`ControlConfigError`] that says which does not.
+    pub fn validate(&self) -> Result<(), ControlConfigError> {
+        let policy = self.name();
+        let above_zero = |parameter, zero: bool| match zero {
+            true => Err(ControlConfigError::Zero { policy, parameter }),
+            false => Ok(()),
+        };
+        match self {
+            PolicyConfig::TargetWindow(config) => {
+                above_zero("upper", config.upper.amount() == 0)?;
+                above_zero("halve-after", config.halve_after.amount() == 0)?;
+                let (upper, lower) = (config.upper.as_limit(), config.lower.as_limit());
+                if core::mem::discriminant(&upper) != core::mem::discriminant(&lower) {
+                    return Err(ControlConfigError::MixedUnits);
+                }
+                if config.lower.amount() >= config.upper.amount() {
+                    return Err(ControlConfigError::Thresholds { lower, upper });
+                }
+                let (initial, most) = (config.initial.get(), config.most.get());
+                if initial > most {
+                    return Err(ControlConfigError::Initial { initial, most });
+                }
+                Ok(())
+            }
+            PolicyConfig::ExplicitWindow(config) => {
+                above_zero("queue", config.queue == 0)?;
+                above_zero("mss", config.mss == 0)?;
+                above_zero("interval", config.interval.is_zero())
+            }
+            PolicyConfig::AckDelay(config) => above_zero("most", config.most.is_zero()),
+            PolicyConfig::FairShare(config) => above_zero("rtt", config.rtt.is_zero()),
+        }
+    }
+
+    /// Whether it can do anything in front of a queue that holds so much.
+    ///
+    /// # Errors
+    /// [`ControlConfigError::NeverReached`].
+    pub fn fits(&self, limit: Limit) -> Result<(), ControlConfigError> {
+        let (parameter, value) = match self {
+            PolicyConfig::TargetWindow(config) => ("upper", config.upper.as_limit()),
+            PolicyConfig::AckDelay(config) => ("above", Limit::Bytes(config.above)),
+            PolicyConfig::ExplicitWindow(_) | PolicyConfig::FairShare(_) => return Ok(()),
+        };
+        let never = match (value, limit) {
+            (Limit::Packets(value), Limit::Packets(limit))
+            | (Limit::Bytes(value), Limit::Bytes(limit)) => value >= limit,
+            _ => false,
+        };
+        match never {
+            true => Err(ControlConfigError::NeverReached {
+                policy: self.name(),
+                parameter,
+                value,
+                limit,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    const fn parameters(&self) -> &'static str {
+        match self {
+            PolicyConfig::TargetWindow(_) => {
+                "upper, lower, halve-after, raise, initial, most, naive"
+            }
+            PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
+            PolicyConfig::AckDelay(_) => "above, rate, most",
+            PolicyConfig::FairShare(_) => "queue, rate, rtt",
+        }
+    }
+
+    /// Sets one parameter by its name.
+    fn set(&mut self, parameter: &str, value: &str) -> Result<(), ControlConfigError> {
+        let (policy, known) = (self.name(), self.parameters());
+        let done = match self {
+            PolicyConfig::TargetWindow(config) => set_target(config, parameter, value),
+            PolicyConfig::ExplicitWindow(config) => match parameter {
+                "queue" => store(&mut config.queue, packets(value), PACKETS),
+                "mss" => store(&mut config.mss, text::length(value).and_then(narrow), BYTES),
+                "interval" => store(&mut config.interval, duration(value), DURATION),
+                _ => Err(Refusal::Unknown),
+            },
+            PolicyConfig::AckDelay(config) => match parameter {
+                "above" => store(&mut config.above, bytes(value), BYTES),
+                "rate" => store(&mut config.rate, text::rate(value).map(Some), RATE),
+                "most" => store(&mut config.most, duration(value), DURATION),
+                _ => Err(Refusal::Unknown),
+            },
+            PolicyConfig::FairShare(config) => match parameter {
+                "queue" => store(&mut config.queue, bytes(value), BYTES),
+                "rate" => store(&mut config.rate, text::rate(value).map(Some), RATE),
+                "rtt" => store(&mut config.rtt, duration(value), DURATION),
+                _ => Err(Refusal::Unknown),
+            },
+        };
+        done.map_err(|refusal| match refusal {
+            Refusal::Unknown => {
+                ControlConfigError::UnknownParameter { policy, parameter: parameter.into(), known }
+            }
+            Refusal::Value(example) => ControlConfigError::Value {
+                policy,
+                parameter: parameter.into(),
+                value: value.into(),
+                example,
+            },
+        })
+    }
+}
+
+/// Why a parameter cannot be set.
+enum Refusal {
+    /// There is none of this name.
+    Unknown,
+    /// The value is not one; this would be.
+    Value(&'static str),
+}
+
+const THRESHOLD: &str = "35 packets or 50kB";
+const PACKETS: &str = "50 packets";
+const BYTES: &str = "1460B or 64KiB";
+const DURATION: &str = "20ms or 1.5s";
+const RATE: &str = "10Mbit/s";
+const FRACTION: &str = "1/64, one divided by a power of two";
+
+/// Stores a value that could be read, or gives the example of one.
+fn store<T>(place: &mut T, read: Option<T>, example: &'static str) -> Result<(), Refusal> {
+    *place = read.ok_or(Refusal::Value(example))?;
+    Ok(())
+}
+
+fn duration(value: &str) -> Option<Duration> {
+    parse_duration(value).ok()
+}
+
+fn narrow(length: u32) -> Option<u16> {
+    length.try_into().ok()
+}
+
+fn threshold(value: &str) -> Option<Threshold> {
+    match text::limit(value)? {
+        Limit::Packets(packets) => Some(Threshold::Packets(packets)),
+        Limit::Bytes(bytes) => Some(Threshold::Bytes(bytes)),
+        Limit::Unlimited => None,
+    }
+}
+
+fn packets(value: &str) -> Option<u64> {
+    match text::limit(value)? {
+        Limit::Packets(packets) => Some(packets),
+        _ => None,
+    }
+}
+
+fn bytes(value: &str) -> Option<u64> {
+    match text::limit(value)? {
+        Limit::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// "1/64": by how many bits to shift.
+fn shift(value: &str) -> Option<u8> {
+    let (one, divisor) = value.split_once('/')?;
+    let divisor: u32 = divisor.trim().parse().ok()?;
+    (one.trim() == "1" && divisor.is_power_of_two()).then(|| divisor.trailing_zeros() as u8)
+}
+
+fn set_target(
+    config: &mut TargetWindowConfig,
+    parameter: &str,
+    value: &str,
+) -> Result<(), Refusal> {
+    let size = || bytes(value).and_then(NonZeroU64::new);
+    match parameter {
+        "upper" => store(&mut config.upper, threshold(value), THRESHOLD),
+        "lower" => store(&mut config.lower, threshold(value), THRESHOLD),
+        "halve-after" => store(&mut config.halve_after, threshold(value), THRESHOLD),
+        "raise" => store(&mut config.raise_shift, shift(value), FRACTION),
+        "initial" => store(&mut config.initial, size(), BYTES),
+        "most" => store(&mut config.most, size(), BYTES),
+        "naive" => store(&mut config.naive, value.parse().ok(), "true or false"),
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+/// A policy whose needed parameters are still to be set, and what they are.
+fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static str)])> {
+    let zero = Threshold::Packets(0);
+    Some(match name {
+        "target-window" => (
+            PolicyConfig::TargetWindow(TargetWindowConfig::new(zero, zero)),
+            &[("upper", "35 packets"), ("lower", "15 packets")],
+        ),
+        "explicit-window" => (
+            PolicyConfig::ExplicitWindow(ExplicitWindowConfig {
+                queue: 0,
+                mss: 1460,
+                interval: Duration::from_millis(10),
+            }),
+            &[("queue", PACKETS)],
+        ),
+        "ack-delay" => (
+            PolicyConfig::AckDelay(AckDelayConfig {
+                above: 0,
+                rate: None,
+                most: Duration::from_millis(500),
+            }),
+            &[("above", "20kB")],
+        ),
+        "fair-share" => (
+            PolicyConfig::FairShare(FairShareConfig {
+                rate: None,
+                rtt: Duration::from_millis(100),
+                queue: 0,
+            }),
+            &[("queue", "20kB")],
+        ),
+        _ => return None,
+    })
+}
+
+impl FromStr for PolicyConfig {
+    type Err = ControlConfigError;
+
+    fn from_str(given: &str) -> Result<PolicyConfig, ControlConfigError> {
+        let not_a_policy = || ControlConfigError::NotAPolicy(given.into());
+        let (name, arguments) = text::call(given).ok_or_else(not_a_policy)?;
+        let (mut config, needed) = unset(name).ok_or_else(not_a_policy)?;
+        let policy = config.name();
+        let mut seen: Vec<&str> = Vec::new();
+        for argument in arguments {
+            let (parameter, value) = match argument.split_once('=') {
+                Some((parameter, value)) => (parameter.trim(), value.trim()),
+                None => (argument, "true"),
+            };
+            config.set(parameter, value)?;
+            if seen.contains(&parameter) {
+                return Err(ControlConfigError::Twice { policy, parameter: parameter.into() });
+            }
+            seen.push(parameter);
+        }
+        if let Some((parameter, example)) = needed.iter().find(|(name, _)| !seen.contains(name)) {
+            return Err(ControlConfigError::Missing { policy, parameter, example });
+        }
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+impl fmt::Display for PolicyConfig {
+    /// All parameters; switches that are on. It reads back as the same policy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name())?;
+        let size = |bytes: NonZeroU64| Limit::Bytes(bytes.get());
+        match *self {
+            PolicyConfig::TargetWindow(TargetWindowConfig {
+                upper,
+                lower,
+                halve_after,
+                raise_shift,
+                initial,
+                most,
+                naive,
+            }) => {
+                write!(f, "upper={}, lower={}", upper.as_limit(), lower.as_limit())?;
+                write!(f, ", halve-after={}", halve_after.as_limit())?;
+                write!(f, ", raise=1/{}", 1u64 << raise_shift.min(63))?;
+                write!(f, ", initial={}, most={}", size(initial), size(most))?;
+                if naive { f.write_str(", naive)") } else { f.write_str(")") }
+            }
+            PolicyConfig::ExplicitWindow(ExplicitWindowConfig { queue, mss, interval }) => {
+                let queue = Limit::Packets(queue);
+                write!(f, "queue={queue}, mss={mss}B, interval={})", DurationText(interval))
+            }
+            PolicyConfig::AckDelay(AckDelayConfig { above, rate, most }) => {
+                write!(f, "above={}", Limit::Bytes(above))?;
+                write_rate(f, rate)?;
+                write!(f, ", most={})", DurationText(most))
+            }
+            PolicyConfig::FairShare(FairShareConfig { rate, rtt, queue }) => {
+                write!(f, "queue={}", Limit::Bytes(queue))?;
+                write_rate(f, rate)?;
+                write!(f, ", rtt={})", DurationText(rtt))
+            }
+        }
+    }
+}
+
+fn write_rate(f: &mut fmt::Formatter<'_>, rate: Option<NonZeroU64>) -> fmt::Result {
+    match rate {
+        Some(rate) => write!(f, ", rate={}", text::RateText(rate)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,453 @@
+//! Policy and marker together, for one queue.
+//!
+//! The queue's owner shows it every packet that comes to the queue ([`WindowControl::forward`]) and every one that comes back
+//! from behind it ([`WindowControl::returning`]). All that it does to a packet is in the latter.
+
+use alloc::boxed::Box;
+use core::hint::black_box;
+use core::num::NonZeroU32;
+
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::tcp::Flags;
+
+use super::config::{ControlConfig, ControlConfigError};
+use super::flow::{FlowKey, Open, Opening, Phase, Record};
+use super::marker::{Ack, Marked, WindowMarker};
+use super::policy::{AckContext, Policy, Wish};
+use super::segment::{ChecksumState, Segment};
+use super::table::{Ages, FlowHash, FlowTable, Place, TableStats};
+use crate::queue::Length;
+
+/// Half-open flows are forgotten after this long: a SYN is sent again after one, three and seven seconds (RFC 6298).
+const OPENING: Duration = Duration::from_secs(10);
+/// Flows whose end has been seen, after this long.
+const CLOSING: Duration = Duration::from_secs(30);
+/// A flow is active if something of it was acknowledged in this period or the one before.
+const PERIOD: Duration = Duration::from_secs(1);
+/// The whole table is swept this many times while an idle flow grows old.
+const SWEEPS: u64 = 4;
+/// So much of the sweep that is due is made up for at once.
+const MAX_SWEEP: usize = 4;
+/// So many packets are looked up together.
+const BATCH: usize = 32;
+
+/// What has happened, since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that came to the queue.
+    pub arrived: u64,
+    /// Acknowledgements that came back.
+    pub acks: u64,
+    /// Acknowledgements whose window was rewritten.
+    pub rewritten: u64,
+    /// Acknowledgements of flows that are not known, and passed as they were.
+    pub unknown: u64,
+    /// Acknowledgements that could not be of the flow they said, and passed as they were.
+    pub implausible: u64,
+    /// Acknowledgements that were to go on later.
+    pub held: u64,
+    /// Flows whose handshake was seen.
+    pub opened: u64,
+}
+
+/// What is to be done with a packet that came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Its window and, unless that is to be made, its checksum have been rewritten.
+    pub rewritten: bool,
+    /// It should go on after this long, and nothing of its flow before it.
+    pub hold: Duration,
+}
+
+/// A packet that came back, for [`WindowControl::returning_all`].
+#[derive(Debug)]
+pub struct Returning<'a> {
+    /// It, from the IP header on; at least its headers.
+    pub packet: &'a mut [u8],
+    /// Its length.
+    pub len: usize,
+    /// What its checksum field holds.
+    pub checksum: ChecksumState,
+    /// What is to be done with it: written by the call.
+    pub verdict: Verdict,
+}
+
+/// Advertised-window control of one queue.
+#[derive(Debug)]
+pub struct WindowControl {
+    policy: Box<dyn Policy>,
+    per_flow: bool,
+    table: FlowTable,
+    ages: Ages,
+    returns_only: bool,
+    /// The least that is advertised to flows of which nothing is known.
+    mss: u16,
+    active: Active,
+    sweep_every: Duration,
+    sweep_at: Instant,
+    counters: Counters,
+}
+
+impl WindowControl {
+    /// A control with these parameters. `secret` is 16 bytes that nobody outside can guess.
+    ///
+    /// # Errors
+    /// [`ControlConfigError`] if the parameters make no sense, or one is missing.
+    pub fn new(config: &ControlConfig, secret: [u8; 16]) -> Result<Self, ControlConfigError> {
+        config.validate()?;
+        let policy = config.policy.build()?;
+        Ok(WindowControl::with_policy(policy, config, secret))
+    }
+
+    /// A control with a policy of one's own; that of `config` does not matter.
+    pub fn with_policy(policy: Box<dyn Policy>, config: &ControlConfig, secret: [u8; 16]) -> Self {
+        let per_flow = policy.per_flow();
+        let table = FlowTable::new(if per_flow { config.flows as usize } else { 0 }, secret);
+        let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX / 2);
+        let ages = Ages {
+            idle: millis(config.idle),
+            closing: millis(CLOSING.min(config.idle)),
+            opening: millis(OPENING.min(config.idle)),
+        };
+        let sweeps = (table.buckets() as u64).saturating_mul(SWEEPS);
+        WindowControl {
+            policy,
+            per_flow,
+            table,
+            ages,
+            returns_only: config.returns_only,
+            mss: config.mss,
+            active: Active::default(),
+            sweep_every: config.idle.over(sweeps).max(Duration::from_nanos(1)),
+            sweep_at: Instant::ZERO,
+            counters: Counters::default(),
+        }
+    }
+
+    /// A packet of `len` bytes comes to the queue, in which `queue` waits without it. `packet` is at least its headers.
+    pub fn forward(&mut self, now: Instant, packet: &[u8], len: usize, queue: Length) {
+        self.counters.arrived += 1;
+        self.policy.on_arrival(now, len, queue);
+        if !self.per_flow {
+            return;
+        }
+        let Some(segment) = Segment::peek(packet, len) else { return };
+        let ends = segment.flags.intersects(Flags::FIN | Flags::RST);
+        // Whatever else goes forward says nothing about windows that come back: no need to look its flow up.
+        if segment.is_syn() {
+            self.sender_calls(now, &segment, packet);
+        } else if ends || segment.payload == 0 {
+            let key = FlowKey::forward(&segment);
+            let Some(place) = self.table.find(self.table.hash(&key), &key) else { return };
+            let micros = now.as_micros() as u32;
+            match self.table.record(place).map(|record| &mut record.phase) {
+                Some(Phase::Open(open)) => open.closing |= ends,
+                Some(Phase::Opening(opening)) => {
+                    let opened = opening.sent(&segment, micros);
+                    self.open(place, opened);
+                }
+                Some(Phase::Lost) | None => {}
+            }
+        }
+    }
+
+    /// A packet comes back from behind the queue, in which `queue` waits. `packet` is at least its headers, `len` its length.
+    pub fn returning(
+        &mut self,
+        now: Instant,
+        packet: &mut [u8],
+        len: usize,
+        checksum: ChecksumState,
+        queue: Length,
+    ) -> Verdict {
+        let Some(segment) = Segment::peek(packet, len) else { return Verdict::default() };
+        let hash = self.per_flow.then(|| self.table.hash(&FlowKey::returning(&segment)));
+        self.returned(now, &segment, hash, packet, checksum, queue)
+    }
+
+    /// Several at once, as [`returning`](Self::returning) one by one. With many flows it is several times as fast: memory is
+    /// asked for all of them before it is needed for one.
+    pub fn returning_all(&mut self, now: Instant, packets: &mut [Returning<'_>], queue: Length) {
+        for batch in packets.chunks_mut(BATCH) {
+            let mut seen = [None; BATCH];
+            for (seen, one) in seen.iter_mut().zip(batch.iter()) {
+                *seen = Segment::peek(one.packet, one.len).map(|segment| {
+                    let key = FlowKey::returning(&segment);
+                    (segment, self.per_flow.then(|| self.table.hash(&key)))
+                });
+            }
+            for (_, hash) in seen.iter().flatten() {
+                black_box(hash.map(|hash| self.table.touch(hash)));
+            }
+            for (seen, one) in seen.iter().zip(batch) {
+                one.verdict = match seen {
+                    Some((segment, hash)) => {
+                        self.returned(now, segment, *hash, one.packet, one.checksum, queue)
+                    }
+                    None => Verdict::default(),
+                };
+            }
+        }
+    }
+
+    fn returned(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        hash: Option<FlowHash>,
+        packet: &mut [u8],
+        checksum: ChecksumState,
+        queue: Length,
+    ) -> Verdict {
+        let (marked, hold) = match hash {
+            Some(hash) => self.known(now, segment, hash, packet, queue),
+            None => self.unknown(now, segment, queue),
+        };
+        if let Some(window) = marked {
+            self.counters.rewritten += 1;
+            segment.set_window(packet, window, checksum);
+        }
+        self.counters.held += u64::from(!hold.is_zero());
+        Verdict { rewritten: marked.is_some(), hold }
+    }
+
+    /// The window and the delay of a packet when no flow is remembered.
+    fn unknown(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        queue: Length,
+    ) -> (Option<u16>, Duration) {
+        let outside = Flags::SYN | Flags::RST;
+        if segment.flags.intersects(outside) || !segment.flags.contains(Flags::ACK) {
+            return (None, Duration::ZERO);
+        }
+        self.counters.acks += 1;
+        let context = AckContext {
+            queue,
+            advertised: segment.window.into(),
+            newly_acked: 0,
+            mss: self.mss,
+            rtt: None,
+            active: 1,
+        };
+        match self.policy.on_ack(now, &context) {
+            Wish::AsItIs => (None, Duration::ZERO),
+            Wish::Hold(delay) => (None, delay),
+            Wish::Window { bytes, .. } => {
+                let window = u16::try_from(bytes.max(self.mss.into())).unwrap_or(u16::MAX);
+                ((window < segment.window).then_some(window), Duration::ZERO)
+            }
+        }
+    }
+
+    /// The window and the delay of a packet whose flow may be known.
+    fn known(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        hash: FlowHash,
+        packet: &[u8],
+        queue: Length,
+    ) -> (Option<u16>, Duration) {
+        self.sweep(now);
+        let none = (None, Duration::ZERO);
+        let key = FlowKey::returning(segment);
+        let is_ack = segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::RST);
+        if segment.is_syn() {
+            self.receiver_calls(now, segment, packet);
+            return none;
+        }
+        self.counters.acks += u64::from(is_ack);
+        let Some(place) = self.table.find(hash, &key) else {
+            self.counters.unknown += u64::from(is_ack);
+            return none;
+        };
+        let micros = now.as_micros() as u32;
+        let opened = match self.table.record(place) {
+            Some(Record { phase: Phase::Opening(opening), .. }) if is_ack => {
+                opening.returned(segment, micros)
+            }
+            _ => None,
+        };
+        self.open(place, opened);
+        let Some(record) = self.table.record(place) else { return none };
+        record.seen = now.as_millis() as u32;
+        let Phase::Open(open) = &mut record.phase else {
+            self.counters.unknown += u64::from(is_ack);
+            return none;
+        };
+        open.closing |= segment.flags.intersects(Flags::FIN | Flags::RST);
+        if !is_ack {
+            return none;
+        }
+        let ack = Ack { number: segment.ack, window: segment.window };
+        let (marked, hold) = if WindowMarker::is_plausible(open, ack.number) {
+            let newly_acked = WindowMarker::newly_acked(open, ack.number);
+            let active = self.active.count(now, open, newly_acked);
+            let context = AckContext {
+                queue,
+                advertised: u32::from(ack.window) << open.scale,
+                newly_acked: newly_acked.map_or(0, NonZeroU32::get),
+                mss: open.mss,
+                rtt: (open.rtt > 0).then(|| Duration::from_micros(open.rtt.into())),
+                active,
+            };
+            let wish = self.policy.on_ack(now, &context);
+            let hold = if let Wish::Hold(delay) = wish { delay } else { Duration::ZERO };
+            (WindowMarker::mark(open, ack, wish), hold)
+        } else {
+            (WindowMarker::strike(open), Duration::ZERO)
+        };
+        match marked {
+            Marked::Rewritten(window) => (Some(window), hold),
+            Marked::AsItWas => (None, hold),
+            Marked::Implausible | Marked::Lost => {
+                self.counters.implausible += 1;
+                if marked == Marked::Lost {
+                    self.table.set_phase(place, Phase::Lost);
+                }
+                none
+            }
+        }
+    }
+
+    /// A SYN of the sender.
+    fn sender_calls(&mut self, now: Instant, segment: &Segment, packet: &[u8]) {
+        let key = FlowKey::forward(segment);
+        let Some(options) = segment.options(packet) else { return };
+        let hash = self.table.hash(&key);
+        let place = self.table.find(hash, &key);
+        if segment.flags.contains(Flags::ACK) {
+            let record = place.and_then(|place| self.table.record(place));
+            if let Some(Record { phase: Phase::Opening(opening), .. }) = record {
+                opening.answered_back(segment, &options);
+            }
+            return;
+        }
+        let opening = Opening::called(segment, &options, now.as_micros() as u32);
+        self.begin(now, hash, key, place, opening);
+    }
+
+    /// A SYN of the receiver.
+    fn receiver_calls(&mut self, now: Instant, segment: &Segment, packet: &[u8]) {
+        let key = FlowKey::returning(segment);
+        let Some(options) = segment.options(packet) else { return };
+        let hash = self.table.hash(&key);
+        let place = self.table.find(hash, &key);
+        let micros = now.as_micros() as u32;
+        if !segment.flags.contains(Flags::ACK) {
+            let opening = Opening::called_back(segment, &options, micros);
+            return self.begin(now, hash, key, place, opening);
+        }
+        let record = place.and_then(|place| self.table.record(place));
+        if let Some(Record { phase: Phase::Opening(opening), .. }) = record
+            && opening.answered(segment, &options)
+        {
+            return;
+        }
+        if self.returns_only {
+            let opening = Opening::answer_alone(segment, &options, micros);
+            self.begin(now, hash, key, place, opening);
+        }
+    }
+
+    /// A handshake begins, unless its flow is under way.
+    fn begin(
+        &mut self,
+        now: Instant,
+        hash: FlowHash,
+        key: FlowKey,
+        place: Option<Place>,
+        opening: Opening,
+    ) {
+        let seen = now.as_millis() as u32;
+        let Some(place) = place else {
+            let record = Record { seen, phase: Phase::Opening(opening) };
+            self.table.insert(hash, key, record, &self.ages);
+            return;
+        };
+        let Some(record) = self.table.record(place) else { return };
+        // A SYN that is sent again is of the same handshake, which began with the first.
+        let again = matches!(record.phase, Phase::Opening(Opening { iss, irs, step, .. })
+            if (iss, irs, step) == (opening.iss, opening.irs, opening.step));
+        if record.phase.gives_way() && !again {
+            record.seen = seen;
+            self.table.set_phase(place, Phase::Opening(opening));
+        }
+    }
+
+    fn open(&mut self, place: Place, opened: Option<Open>) {
+        if let Some(open) = opened {
+            self.counters.opened += 1;
+            self.table.set_phase(place, Phase::Open(open));
+        }
+    }
+
+    /// Forgets what is old, a little at a time.
+    fn sweep(&mut self, now: Instant) {
+        for _ in 0..MAX_SWEEP {
+            if now < self.sweep_at {
+                return;
+            }
+            self.table.sweep(now.as_millis() as u32, &self.ages);
+            self.sweep_at = self.sweep_at + self.sweep_every;
+        }
+        // After a silence there is no need to hurry.
+        self.sweep_at = self.sweep_at.max(now);
+    }
+
+    /// The window in bytes that the policy has arrived at, if it is the same for all flows.
+    pub fn target(&self) -> Option<u64> {
+        self.policy.target()
+    }
+
+    /// What has happened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What is remembered.
+    pub fn table(&self) -> TableStats {
+        self.table.stats()
+    }
+
+    /// Flows that have had something acknowledged lately.
+    pub fn active(&self) -> u32 {
+        self.active.flows()
+    }
+
+    /// The flows that are remembered.
+    pub fn flows(&self) -> &FlowTable {
+        &self.table
+    }
+}
+
+/// Counts active flows, period by period.
+#[derive(Clone, Copy, Debug, Default)]
+struct Active {
+    period: u64,
+    current: u32,
+    last: u32,
+}
+
+impl Active {
+    /// Counts the flow if it is the first time in this period. Returns how many are active, at least one.
+    fn count(&mut self, now: Instant, open: &mut Open, newly_acked: Option<NonZeroU32>) -> u32 {
+        let period = now.as_nanos() / PERIOD.as_nanos() + 1;
+        if period != self.period {
+            self.last = if period == self.period + 1 { self.current } else { 0 };
+            self.current = 0;
+            self.period = period;
+        }
+        if newly_acked.is_some() && open.period != period as u16 {
+            open.period = period as u16;
+            self.current += 1;
+        }
+        self.flows().max(1)
+    }
+
+    fn flows(&self) -> u32 {
+        self.current.max(self.last)
+    }
+}

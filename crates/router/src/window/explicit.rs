@@ -1,0 +1,112 @@
+//! Explicit window adaptation: a window from the free space of the queue, without a memory of flows.
+//!
+//! After L. Kalampoukas, A. Varma and K. K. Ramakrishnan, *Explicit window adaptation: a method to enhance TCP performance*
+//! (IEEE INFOCOM 1998), the paper's reference 13:
+//!
+//! ```text
+//! window = max(α · log2(B − Q) · MSS, MSS)
+//! ```
+//!
+//! with a queue of B packets of which Q are taken, and a factor α that follows how well the queue is used: once in an
+//! interval it grows by 1/8 if the average queue was below a fifth of B, and shrinks by a sixteenth of itself if it was above.
+//!
+//! Deviations: the text of the article could not be consulted; the formula and the factor's rule are as they are commonly
+//! cited. The interval is a parameter (10 ms). Without a memory of flows the scale of windows is not known, so that the
+//! value is written as if windows were not scaled: a scaled window comes out larger than meant, by a power of two. Right edges
+//! move left, which is what the paper objects to.
+
+use transom_tcp::time::{Duration, Instant};
+
+use super::policy::{AckContext, Policy, Wish};
+use crate::queue::Length;
+
+/// The parameters of [`ExplicitWindow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExplicitWindowConfig {
+    /// What the queue holds, in packets (B).
+    pub queue: u64,
+    /// The size of a full segment, in bytes.
+    pub mss: u16,
+    /// How often α is adapted.
+    pub interval: Duration,
+}
+
+/// One, as α is kept.
+const ONE: u64 = 1 << 16;
+/// α's growth, 1/8.
+const UP: u64 = ONE / 8;
+
+/// Windows from the free space of the queue.
+#[derive(Clone, Debug)]
+pub struct ExplicitWindow {
+    config: ExplicitWindowConfig,
+    /// In 65536ths.
+    alpha: u64,
+    /// Sum and number of the queue lengths that arriving packets found in this interval.
+    sum: u64,
+    seen: u64,
+    adapt_at: Instant,
+    packets: u64,
+}
+
+impl ExplicitWindow {
+    /// With an α of one.
+    pub const fn new(config: ExplicitWindowConfig) -> Self {
+        ExplicitWindow { config, alpha: ONE, sum: 0, seen: 0, adapt_at: Instant::ZERO, packets: 0 }
+    }
+
+    fn window(&self) -> u64 {
+        let free = self.config.queue.saturating_sub(self.packets);
+        let mss = u64::from(self.config.mss);
+        let window = (self.alpha * log2(free) >> 16) * mss >> 8;
+        window.max(mss)
+    }
+}
+
+/// The binary logarithm in 256ths, linear between powers of two; zero for zero.
+pub(super) fn log2(value: u64) -> u64 {
+    let Some(whole) = value.checked_ilog2() else { return 0 };
+    // The bits behind the leading one, as a fraction.
+    let fraction = match whole {
+        0 => 0,
+        _ => ((value << (63 - whole)) & (u64::MAX >> 1)) >> 55,
+    };
+    u64::from(whole) * 256 + fraction
+}
+
+impl Policy for ExplicitWindow {
+    fn on_arrival(&mut self, now: Instant, _: usize, queue: Length) {
+        if now >= self.adapt_at {
+            if self.seen > 0 {
+                let below =
+                    self.sum.saturating_mul(5) <= self.config.queue.saturating_mul(self.seen);
+                // A thousandfold window helps nobody, and the arithmetic has an end.
+                self.alpha = match below {
+                    true => (self.alpha + UP).min(ONE << 10),
+                    false => self.alpha - self.alpha / 16,
+                };
+            }
+            (self.sum, self.seen) = (0, 0);
+            self.adapt_at = now + self.config.interval;
+        }
+        self.sum = self.sum.saturating_add(queue.packets);
+        self.seen += 1;
+        self.packets = queue.packets;
+    }
+
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+        self.packets = ack.queue.packets;
+        Wish::Window { bytes: self.window(), fall: true }
+    }
+
+    fn target(&self) -> Option<u64> {
+        Some(self.window())
+    }
+
+    fn per_flow(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Windows that give each active flow its share of the bandwidth-delay product and of a small queue.
+//!
+//! ```text
+//! window = (rate · RTT + queue) / active flows
+//! ```
+//!
+//! The RTT is what the flow's own handshake took, so that flows of different lengths get the same rate, or a parameter where
+//! that was not seen. The handshake's time has in it what waited in the queue then, and the window is too large by that; the
+//! queue's part makes up for it. A flow that cannot use its share leaves it unused: this is for links whose flows can.
+//!
+//! Transom's own; the paper does not have it.
+
+use core::num::NonZeroU64;
+
+use transom_tcp::time::{Duration, Instant};
+
+use super::policy::{AckContext, Policy, Wish};
+use crate::queue::Length;
+
+/// The parameters of [`FairShare`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FairShareConfig {
+    /// The link's rate, in bits per second; `None` until it is known which link.
+    pub rate: Option<NonZeroU64>,
+    /// The round-trip time of flows whose handshake was not timed.
+    pub rtt: Duration,
+    /// What should wait in the queue, in bytes.
+    pub queue: u64,
+}
+
+/// An equal share for each flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FairShare {
+    config: FairShareConfig,
+    rate: NonZeroU64,
+}
+
+impl FairShare {
+    /// With these parameters; `None` without a rate.
+    pub fn new(config: FairShareConfig) -> Option<Self> {
+        Some(FairShare { config, rate: config.rate? })
+    }
+}
+
+impl Policy for FairShare {
+    fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
+
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+        let rtt = ack.rtt.unwrap_or(self.config.rtt);
+        let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
+        let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);
+        let share = bytes / u128::from(ack.active.max(1));
+        Wish::Window { bytes: share.try_into().unwrap_or(u64::MAX), fall: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        let mut policy = FairShare::new(FairShareConfig {
+            rate: NonZeroU64::new(10_000_000),
+            rtt: Duration::from_millis(100),
+            queue: 15_000,
+        })
+        .unwrap();
+        let mut wish = |rtt, active| {
+            policy.on_ack(
+                Instant::ZERO,
+                &AckContext {
+                    queue: Length::default(),
+                    advertised: 0,
+                    newly_acked: 0,
+                    mss: 0,
+                    rtt,
+                    active,
+                },
+            )
+        };
+        // 10 Mbit/s for 100 ms are 125,000 bytes; for 20 ms, 25,000.
+        assert_eq!(wish(None, 1), Wish::Window { bytes: 140_000, fall: true });
+        let rtt = Some(Duration::from_millis(20));
+        assert_eq!(wish(rtt, 10), Wish::Window { bytes: 4_000, fall: true });
+        assert_eq!(wish(rtt, 0), Wish::Window { bytes: 40_000, fall: true });
+    }
+}

@@ -1,0 +1,173 @@
+//! A flow's name, and what is remembered of it.
+
+use core::hash::{Hash, Hasher};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use transom_wire::seq::Seq;
+
+use super::segment::Segment;
+
+/// The data of one direction of a TCP connection.
+///
+/// A connection that sends data both ways has a flow in each direction, and each has its own queue.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowKey {
+    /// As words: a slot of the table is exactly a cache line.
+    sender: [u32; 4],
+    receiver: [u32; 4],
+    /// The sender's port and the receiver's.
+    ports: u32,
+}
+
+const fn words(address: u128) -> [u32; 4] {
+    [(address >> 96) as u32, (address >> 64) as u32, (address >> 32) as u32, address as u32]
+}
+
+const fn ports(sender: u16, receiver: u16) -> u32 {
+    (sender as u32) << 16 | receiver as u32
+}
+
+fn socket(words: [u32; 4], port: u16) -> SocketAddr {
+    let address = words.iter().fold(0u128, |sum, word| sum << 32 | u128::from(*word));
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(address)).to_canonical(), port)
+}
+
+impl FlowKey {
+    /// The flow that a segment going forward belongs to.
+    pub const fn forward(segment: &Segment) -> Self {
+        FlowKey {
+            sender: words(segment.src),
+            receiver: words(segment.dst),
+            ports: ports(segment.src_port, segment.dst_port),
+        }
+    }
+
+    /// The flow that a returning segment acknowledges.
+    pub const fn returning(segment: &Segment) -> Self {
+        FlowKey {
+            sender: words(segment.dst),
+            receiver: words(segment.src),
+            ports: ports(segment.dst_port, segment.src_port),
+        }
+    }
+
+    /// Where the data comes from.
+    pub fn sender(&self) -> SocketAddr {
+        socket(self.sender, (self.ports >> 16) as u16)
+    }
+
+    /// Where the data goes.
+    pub fn receiver(&self) -> SocketAddr {
+        socket(self.receiver, self.ports as u16)
+    }
+}
+
+impl Hash for FlowKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let pair = |a: u32, b: u32| u64::from(a) << 32 | u64::from(b);
+        let [a, b, c, d] = self.sender;
+        let [e, f, g, h] = self.receiver;
+        // An IPv4 address is one word; the rest is the same for all of them.
+        if (a, b, c, e, f, g) == (0, 0, 0xffff, 0, 0, 0xffff) {
+            state.write_u64(pair(d, h));
+            state.write_u32(self.ports);
+        } else {
+            for word in [pair(a, b), pair(c, d), pair(e, f), pair(g, h)] {
+                state.write_u64(word);
+            }
+            state.write_u32(self.ports);
+        }
+    }
+}
+
+impl core::fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} -> {}", self.sender(), self.receiver())
+    }
+}
+
+/// What is remembered of a flow: 28 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Record {
+    /// When something of it was last seen, in milliseconds that wrap.
+    pub(super) seen: u32,
+    pub(super) phase: Phase,
+}
+
+impl Record {
+    /// Whether the handshake has been seen, so that its windows can be read and written.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open(_))
+    }
+}
+
+/// How far a flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Its handshake is under way.
+    Opening(Opening),
+    /// Its windows can be written.
+    Open(Open),
+    /// Something did not fit together: it passes as it is until it has been forgotten.
+    Lost,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Phase::Lost
+    }
+}
+
+/// What the SYNs have told so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opening {
+    /// The sender's initial sequence number, from its SYN or what the receiver's SYN acknowledges.
+    pub(super) iss: Seq,
+    /// The receiver's.
+    pub(super) irs: Seq,
+    /// When the first SYN passed, in microseconds that wrap.
+    pub(super) began: u32,
+    /// The window in the receiver's SYN, which is never scaled (RFC 7323 2.2).
+    pub(super) window: u16,
+    /// The receiver's MSS option, or the default (RFC 9293 3.7.1).
+    pub(super) mss: u16,
+    /// The receiver's window scale.
+    pub(super) scale: Option<u8>,
+    pub(super) step: Step,
+    /// Whether the sender's SYN offered to scale windows.
+    pub(super) sender_scales: bool,
+}
+
+/// Which SYN came first, and whether both have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The sender's SYN.
+    Called,
+    /// The sender's SYN and the receiver's, which acknowledges it.
+    Answered,
+    /// The receiver's SYN.
+    CalledBack,
+    /// The receiver's SYN, and the sender's, which acknowledges it.
+    AnsweredBack,
+}
+
+/// A flow whose windows are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    /// The furthest right edge that the sender has been told.
+    pub(super) edge: Seq,
+    /// The highest acknowledgement number.
+    pub(super) ack: Seq,
+    /// The window that the policy has arrived at, in bytes.
+    pub(super) desired: u32,
+    /// How long the handshake took, there and back, in microseconds; zero if that was not seen.
+    pub(super) rtt: u32,
+    /// The period in which it was last counted as active.
+    pub(super) period: u16,
+    pub(super) mss: u16,
+    pub(super) scale: u8,
+    /// Acknowledgements in a row that could not be of this connection.
+    pub(super) strikes: u8,
+    /// A FIN or RST has passed: a new handshake may take its place.
+    pub(super) closing: bool,
+}

@@ -1,0 +1,106 @@
+//! The Window Marker (section 3.2 and appendix B): writes windows, and never one that does harm.
+//!
+//! The policy's wish moves the flow's `desired` window: up at once, down by what is newly acknowledged if it may fall. What is
+//! written is that window within three bounds, the later ones stronger:
+//!
+//! 1. not below one segment, or the sender would starve;
+//! 2. not left of the edge that it has been told before;
+//! 3. not above what the receiver advertises.
+//!
+//! The paper reduces by the last acknowledged segment, which keeps the edge if acknowledgements come in order and the field has
+//! the precision. Here the edge itself is kept, because neither is certain: old acknowledgements arrive late, and a scaled
+//! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field.
+
+use core::num::NonZeroU32;
+
+use transom_wire::seq::Seq;
+
+use super::flow::Open;
+use super::handshake::PROBE;
+use super::policy::Wish;
+
+/// The largest window, and so the furthest that an old acknowledgement can be behind the edge (RFC 7323 2.3).
+const MAX_WINDOW: u32 = 1 << 30;
+/// So many acknowledgements in a row that could not be, and the flow is not what it was taken for.
+const MAX_STRIKES: u8 = 8;
+
+/// What became of an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// The window fits already, or the policy does not care.
+    AsItWas,
+    /// The window field should be this.
+    Rewritten(u16),
+    /// It acknowledges what its flow cannot have sent. It passes as it is, and nothing is learned from it.
+    Implausible,
+    /// So do too many; the flow passes as it is from now on.
+    Lost,
+}
+
+/// Writes windows.
+///
+/// A namespace for what is done with one flow's memory; the memory is in the [`FlowTable`](super::FlowTable).
+#[derive(Clone, Copy, Debug)]
+pub struct WindowMarker;
+
+/// An acknowledgement's two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ack {
+    pub(super) number: Seq,
+    pub(super) window: u16,
+}
+
+impl WindowMarker {
+    /// Whether a flow can have got this acknowledgement: up to the edge, which its sender may not pass, and not further
+    /// behind it than a window can be long.
+    pub(super) fn is_plausible(open: &Open, number: Seq) -> bool {
+        let beyond = number.distance_from(open.edge);
+        beyond <= PROBE as i32 && beyond.unsigned_abs() <= MAX_WINDOW + PROBE
+    }
+
+    /// Bytes that it acknowledges for the first time.
+    pub(super) fn newly_acked(open: &Open, number: Seq) -> Option<NonZeroU32> {
+        u32::try_from(number.distance_from(open.ack)).ok().and_then(NonZeroU32::new)
+    }
+
+    /// Counts an acknowledgement that cannot be.
+    pub(super) fn strike(open: &mut Open) -> Marked {
+        open.strikes = open.strikes.saturating_add(1);
+        if open.strikes < MAX_STRIKES { Marked::Implausible } else { Marked::Lost }
+    }
+
+    /// The window that goes on, for an acknowledgement that is plausible; remembers it.
+    pub(super) fn mark(open: &mut Open, ack: Ack, wish: Wish) -> Marked {
+        open.strikes = 0;
+        let advertised = u32::from(ack.window) << open.scale;
+        let newly = WindowMarker::newly_acked(open, ack.number).map_or(0, NonZeroU32::get);
+        open.ack = open.ack + newly;
+        let window = match wish {
+            Wish::Window { bytes, fall } => {
+                let wished = u32::try_from(bytes).unwrap_or(u32::MAX);
+                // The first acknowledgement of a flow finds `desired` without a limit.
+                let mut desired = open.desired.min(advertised.max(open.mss.into()));
+                if fall && desired > wished {
+                    desired = desired.saturating_sub(newly);
+                }
+                open.desired = desired.max(wished);
+                WindowMarker::bounded(open, ack)
+            }
+            Wish::AsItIs | Wish::Hold(_) => ack.window,
+        };
+        let told = ack.number + (u32::from(window) << open.scale);
+        open.edge = open.edge.later(told);
+        if window == ack.window { Marked::AsItWas } else { Marked::Rewritten(window) }
+    }
+
+    /// `desired` within the bounds, as the header has it.
+    fn bounded(open: &Open, ack: Ack) -> u16 {
+        let told = u32::try_from(open.edge.distance_from(ack.number)).unwrap_or(0);
+        let least = open.desired.max(open.mss.into()).max(told);
+        let unit = 1u32 << open.scale;
+        u16::try_from(least.div_ceil(unit)).unwrap_or(u16::MAX).min(ack.window)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! What window a flow should have: the part of window control that can be exchanged.
+
+use core::fmt;
+
+use transom_tcp::time::{Duration, Instant};
+
+use crate::queue::Length;
+
+/// Decides, from the queue, about windows.
+///
+/// A policy wishes; the [`WindowMarker`](super::WindowMarker) sees to it that no wish does harm.
+pub trait Policy: fmt::Debug + Send {
+    /// A packet of `len` bytes has come to the queue, in which `queue` waits without it.
+    fn on_arrival(&mut self, now: Instant, len: usize, queue: Length);
+
+    /// What is to be done with an acknowledgement.
+    fn on_ack(&mut self, now: Instant, ack: &AckContext) -> Wish;
+
+    /// The window in bytes that it has arrived at, if it is the same for all flows, for people to look at.
+    fn target(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether what is known of each flow is wanted. Without it windows are written as if none were scaled, and edges may
+    /// move left.
+    fn per_flow(&self) -> bool {
+        true
+    }
+}
+
+/// An acknowledgement, and what is known of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckContext {
+    /// What waits in the queue that the flow's data goes through.
+    pub queue: Length,
+    /// What the receiver advertises, in bytes, or unscaled if the policy is not [`per_flow`](Policy::per_flow).
+    pub advertised: u32,
+    /// Bytes that it acknowledges for the first time.
+    pub newly_acked: u32,
+    /// The largest segment of the flow, in bytes.
+    pub mss: u16,
+    /// How long the handshake took, there and back.
+    pub rtt: Option<Duration>,
+    /// Flows that have had something acknowledged lately, at least one.
+    pub active: u32,
+}
+
+/// What a policy wants done with an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing.
+    AsItIs,
+    /// The flow's window should go towards so many bytes.
+    Window {
+        /// Upwards at once.
+        bytes: u64,
+        /// Downwards, by what is newly acknowledged, or not at all for now.
+        fall: bool,
+    },
+    /// It should go on later.
+    Hold(Duration),
+}

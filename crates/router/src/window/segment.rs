@@ -1,0 +1,164 @@
+//! What window control reads of a packet, and the one thing it writes.
+//!
+//! Every packet of a queue comes through here, so it is read where it lies and only as far as needed: the headers may be
+//! all there is of it (a capture's or the simulator's), a super-segment counts as one packet with its whole length. Whatever
+//! is not a whole, unfragmented TCP header over IPv4 or IPv6 is `None`, and passes as it is.
+
+use transom_wire::Protocol;
+use transom_wire::checksum::update_u16;
+use transom_wire::seq::Seq;
+use transom_wire::tcp::{Flags, Options};
+
+/// What the checksum field of a packet holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ChecksumState {
+    /// The checksum of the packet: it has to follow a change.
+    #[default]
+    Complete,
+    /// Something that a device further on replaces, such as the sum of the pseudo-header alone. The window is not part of
+    /// it, so it stays.
+    ToBeMade,
+}
+
+/// The TCP header of a packet, as far as window control needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Source address; IPv4 addresses are mapped (RFC 4291 2.5.5.2).
+    pub src: u128,
+    /// Destination address.
+    pub dst: u128,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Sequence number.
+    pub seq: Seq,
+    /// Acknowledgement number; means nothing without [`Flags::ACK`].
+    pub ack: Seq,
+    /// Flags.
+    pub flags: Flags,
+    /// The window field, unscaled.
+    pub window: u16,
+    /// Octets behind the TCP header.
+    pub payload: u32,
+    /// Where the TCP header begins.
+    at: u16,
+}
+
+/// Addresses that are IPv4 inside IPv6.
+const MAPPED: u128 = 0xffff << 32;
+
+const fn mapped(address: [u8; 4]) -> u128 {
+    MAPPED | u32::from_be_bytes(address) as u128
+}
+
+const fn is_mapped(address: u128) -> bool {
+    address >> 32 == MAPPED >> 32
+}
+
+const WINDOW: usize = 14;
+const CHECKSUM: usize = 16;
+
+impl Segment {
+    /// Reads a packet that begins with its IP header and is `len` bytes long, of which at least the headers are in `bytes`.
+    pub fn peek(bytes: &[u8], len: usize) -> Option<Segment> {
+        let (src, dst, at, end) = match bytes.first()? >> 4 {
+            4 => ipv4(bytes, len)?,
+            6 => ipv6(bytes, len)?,
+            _ => return None,
+        };
+        let tcp: &[u8; 20] = bytes.get(at..)?.first_chunk()?;
+        let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        let long = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
+        let header = usize::from(tcp[12] >> 4) * 4;
+        if header < 20 || bytes.len() < at + header {
+            return None;
+        }
+        Some(Segment {
+            src,
+            dst,
+            src_port: word(0),
+            dst_port: word(2),
+            seq: Seq::new(long(4)),
+            ack: Seq::new(long(8)),
+            flags: Flags::from_bits_truncate(word(12) & 0x1ff),
+            window: word(WINDOW),
+            payload: end.checked_sub(at + header)? as u32,
+            at: at as u16,
+        })
+    }
+
+    /// Whether this begins a connection.
+    pub fn is_syn(&self) -> bool {
+        self.flags.contains(Flags::SYN)
+    }
+
+    /// The options, if they can be read.
+    pub fn options(&self, bytes: &[u8]) -> Option<Options> {
+        let tcp = bytes.get(self.at.into()..)?;
+        let header = usize::from(tcp.get(12)? >> 4) * 4;
+        Options::parse(tcp.get(20..header)?).ok()
+    }
+
+    /// Writes another window into the packet that was read.
+    pub fn set_window(&self, bytes: &mut [u8], window: u16, checksum: ChecksumState) {
+        let at = usize::from(self.at);
+        let Some(tcp) = bytes.get_mut(at..).and_then(|tcp| tcp.first_chunk_mut::<20>()) else {
+            return;
+        };
+        tcp[WINDOW..CHECKSUM].copy_from_slice(&window.to_be_bytes());
+        if checksum == ChecksumState::Complete {
+            let sum = u16::from_be_bytes([tcp[CHECKSUM], tcp[CHECKSUM + 1]]);
+            let sum = update_u16(sum, self.window, window);
+            tcp[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+}
+
+/// Addresses, where TCP begins and where the packet ends.
+type Network = (u128, u128, usize, usize);
+
+fn ipv4(bytes: &[u8], len: usize) -> Option<Network> {
+    let ip: &[u8; 20] = bytes.first_chunk()?;
+    let header = usize::from(ip[0] & 15) * 4;
+    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    // More fragments, or not the first one.
+    let fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
+    if header < 20 || fragment || Protocol(ip[9]) != Protocol::TCP {
+        return None;
+    }
+    // A length of zero is that of a super-segment longer than the field can say.
+    let end = if total == 0 { len } else { total };
+    (end <= len).then_some(())?;
+    let src = mapped([ip[12], ip[13], ip[14], ip[15]]);
+    let dst = mapped([ip[16], ip[17], ip[18], ip[19]]);
+    Some((src, dst, header, end))
+}
+
+fn ipv6(bytes: &[u8], len: usize) -> Option<Network> {
+    let ip: &[u8; 40] = bytes.first_chunk()?;
+    let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+    let end = if payload == 0 { len } else { 40 + payload };
+    (end <= len).then_some(())?;
+    let src = u128::from_be_bytes(*ip[8..].first_chunk()?);
+    let dst = u128::from_be_bytes(*ip[24..].first_chunk()?);
+    // On no wire (RFC 4291 2.5.5.2), and here it would be taken for IPv4.
+    if is_mapped(src) || is_mapped(dst) {
+        return None;
+    }
+    let mut at = 40;
+    let mut next = Protocol(ip[6]);
+    // As many as this crate's neighbours accept.
+    for _ in 0..=transom_wire::ipv6::MAX_EXTENSION_HEADERS {
+        match next {
+            Protocol::TCP => return Some((src, dst, at, end)),
+            Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS => {
+                let header: &[u8; 8] = bytes.get(at..)?.first_chunk()?;
+                next = Protocol(header[0]);
+                at += (usize::from(header[1]) + 1) * 8;
+            }
+            _ => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,295 @@
+//! The flows that are known: constant work per packet, constant memory.
+//!
+//! A set-associative table with two choices. A keyed hash (SipHash-1-3: the other side chooses the addresses) names two
+//! buckets of eight slots; a flow is in one of them. A new one goes to the emptier, so that the table is nearly full before a
+//! bucket overflows. A slot is one cache line; 16 bits of the hash beside each tell which slot to look at, and for a million flows
+//! these tags are two megabytes, which a processor's cache holds.
+//!
+//! What is old is removed bucket by bucket as time goes by ([`sweep`](FlowTable::sweep)). When both buckets are full,
+//! whatever is old there makes room, then the oldest half-open flow; a flow that is under way is never given up for
+//! another, and then the new one is not remembered.
+
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+use siphasher::sip::SipHasher13;
+
+use super::flow::{FlowKey, Phase, Record};
+
+/// Slots in a bucket.
+const WAYS: usize = 8;
+/// The tag of a slot that holds nothing.
+const EMPTY: u16 = 0;
+
+/// How many milliseconds something may be silent before it is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ages {
+    /// A flow that is under way, or not understood.
+    pub(super) idle: u32,
+    /// One whose end has been seen.
+    pub(super) closing: u32,
+    /// A handshake.
+    pub(super) opening: u32,
+}
+
+impl Ages {
+    fn expired(&self, now: u32, record: &Record) -> bool {
+        let limit = match &record.phase {
+            Phase::Opening(_) => self.opening,
+            Phase::Open(open) if open.closing => self.closing,
+            Phase::Open(_) | Phase::Lost => self.idle,
+        };
+        age(now, record) > limit
+    }
+}
+
+/// How long nothing of it has been seen. A clock that has gone back makes nothing old.
+fn age(now: u32, record: &Record) -> u32 {
+    let age = now.wrapping_sub(record.seen);
+    if age > u32::MAX / 2 { 0 } else { age }
+}
+
+/// A flow's place: a cache line.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Slot {
+    key: FlowKey,
+    record: Record,
+}
+
+const _: () = assert!(size_of::<Slot>() == 64 && size_of::<Record>() == 28);
+
+/// What a table holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// Flows that it has room for.
+    pub capacity: usize,
+    /// Flows in it.
+    pub flows: usize,
+    /// Flows of them whose handshake has been seen.
+    pub open: usize,
+    /// Flows forgotten because nothing more was seen of them.
+    pub expired: u64,
+    /// Half-open flows that made room for others.
+    pub evicted: u64,
+    /// Flows there was no room for.
+    pub refused: u64,
+}
+
+/// The flows that are known.
+pub struct FlowTable {
+    tags: Vec<[u16; WAYS]>,
+    slots: Vec<[Slot; WAYS]>,
+    secret: [u8; 16],
+    /// The bucket that is swept next.
+    hand: usize,
+    stats: TableStats,
+}
+
+impl core::fmt::Debug for FlowTable {
+    /// Without the secret.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("FlowTable").field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+/// Where a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    bucket: usize,
+    way: usize,
+}
+
+/// A flow's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowHash(u64);
+
+impl FlowHash {
+    fn buckets(self, count: usize) -> [usize; 2] {
+        let mask = count.wrapping_sub(1);
+        [self.0 as usize & mask, (self.0 >> 32) as usize & mask]
+    }
+
+    fn tag(self) -> u16 {
+        // Its bits are in neither bucket's number unless the table is larger than memories are.
+        match (self.0 >> 20) as u16 ^ (self.0 >> 48) as u16 {
+            EMPTY => 1,
+            tag => tag,
+        }
+    }
+}
+
+impl FlowTable {
+    /// An empty table with room for about `flows`, rounded up to a power of two; 64 bytes are needed for each, and two for its
+    /// tag. If there is not so much memory it is a smaller one, in the end one for no flows at all.
+    ///
+    /// `secret` is 16 bytes that nobody outside can guess.
+    pub fn new(flows: usize, secret: [u8; 16]) -> Self {
+        let (mut tags, mut slots) = (Vec::new(), Vec::new());
+        let mut buckets = match flows {
+            0 => 0,
+            _ => flows.div_ceil(WAYS).checked_next_power_of_two().unwrap_or(usize::MAX / 2 + 1),
+        };
+        while buckets > 0 && !reserve(&mut tags, &mut slots, buckets) {
+            buckets /= 2;
+        }
+        tags.resize(buckets, [EMPTY; WAYS]);
+        slots.resize(buckets, [Slot::default(); WAYS]);
+        let stats = TableStats { capacity: buckets * WAYS, ..TableStats::default() };
+        FlowTable { tags, slots, secret, hand: 0, stats }
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> TableStats {
+        self.stats
+    }
+
+    /// The flows and what is known of them, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Record)> {
+        let taken = |(tag, slot): (&u16, _)| (*tag != EMPTY).then_some(slot);
+        let slots = self.tags.iter().flatten().zip(self.slots.iter().flatten()).filter_map(taken);
+        slots.map(|slot: &Slot| (&slot.key, &slot.record))
+    }
+
+    pub(super) fn hash(&self, key: &FlowKey) -> FlowHash {
+        let mut hasher = SipHasher13::new_with_key(&self.secret);
+        key.hash(&mut hasher);
+        FlowHash(hasher.finish())
+    }
+
+    /// Where a flow probably is, from the tags alone.
+    fn likely(&self, hash: FlowHash) -> impl Iterator<Item = Place> {
+        let tag = hash.tag();
+        hash.buckets(self.tags.len()).into_iter().flat_map(move |bucket| {
+            let tags = self.tags.get(bucket).copied().unwrap_or_default();
+            (0..WAYS)
+                .filter(move |way| tags.get(*way) == Some(&tag))
+                .map(move |way| Place { bucket, way })
+        })
+    }
+
+    /// Looks at where the flow's slot is, so that it is in the cache when it is needed. What comes back means nothing.
+    pub(super) fn touch(&self, hash: FlowHash) -> u32 {
+        let slot = self.likely(hash).next().and_then(|place| self.slot(place));
+        slot.map_or(0, |slot| slot.record.seen)
+    }
+
+    fn slot(&self, place: Place) -> Option<&Slot> {
+        self.slots.get(place.bucket)?.get(place.way)
+    }
+
+    pub(super) fn find(&self, hash: FlowHash, key: &FlowKey) -> Option<Place> {
+        self.likely(hash).find(|place| self.slot(*place).is_some_and(|slot| slot.key == *key))
+    }
+
+    pub(super) fn record(&mut self, place: Place) -> Option<&mut Record> {
+        Some(&mut self.slots.get_mut(place.bucket)?.get_mut(place.way)?.record)
+    }
+
+    /// Puts another phase in place of a flow's.
+    pub(super) fn set_phase(&mut self, place: Place, phase: Phase) {
+        let Some(record) = self.record(place) else { return };
+        let was = record.is_open();
+        record.phase = phase;
+        let is = record.is_open();
+        self.stats.open += usize::from(is);
+        self.stats.open -= usize::from(was);
+    }
+
+    /// Remembers a flow that is not in it yet. `None` if there is no room.
+    pub(super) fn insert(
+        &mut self,
+        hash: FlowHash,
+        key: FlowKey,
+        record: Record,
+        ages: &Ages,
+    ) -> Option<Place> {
+        let place = self.room(hash, record.seen, ages);
+        let Some((place, slot)) = place.and_then(|place| {
+            let slot = self.slots.get_mut(place.bucket)?.get_mut(place.way)?;
+            *self.tags.get_mut(place.bucket)?.get_mut(place.way)? = hash.tag();
+            Some((place, slot))
+        }) else {
+            self.stats.refused += 1;
+            return None;
+        };
+        *slot = Slot { key, record };
+        self.stats.flows += 1;
+        self.stats.open += usize::from(record.is_open());
+        Some(place)
+    }
+
+    /// A free slot for a flow, if one can be had.
+    fn room(&mut self, hash: FlowHash, now: u32, ages: &Ages) -> Option<Place> {
+        let buckets = hash.buckets(self.tags.len());
+        let free = |bucket: usize| {
+            let tags = self.tags.get(bucket)?;
+            let way = tags.iter().position(|tag| *tag == EMPTY)?;
+            let taken = tags.iter().filter(|tag| **tag != EMPTY).count();
+            Some((taken, Place { bucket, way }))
+        };
+        if let Some((_, place)) =
+            buckets.into_iter().filter_map(free).min_by_key(|(taken, _)| *taken)
+        {
+            return Some(place);
+        }
+        let all =
+            buckets.into_iter().flat_map(|bucket| (0..WAYS).map(move |way| Place { bucket, way }));
+        let mut oldest: Option<(u32, Place)> = None;
+        for place in all {
+            let record = self.slot(place)?.record;
+            if ages.expired(now, &record) {
+                self.remove(place);
+                self.stats.expired += 1;
+                return Some(place);
+            }
+            let age = age(now, &record);
+            if !record.is_open() && oldest.is_none_or(|(most, _)| age > most) {
+                oldest = Some((age, place));
+            }
+        }
+        let (_, place) = oldest?;
+        self.remove(place);
+        self.stats.evicted += 1;
+        Some(place)
+    }
+
+    fn remove(&mut self, place: Place) {
+        let tag = self.tags.get_mut(place.bucket).and_then(|tags| tags.get_mut(place.way));
+        let Some(tag) = tag.filter(|tag| **tag != EMPTY) else { return };
+        *tag = EMPTY;
+        self.stats.flows -= 1;
+        let open = self.record(place).is_some_and(|record| record.is_open());
+        self.stats.open -= usize::from(open);
+    }
+
+    /// Removes what is old from the next bucket.
+    pub(super) fn sweep(&mut self, now: u32, ages: &Ages) {
+        if self.tags.is_empty() {
+            return;
+        }
+        let bucket = self.hand;
+        self.hand = (self.hand + 1) % self.tags.len();
+        for way in 0..WAYS {
+            let place = Place { bucket, way };
+            let taken = self.tags.get(bucket).and_then(|tags| tags.get(way)) != Some(&EMPTY);
+            if taken && self.slot(place).is_some_and(|slot| ages.expired(now, &slot.record)) {
+                self.remove(place);
+                self.stats.expired += 1;
+            }
+        }
+    }
+
+    /// How many times [`sweep`](Self::sweep) has to be called to go through all of it.
+    pub(super) fn buckets(&self) -> usize {
+        self.tags.len()
+    }
+}
+
+/// Whether there is memory for so many buckets.
+fn reserve(tags: &mut Vec<[u16; WAYS]>, slots: &mut Vec<[Slot; WAYS]>, buckets: usize) -> bool {
+    tags.try_reserve_exact(buckets).is_ok() && slots.try_reserve_exact(buckets).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The paper's policy: the Target Window Modifier (section 3.2 and appendix B).
+//!
+//! One target window for all flows. At each packet that arrives:
+//!
+//! ```text
+//! queue > upper:   count += size;  if count ≥ halve_after { target /= 2; count = 0 }
+//! queue < lower:   target += size / 2^shift
+//! ```
+//!
+//! and for an acknowledgement of a flow whose window is `desired`, in the Window Marker:
+//!
+//! ```text
+//! desired > target and queue > upper:   desired −= newly acknowledged
+//! desired < target:                     desired = target
+//! ```
+//!
+//! Where it differs from the paper, or the paper is silent:
+//! - The paper calls the counter's limit `div_const` in section 3.2 and `add_const` in appendix B, and the fraction the other
+//!   way round. Here they are `halve_after` and `raise` ("1/64").
+//! - The target's first value is not given: 64 KiB, the largest window without scaling.
+//! - The target is kept between one small segment (536 bytes) and a limit (1 MiB unless set): with an empty queue it would
+//!   otherwise rise without end, and be of no use when the queue fills.
+//! - The appendix's reduction can go below the target by less than one acknowledgement and is then set to it; so it is here.
+
+use core::num::NonZeroU64;
+
+use transom_tcp::time::Instant;
+
+use super::policy::{AckContext, Policy, Wish};
+use crate::queue::Length;
+
+/// A length of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Threshold {
+    /// In packets. Where super-segments pass they count as one packet: count bytes there.
+    Packets(u64),
+    /// In bytes.
+    Bytes(u64),
+}
+
+impl Threshold {
+    /// The length of `queue` in this threshold's unit, and the threshold.
+    const fn of(self, queue: Length) -> (u64, u64) {
+        match self {
+            Threshold::Packets(limit) => (queue.packets, limit),
+            Threshold::Bytes(limit) => (queue.bytes, limit),
+        }
+    }
+
+    pub(super) const fn is_below(self, queue: Length) -> bool {
+        let (length, limit) = self.of(queue);
+        limit < length
+    }
+
+    pub(super) const fn is_above(self, queue: Length) -> bool {
+        let (length, limit) = self.of(queue);
+        limit > length
+    }
+}
+
+/// The parameters of [`TargetWindow`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TargetWindowConfig {
+    /// Above it the target comes down (th_U).
+    pub upper: Threshold,
+    /// Below it the target goes up (th_L).
+    pub lower: Threshold,
+    /// How much has to arrive while the queue is above `upper` before the target is halved.
+    pub halve_after: Threshold,
+    /// The target rises by each packet's size divided by two to this power.
+    pub raise_shift: u8,
+    /// The first target, in bytes.
+    pub initial: NonZeroU64,
+    /// The highest target, in bytes.
+    pub most: NonZeroU64,
+    /// Writes the target into every acknowledgement without a memory of its flow, as if no window were scaled. For
+    /// demonstrations of what happens then.
+    pub naive: bool,
+}
+
+/// The smallest target.
+pub(super) const LEAST: u64 = 536;
+
+impl TargetWindowConfig {
+    /// The paper's parameters (figure 5), for these thresholds.
+    pub const fn new(upper: Threshold, lower: Threshold) -> Self {
+        const fn bytes(bytes: u64) -> NonZeroU64 {
+            match NonZeroU64::new(bytes) {
+                Some(bytes) => bytes,
+                None => NonZeroU64::MIN,
+            }
+        }
+        TargetWindowConfig {
+            upper,
+            lower,
+            halve_after: Threshold::Packets(15),
+            raise_shift: 6,
+            initial: bytes(1 << 16),
+            most: bytes(1 << 20),
+            naive: false,
+        }
+    }
+}
+
+/// The Target Window Modifier.
+#[derive(Clone, Debug)]
+pub struct TargetWindow {
+    config: TargetWindowConfig,
+    target: u64,
+    /// What has arrived above the upper threshold, in the unit of `halve_after`.
+    count: u64,
+}
+
+impl TargetWindow {
+    /// With its first target.
+    pub const fn new(config: TargetWindowConfig) -> Self {
+        TargetWindow { config, target: config.initial.get(), count: 0 }
+    }
+}
+
+impl Policy for TargetWindow {
+    fn on_arrival(&mut self, _: Instant, len: usize, queue: Length) {
+        let TargetWindow { config, target, count } = self;
+        if config.upper.is_below(queue) {
+            let limit = match config.halve_after {
+                Threshold::Packets(limit) => {
+                    *count = count.saturating_add(1);
+                    limit
+                }
+                Threshold::Bytes(limit) => {
+                    *count = count.saturating_add(len as u64);
+                    limit
+                }
+            };
+            if *count >= limit {
+                *target = (*target / 2).max(LEAST);
+                *count = 0;
+            }
+        } else if config.lower.is_above(queue) {
+            let rise = (len as u64) >> config.raise_shift.min(63);
+            *target = target.saturating_add(rise).min(config.most.get());
+        }
+    }
+
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+        Wish::Window { bytes: self.target, fall: self.config.upper.is_below(ack.queue) }
+    }
+
+    fn target(&self) -> Option<u64> {
+        Some(self.target)
+    }
+
+    fn per_flow(&self) -> bool {
+        !self.config.naive
+    }
+}
+
+#[cfg(test)]
+mod tests;
