@@ -11,6 +11,7 @@
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
 //! - [`kernel_tcp`] and [`diag`]: what the kernel tells of its own TCP connections.
+//! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
 //! - [`scheduling`]: for threads that cannot wait.
 //!
@@ -47,6 +48,7 @@ pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 mod netlink;
+pub mod nfqueue;
 pub mod qdisc;
 pub mod scheduling;
 pub mod tun;

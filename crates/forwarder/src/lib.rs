@@ -16,8 +16,12 @@
 //! listens, and removed at the next start; frames between two interfaces stop when nobody carries them.
 #![forbid(unsafe_code)]
 
+mod control;
+pub mod metrics;
+pub mod nfqueue;
+pub mod policy;
 pub mod refusal;
-pub mod standin;
+pub mod server;
 pub mod status;
 pub mod tc;
 

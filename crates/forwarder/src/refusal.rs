@@ -1,6 +1,7 @@
 //! Why a deployment cannot be made, in words that say what to do about it.
 
 use std::io;
+use std::path::PathBuf;
 
 /// What is missing.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,29 @@ pub enum Refusal {
         device: String,
         /// The kernel's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another router answers at the socket.
+    #[error("there is a router already, which answers at {}", path.display())]
+    Running {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Nobody answers at the socket.
+    #[error("no router answers at {}", path.display())]
+    NotRunning {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The kernel does not hand out packets.
+    #[error(
+        "the kernel does not hand out packets (NFQUEUE: CONFIG_NETFILTER_NETLINK_QUEUE, module nfnetlink_queue), which mode nfqueue needs"
+    )]
+    NoQueues(#[source] io::Error),
+    /// A program that is needed is not there.
+    #[error("{program} is not installed")]
+    Tool {
+        /// Its name.
+        program: String,
     },
     /// A parameter does not fit in what the kernel's part holds.
     #[error("{0}")]

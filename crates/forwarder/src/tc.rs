@@ -26,9 +26,9 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use rustix::time::{ClockId, clock_gettime};
 use transom_device::interface::{Interfaces, hardware};
 use transom_device::qdisc::RootQueues;
+use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
 use crate::refusal::{Refusal, need_capabilities};
-use crate::standin::TargetWindowConfig;
 use crate::status::{Deployment, FlowStatus, Status};
 
 mod layout;
@@ -70,12 +70,8 @@ pub enum Attachment {
 pub struct Options {
     /// The interface whose queue is the bottleneck, in the network namespace of the calling thread.
     pub device: String,
-    /// The policy.
-    pub policy: TargetWindowConfig,
-    /// How many flows are kept.
-    pub flows: u32,
-    /// Silence after which a flow is forgotten, in seconds.
-    pub idle_secs: u64,
+    /// The policy, which has to be the paper's, and how many flows are remembered.
+    pub control: ControlConfig,
     /// Do everything but change packets.
     pub passive: bool,
     /// How programs are attached.
@@ -83,15 +79,23 @@ pub struct Options {
 }
 
 impl Options {
-    /// For a device and a policy: 65,536 flows, forgotten after ten minutes of silence.
-    pub fn new(device: impl Into<String>, policy: TargetWindowConfig) -> Self {
-        Options {
-            device: device.into(),
-            policy,
-            flows: 65_536,
-            idle_secs: 600,
-            passive: false,
-            attachment: Attachment::Best,
+    /// For an interface and a policy.
+    pub fn new(device: impl Into<String>, control: ControlConfig) -> Self {
+        Options { device: device.into(), control, passive: false, attachment: Attachment::Best }
+    }
+
+    /// The policy, if it is one that the programs know.
+    fn policy(&self) -> Result<TargetWindowConfig, Refusal> {
+        let refused = |what: &str| {
+            Refusal::Parameter(format!("mode tc does not know {what}; use mode nfqueue"))
+        };
+        if self.control.returns_only {
+            return Err(refused("`returns-only`"));
+        }
+        match self.control.policy {
+            PolicyConfig::TargetWindow(config) if config.naive => Err(refused("`naive`")),
+            PolicyConfig::TargetWindow(config) => Ok(config),
+            other => Err(refused(other.name())),
         }
     }
 }
@@ -117,6 +121,7 @@ impl Tc {
         if cfg!(target_endian = "big") {
             return Err(Refusal::BigEndian);
         }
+        let policy = options.policy()?;
         let device = options.device.clone();
         let mut interfaces =
             Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
@@ -128,7 +133,7 @@ impl Tc {
             hardware::NONE | hardware::RAW_IP => 0,
             other => return Err(Refusal::Hardware { device, hardware: other }),
         };
-        let parameters = layout::parameters(&options.policy, link_header, options.passive)?;
+        let parameters = layout::parameters(&policy, link_header, options.passive)?;
         need_capabilities(&CAPABILITIES)?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // What is not shown is one of those that every interface has before it is up, which keep nothing.
@@ -140,9 +145,9 @@ impl Tc {
             return Err(Refusal::NoTypes);
         }
 
-        let mut ebpf = load(options.flows)?;
+        let mut ebpf = load(options.control.flows)?;
         write_first(&mut ebpf, "parameters", parameters)?;
-        write_first(&mut ebpf, "target", layout::first_target(&options.policy))?;
+        write_first(&mut ebpf, "target", layout::first_target(&policy))?;
         attach(&mut ebpf, &device, options.attachment)?;
         let flows =
             ebpf.take_map("flows").ok_or_else(|| program("the object has no map `flows`"))?;
@@ -187,10 +192,10 @@ impl Tc {
     /// Takes flows out of the table that are over, or silent for too long.
     fn sweep(&mut self) {
         let now = now();
-        let idle = self.options.idle_secs.saturating_mul(1_000_000_000);
+        let idle = self.options.control.idle.as_nanos();
         let mut dead = Vec::new();
         // The kernel begins anew when the flow it had come to is gone, so that there must be an end.
-        let most = 2 * self.options.flows as usize;
+        let most = 2 * self.options.control.flows as usize;
         for entry in self.flows.iter().take(most) {
             let Ok((key, bytes)) = entry else { break };
             let flow = Flow::decode(&bytes);
@@ -211,7 +216,7 @@ impl Deployment for Tc {
         let now = now();
         let mut tracked = 0;
         let mut found = Vec::new();
-        for entry in self.flows.iter().take(2 * self.options.flows as usize) {
+        for entry in self.flows.iter().take(2 * self.options.control.flows as usize) {
             let Ok((key, bytes)) = entry else { break };
             tracked += 1;
             found.push((key, Flow::decode(&bytes)));
@@ -239,7 +244,7 @@ impl Deployment for Tc {
             queue: queue.into(),
             counters: self.counters()?,
             tracked,
-            capacity: self.options.flows.into(),
+            capacity: self.options.control.flows.into(),
             flows: told.collect(),
         })
     }

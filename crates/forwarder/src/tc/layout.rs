@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::standin::{TargetWindowConfig, Threshold};
+use transom_router::window::{TargetWindowConfig, Threshold};
 
 use crate::Refusal;
 use crate::status::Counters;

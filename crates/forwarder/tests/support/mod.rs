@@ -10,7 +10,9 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -129,8 +131,32 @@ impl Net {
     }
 
     /// Sends `bytes` over each of `flows` connections at the same time, from the sender to the receiver, and checks every byte that arrives.
-    /// `reverse`: the receiver opens the connections.
-    pub(crate) fn transfer(&self, to: Way, flows: usize, bytes: usize) {
+    /// What the bottleneck dropped meanwhile.
+    pub(crate) fn transfer(&self, to: Way, flows: usize, bytes: usize) -> Drops {
+        let before = self.queue().drops;
+        let arrived = AtomicUsize::new(0);
+        let done = AtomicBool::new(false);
+        let watched = thread::scope(|scope| {
+            let (arrived, done) = (&arrived, &done);
+            let watching = scope.spawn(move || {
+                while arrived.load(Ordering::Relaxed) < flows * bytes * 2 / 5
+                    && !done.load(Ordering::Relaxed)
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                self.queue().drops
+            });
+            let moved =
+                catch_unwind(AssertUnwindSafe(|| self.carry_all(to, flows, bytes, arrived)));
+            done.store(true, Ordering::Relaxed);
+            moved.unwrap_or_else(|panic| resume_unwind(panic));
+            watching.join().unwrap()
+        });
+        let after = self.queue().drops;
+        Drops { all: after - before, late: after - watched }
+    }
+
+    fn carry_all(&self, to: Way, flows: usize, bytes: usize, arrived: &AtomicUsize) {
         let (listening, connecting): (&Namespace, &Namespace) = match to.reverse {
             false => (&self.receiver, &self.sender),
             true => (&self.sender, &self.receiver),
@@ -152,7 +178,7 @@ impl Net {
                         let (stream, from) = listener.accept().unwrap();
                         // The name by which both ends know the flow.
                         let salt = from.port();
-                        scope.spawn(move || carry(stream, !to.reverse, salt, bytes));
+                        scope.spawn(move || carry(stream, !to.reverse, salt, bytes, arrived));
                     }
                 });
             });
@@ -162,7 +188,7 @@ impl Net {
                         for _ in 0..flows {
                             let stream = connect(at);
                             let salt = stream.local_addr().unwrap().port();
-                            scope.spawn(move || carry(stream, to.reverse, salt, bytes));
+                            scope.spawn(move || carry(stream, to.reverse, salt, bytes, arrived));
                         }
                     });
                 })
@@ -170,6 +196,15 @@ impl Net {
             accepting.join().unwrap();
         });
     }
+}
+
+/// Packets dropped during a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drops {
+    /// From the beginning.
+    pub(crate) all: u32,
+    /// After two fifths of the data had arrived, when slow start is over.
+    pub(crate) late: u32,
 }
 
 /// How a transfer goes.
@@ -186,7 +221,7 @@ fn connect(to: SocketAddr) -> TcpStream {
 }
 
 /// Takes in or sends `bytes` bytes of a pattern that nothing else has.
-fn carry(mut stream: TcpStream, takes: bool, salt: u16, bytes: usize) {
+fn carry(mut stream: TcpStream, takes: bool, salt: u16, bytes: usize, arrived: &AtomicUsize) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     let pattern: Vec<u8> = (0..bytes)
@@ -194,7 +229,15 @@ fn carry(mut stream: TcpStream, takes: bool, salt: u16, bytes: usize) {
         .collect();
     if takes {
         let mut received = Vec::new();
-        stream.read_to_end(&mut received).unwrap();
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let length = stream.read(&mut buffer).unwrap();
+            if length == 0 {
+                break;
+            }
+            arrived.fetch_add(length, Ordering::Relaxed);
+            received.extend_from_slice(&buffer[..length]);
+        }
         assert!(received == pattern, "{} bytes arrived, of {bytes}, or others", received.len());
     } else {
         stream.write_all(&pattern).unwrap();
