@@ -24,6 +24,7 @@ pub mod refusal;
 pub mod server;
 pub mod status;
 pub mod tc;
+pub mod user;
 
 pub use refusal::Refusal;
 pub use status::{Deployment, Status};

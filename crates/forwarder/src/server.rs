@@ -27,12 +27,51 @@ const MAX_LINE: u64 = 4096;
 /// As many flows are told at most.
 const MAX_FLOWS: usize = 10_000;
 
-/// A deployment that several threads ask.
-pub type Shared = Arc<Mutex<Box<dyn Deployment>>>;
+/// A deployment that several threads ask, until it is ended.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Option<Box<dyn Deployment>>>>);
 
-/// What is done under the lock leaves nothing half done that another would mind.
-pub(crate) fn lock(shared: &Shared) -> MutexGuard<'_, Box<dyn Deployment>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Shares a deployment.
+    pub fn new(deployment: Box<dyn Deployment>) -> Self {
+        Shared(Arc::new(Mutex::new(Some(deployment))))
+    }
+
+    /// What is done under the lock leaves nothing half done that another would mind.
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Deployment>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See [`Deployment::status`].
+    ///
+    /// # Errors
+    /// As there, and when it has ended.
+    pub fn status(&self, flows: usize) -> Result<Status, Refusal> {
+        match self.lock().as_mut() {
+            Some(deployment) => deployment.status(flows),
+            None => Err(Refusal::Parameter("the router is at its end".into())),
+        }
+    }
+
+    /// See [`Deployment::tend`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tend(&self) -> Result<(), Refusal> {
+        self.lock().as_mut().map_or(Ok(()), |deployment| deployment.tend())
+    }
+
+    /// Ends the deployment, and removes what it has put into the system.
+    pub fn end(&self) {
+        let deployment = self.lock().take();
+        drop(deployment);
+    }
 }
 
 /// Where the router at an interface is asked, unless something else is said.
@@ -111,7 +150,7 @@ fn answer(stream: UnixStream, deployment: &Shared) -> io::Result<()> {
         line.trim_end().strip_prefix("status ").and_then(|flows| flows.parse::<usize>().ok());
     let text = match flows {
         None => error("what is understood is `status N`"),
-        Some(flows) => match lock(deployment).status(flows.min(MAX_FLOWS)) {
+        Some(flows) => match deployment.status(flows.min(MAX_FLOWS)) {
             Ok(status) => serde_json::to_string(&status)?,
             Err(refusal) => error(&refusal.to_string()),
         },
@@ -169,7 +208,7 @@ pub fn serve_metrics(at: SocketAddr, deployment: Shared) -> Result<SocketAddr, R
                     header.clear();
                 }
                 let found = line.starts_with("GET /metrics ");
-                let (status, body) = match found.then(|| lock(&deployment).status(0)) {
+                let (status, body) = match found.then(|| deployment.status(0)) {
                     Some(Ok(status)) => ("200 OK", metrics::text(&status)),
                     Some(Err(refusal)) => ("503 Service Unavailable", format!("{refusal}\n")),
                     None => ("404 Not Found", "what there is is /metrics\n".to_owned()),

@@ -25,7 +25,7 @@ impl Deployment for Fake {
 }
 
 fn fake() -> Shared {
-    Arc::new(Mutex::new(Box::new(Fake)))
+    Shared::new(Box::new(Fake))
 }
 
 #[test]
@@ -45,6 +45,9 @@ fn who_asks_is_answered_and_a_second_router_is_refused() {
     assert_eq!(ask(&path, usize::MAX).unwrap().counters.rewritten, MAX_FLOWS as u64);
     drop(serving);
     assert!(!path.exists());
+    let shared = fake();
+    shared.end();
+    assert!(shared.status(0).is_err());
 }
 
 #[test]

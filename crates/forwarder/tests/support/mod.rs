@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_device::qdisc::{RootQueue, RootQueues};
 
@@ -30,6 +31,8 @@ pub(crate) struct Net {
     pub(crate) sender: Namespace,
     pub(crate) router: Namespace,
     pub(crate) receiver: Namespace,
+    /// Of the sender and of the receiver, of both families.
+    addresses: [(IpAddr, IpAddr); 2],
 }
 
 /// Whether the kernel is asked to leave checksums and segmentation to the cards.
@@ -41,46 +44,15 @@ pub(crate) enum Offloads {
 
 /// The three namespaces, or `None` and a word about it where that cannot be had.
 pub(crate) fn network(offloads: Offloads) -> Option<Net> {
-    let made = || -> std::io::Result<Net> {
-        Ok(Net {
-            sender: Namespace::new()?,
-            router: Namespace::new()?,
-            receiver: Namespace::new()?,
-        })
-    };
-    let net = match made() {
-        Ok(net) => net,
-        Err(error) => {
-            eprintln!("SKIPPED: no network namespaces here: {error}");
-            return None;
-        }
-    };
-    for program in ["tc", "ethtool"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            eprintln!("SKIPPED: {program} is not installed");
-            return None;
-        }
-    }
-    net.sender.add_veth("near", &net.router, "in").unwrap();
-    net.router.add_veth(BOTTLENECK, &net.receiver, "far").unwrap();
-    let ends = [
-        (&net.sender, "near", "10.1.0.2/24", "fd01::2/64"),
-        (&net.router, "in", "10.1.0.1/24", "fd01::1/64"),
-        (&net.router, BOTTLENECK, "10.2.0.1/24", "fd02::1/64"),
-        (&net.receiver, "far", "10.2.0.2/24", "fd02::2/64"),
-    ];
-    for (namespace, name, v4, v6) in ends {
-        let mut interfaces = namespace.interfaces();
-        interfaces.add_address(name, v4.parse().unwrap()).unwrap();
-        interfaces.add_address(name, v6.parse().unwrap()).unwrap();
-        interfaces.set_up(name, true).unwrap();
-        drop(interfaces);
-        if offloads == Offloads::Off {
-            let words =
-                ["-K", name, "tx", "off", "rx", "off", "gso", "off", "tso", "off", "gro", "off"];
-            run(namespace, "ethtool", &words);
-        }
-    }
+    let net = joined(
+        offloads,
+        [
+            ("near", "10.1.0.2/24", "fd01::2/64"),
+            ("in", "10.1.0.1/24", "fd01::1/64"),
+            (BOTTLENECK, "10.2.0.1/24", "fd02::1/64"),
+            ("far", "10.2.0.2/24", "fd02::2/64"),
+        ],
+    )?;
     let routes = [
         (&net.sender, "near", "10.2.0.0/24", "10.1.0.1", "fd02::/64", "fd01::1"),
         (&net.receiver, "far", "10.1.0.0/24", "10.2.0.1", "fd01::/64", "fd02::1"),
@@ -92,17 +64,6 @@ pub(crate) fn network(offloads: Offloads) -> Option<Net> {
     }
     net.router.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
     net.router.set_sysctl("net.ipv6.conf.all.forwarding", "1").unwrap();
-    let waits = [
-        (&net.sender, "fd01::2"),
-        (&net.router, "fd01::1"),
-        (&net.router, "fd02::1"),
-        (&net.receiver, "fd02::2"),
-    ];
-    for (namespace, address) in waits {
-        assert!(
-            namespace.interfaces().wait_until_local(address.parse().unwrap(), PATIENCE).unwrap()
-        );
-    }
     let limit = LIMIT.to_string();
     run(
         &net.router,
@@ -112,6 +73,65 @@ pub(crate) fn network(offloads: Offloads) -> Option<Net> {
             "limit", &limit,
         ],
     );
+    Some(net)
+}
+
+/// The same, but the router forwards nothing: both hosts are in one network, and somebody has to be the wire. No queue is slow.
+pub(crate) fn wire(offloads: Offloads) -> Option<Net> {
+    joined(
+        offloads,
+        [
+            ("near", "10.1.0.2/24", "fd01::2/64"),
+            ("in", "", ""),
+            (BOTTLENECK, "", ""),
+            ("far", "10.1.0.3/24", "fd01::3/64"),
+        ],
+    )
+}
+
+/// The namespaces, with their four interfaces, which are up and have these addresses.
+fn joined(offloads: Offloads, ends: [(&str, &str, &str); 4]) -> Option<Net> {
+    for program in ["tc", "ethtool"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: {program} is not installed");
+            return None;
+        }
+    }
+    let made = || -> std::io::Result<Net> {
+        let (sender, router, receiver) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        let address = |prefix: &str| prefix.parse::<IpPrefix>().unwrap().address();
+        let addresses = [(ends[0].1, ends[0].2), (ends[3].1, ends[3].2)]
+            .map(|(v4, v6)| (address(v4), address(v6)));
+        Ok(Net { sender, router, receiver, addresses })
+    };
+    let net = match made() {
+        Ok(net) => net,
+        Err(error) => {
+            eprintln!("SKIPPED: no network namespaces here: {error}");
+            return None;
+        }
+    };
+    net.sender.add_veth(ends[0].0, &net.router, ends[1].0).unwrap();
+    net.router.add_veth(ends[2].0, &net.receiver, ends[3].0).unwrap();
+    let places = [&net.sender, &net.router, &net.router, &net.receiver];
+    for (namespace, (name, v4, v6)) in places.into_iter().zip(ends) {
+        let mut interfaces = namespace.interfaces();
+        for address in [v4, v6].into_iter().filter(|address| !address.is_empty()) {
+            interfaces.add_address(name, address.parse().unwrap()).unwrap();
+        }
+        interfaces.set_up(name, true).unwrap();
+        drop(interfaces);
+        if offloads == Offloads::Off {
+            let words =
+                ["-K", name, "tx", "off", "rx", "off", "gso", "off", "tso", "off", "gro", "off"];
+            run(namespace, "ethtool", &words);
+        }
+    }
+    for (namespace, (_, _, v6)) in places.into_iter().zip(ends) {
+        if let Ok(prefix) = v6.parse::<IpPrefix>() {
+            assert!(namespace.interfaces().wait_until_local(prefix.address(), PATIENCE).unwrap());
+        }
+    }
     Some(net)
 }
 
@@ -161,14 +181,8 @@ impl Net {
             false => (&self.receiver, &self.sender),
             true => (&self.sender, &self.receiver),
         };
-        let address: IpAddr = match (to.six, to.reverse) {
-            (false, false) => "10.2.0.2",
-            (false, true) => "10.1.0.2",
-            (true, false) => "fd02::2",
-            (true, true) => "fd01::2",
-        }
-        .parse()
-        .unwrap();
+        let (four, six) = self.addresses[usize::from(!to.reverse)];
+        let address = if to.six { six } else { four };
         let listener = listening.run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
         let at = listener.local_addr().unwrap();
         thread::scope(|scope| {
