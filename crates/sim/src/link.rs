@@ -31,6 +31,7 @@ mod reorder;
 mod serialiser;
 mod text;
 mod transmitter;
+mod window_config;
 
 use std::fmt;
 
@@ -58,6 +59,7 @@ pub use rate_trace::{OPPORTUNITY, Opportunities, RateTrace, RateTraceError};
 pub use reorder::{Extra, Reorder};
 pub use serialiser::{Serialiser, Transmission};
 pub use text::SyntaxError;
+pub use window_config::WindowConfig;
 
 /// What became of a packet offered to a link.
 ///

@@ -37,6 +37,7 @@
 //! ```
 
 mod agenda;
+mod control;
 mod gateway;
 pub(crate) mod host;
 mod packets;
@@ -48,6 +49,7 @@ use crate::link::{Admission, Counters, Delivered, Fate, LinkConfigError, QueueOb
 use crate::measure::LinkSample;
 use crate::traffic::{Flow, Ledger};
 use agenda::{Agenda, Entity};
+use control::Controlled;
 use gateway::Gateway;
 use host::Host;
 use packets::{Packet, PacketId, Packets};
@@ -55,10 +57,11 @@ use std::net::IpAddr;
 use topology::{Routes, host_at};
 use transom_stack::config::StackConfigError;
 use transom_stack::stack::Stack;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 use transom_wire::IpPacket;
 use wire::Wire;
 
+pub use control::WindowReport;
 pub use gateway::Departure;
 pub use topology::{HostConfig, Topology};
 
@@ -122,6 +125,8 @@ pub(crate) struct Fabric {
     taps: Vec<Option<Tap>>,
     /// Of what comes out of each link; empty if nobody looks.
     arrival_taps: Vec<Option<Tap>>,
+    /// By the link whose queue they are for; empty if no link has one.
+    controls: Vec<Option<Box<Controlled>>>,
     packets: Packets,
     agenda: Agenda,
     pub(crate) ledger: Ledger,
@@ -132,13 +137,15 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    fn new(wires: Vec<Wire>, hosts: usize) -> Self {
+    fn new(wires: Vec<Wire>, controls: Vec<Option<Box<Controlled>>>, hosts: usize) -> Self {
         Fabric {
             taps: wires.iter().map(|_| None).collect(),
             arrival_taps: Vec::new(),
             packets: Packets::default(),
-            agenda: Agenda::new(wires.len() + hosts),
+            // Links, hosts, what controls hold.
+            agenda: Agenda::new(wires.len() + hosts + controls.len()),
             wires,
+            controls,
             ledger: Ledger::default(),
             undeliverable: 0,
             sent: 0,
@@ -184,6 +191,9 @@ impl Fabric {
         link: Option<LinkId>,
         id: PacketId,
     ) -> Result<(), NetworkError> {
+        if let Some(link) = link.filter(|_| !self.controls.is_empty()) {
+            self.show_to_control(now, link, id);
+        }
         let Fabric { wires, taps, packets, agenda, undeliverable, .. } = self;
         let Some(packet) = packets.get_mut(id) else { return Ok(()) };
         let Some((link, wire)) =
@@ -299,6 +309,11 @@ impl Network {
         Some(self.fabric.wires.get(link.0 as usize)?.model.counters())
     }
 
+    /// What the window control of a link has done, if it has one.
+    pub fn window_report(&self, link: LinkId) -> Option<WindowReport> {
+        Some(self.fabric.controls.get(link.0 as usize)?.as_ref()?.report())
+    }
+
     /// Keeps from now on how long each packet waits before a link; see [`LinkModel::measure_delays`](crate::link::LinkModel::measure_delays).
     pub fn measure_delays(&mut self, link: LinkId) {
         if let Some(wire) = self.fabric.wires.get_mut(link.0 as usize) {
@@ -352,7 +367,10 @@ impl Network {
             let wires = self.fabric.wires.len();
             match (entity.0 as usize).checked_sub(wires) {
                 None => self.deliver(LinkId(entity.0))?,
-                Some(number) => self.run_host(number)?,
+                Some(number) => match number.checked_sub(self.hosts.len()) {
+                    None => self.run_host(number)?,
+                    Some(link) => self.release_held(LinkId(link as u32))?,
+                },
             }
         }
         self.now = self.now.max(limit);
@@ -393,6 +411,19 @@ impl Network {
         Ok(())
     }
 
+    /// Has acknowledgements go on that a link's window control has held.
+    fn release_held(&mut self, link: LinkId) -> Result<(), NetworkError> {
+        if let Some(at) = self.fabric.release_held(self.now, link)? {
+            self.call_for_held(link, at);
+        }
+        Ok(())
+    }
+
+    fn call_for_held(&mut self, link: LinkId, at: Instant) {
+        let before = self.fabric.wires.len() + self.hosts.len();
+        self.fabric.agenda.call(Entity(before as u32 + link.0), at);
+    }
+
     fn arrive(
         &mut self,
         link: LinkId,
@@ -405,7 +436,7 @@ impl Network {
         if delivered.marked {
             packet.mark();
         }
-        let damaged = match &delivered.corruption {
+        let mut damaged = match &delivered.corruption {
             Some(corruption) => {
                 let mut bytes = packet.bytes()?;
                 corruption.apply(&mut bytes);
@@ -422,6 +453,14 @@ impl Network {
                 None => tap(now, &packet.bytes()?),
             }
         }
+        let mut delay = Duration::ZERO;
+        if !self.fabric.controls.is_empty() {
+            match &mut damaged {
+                Some(bytes) => self.fabric.control_damaged(now, link, bytes),
+                None => delay = self.fabric.control_arrival(now, link, id),
+            }
+        }
+        let Some(packet) = self.fabric.packets.get_mut(id) else { return Ok(()) };
         match (self.nodes.get_mut(to.0 as usize), damaged) {
             (Some(Node::Host(_, host)), None) => {
                 host.receive(now, packet);
@@ -445,10 +484,16 @@ impl Network {
                     transom_wire::ip::decrement_hop_limit(packet.headers_mut()),
                     Ok(left) if left > 0
                 );
-                let link = destination(packet.headers())
+                let towards = destination(packet.headers())
                     .filter(|_| forward)
                     .and_then(|host| routes.towards(host));
-                self.fabric.send(now, link, id)?;
+                // What is held is not overtaken.
+                if !delay.is_zero() || self.fabric.is_holding(link) {
+                    let at = self.fabric.hold(now, link, delay, towards, id);
+                    self.call_for_held(link.back(), at);
+                } else {
+                    self.fabric.send(now, towards, id)?;
+                }
             }
             // A router verifies nothing but the IP header; what is damaged behind it goes on, damaged.
             (Some(Node::Router(routes)), Some(bytes)) => {

@@ -231,7 +231,7 @@ impl JsonSchema for OneWay {
 }
 
 /// What there is to say about the options that a link is known to have: its types of value, its meaning, an example.
-const LINK_OPTIONS: [(&str, &[&str], &str, &str); 12] = [
+const LINK_OPTIONS: [(&str, &[&str], &str, &str); 13] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
     (
         "rate-trace",
@@ -248,6 +248,13 @@ const LINK_OPTIONS: [(&str, &[&str], &str, &str); 12] = [
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     ),
     ("queue", &["string"], "How much may wait, in packets or bytes.", "100 packets"),
+    (
+        "window",
+        &["string"],
+        "How the windows in acknowledgements that come back past the queue are rewritten for its sake: none, target-window, \
+         explicit-window, ack-delay or fair-share, with parameters.",
+        "target-window(upper=35 packets, lower=15 packets)",
+    ),
     ("delay", &["string"], "Propagation delay.", "20ms"),
     ("jitter", &["string"], "Extra delay for each packet.", "uniform(2ms, 5ms)"),
     ("jitter-order", &["string"], "Whether jitter may reorder: keep or free.", "free"),

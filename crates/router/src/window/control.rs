@@ -102,7 +102,7 @@ impl WindowControl {
     /// A control with a policy of one's own; that of `config` does not matter.
     pub fn with_policy(policy: Box<dyn Policy>, config: &ControlConfig, secret: [u8; 16]) -> Self {
         let per_flow = policy.per_flow();
-        let table = FlowTable::new(if per_flow { config.flows as usize } else { 0 }, secret);
+        let table = FlowTable::new(if per_flow { config.flows } else { 0 }, secret);
         let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX / 2);
         let ages = Ages {
             idle: millis(config.idle),
@@ -391,7 +391,7 @@ impl WindowControl {
                 return;
             }
             self.table.sweep(now.as_millis() as u32, &self.ages);
-            self.sweep_at = self.sweep_at + self.sweep_every;
+            self.sweep_at += self.sweep_every;
         }
         // After a silence there is no need to hurry.
         self.sweep_at = self.sweep_at.max(now);

@@ -58,7 +58,8 @@ impl ExplicitWindow {
     fn window(&self) -> u64 {
         let free = self.config.queue.saturating_sub(self.packets);
         let mss = u64::from(self.config.mss);
-        let window = (self.alpha * log2(free) >> 16) * mss >> 8;
+        // At most 26, 14 and 16 bits.
+        let window = (self.alpha * log2(free) * mss) >> (16 + 8);
         window.max(mss)
     }
 }

@@ -103,20 +103,15 @@ impl Record {
 }
 
 /// How far a flow has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// Its handshake is under way.
     Opening(Opening),
     /// Its windows can be written.
     Open(Open),
     /// Something did not fit together: it passes as it is until it has been forgotten.
+    #[default]
     Lost,
-}
-
-impl Default for Phase {
-    fn default() -> Self {
-        Phase::Lost
-    }
 }
 
 /// What the SYNs have told so far.

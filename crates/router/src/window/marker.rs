@@ -1,7 +1,7 @@
 //! The Window Marker (section 3.2 and appendix B): writes windows, and never one that does harm.
 //!
-//! The policy's wish moves the flow's `desired` window: up at once, down by what is newly acknowledged if it may fall. What is
-//! written is that window within three bounds, the later ones stronger:
+//! The policy's wish moves the flow's `desired` window: up at once, and if it may fall down to what is left of the window that the
+//! sender was told, which is less by what is newly acknowledged. What is written is that window within three bounds, the later ones stronger:
 //!
 //! 1. not below one segment, or the sender would starve;
 //! 2. not left of the edge that it has been told before;
@@ -9,7 +9,9 @@
 //!
 //! The paper reduces by the last acknowledged segment, which keeps the edge if acknowledgements come in order and the field has
 //! the precision. Here the edge itself is kept, because neither is certain: old acknowledgements arrive late, and a scaled
-//! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field.
+//! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field. And where the
+//! paper lets a new flow's first acknowledgement pass, here the edge is known from the SYN, whose window is not scaled: a
+//! receiver's megabyte need not be given away first.
 
 use core::num::NonZeroU32;
 
@@ -19,8 +21,6 @@ use super::flow::Open;
 use super::handshake::PROBE;
 use super::policy::Wish;
 
-/// The largest window, and so the furthest that an old acknowledgement can be behind the edge (RFC 7323 2.3).
-const MAX_WINDOW: u32 = 1 << 30;
 /// So many acknowledgements in a row that could not be, and the flow is not what it was taken for.
 const MAX_STRIKES: u8 = 8;
 
@@ -51,11 +51,10 @@ pub(super) struct Ack {
 }
 
 impl WindowMarker {
-    /// Whether a flow can have got this acknowledgement: up to the edge, which its sender may not pass, and not further
-    /// behind it than a window can be long.
+    /// Whether a flow can have got this acknowledgement: up to the edge, which its sender may not pass. How old it is does not
+    /// matter: two of the largest windows (RFC 7323 2.3) are as much as numbers can be apart, and an old one changes nothing.
     pub(super) fn is_plausible(open: &Open, number: Seq) -> bool {
-        let beyond = number.distance_from(open.edge);
-        beyond <= PROBE as i32 && beyond.unsigned_abs() <= MAX_WINDOW + PROBE
+        number.distance_from(open.edge) <= PROBE as i32
     }
 
     /// Bytes that it acknowledges for the first time.
@@ -74,14 +73,14 @@ impl WindowMarker {
         open.strikes = 0;
         let advertised = u32::from(ack.window) << open.scale;
         let newly = WindowMarker::newly_acked(open, ack.number).map_or(0, NonZeroU32::get);
-        open.ack = open.ack + newly;
+        open.ack += newly;
         let window = match wish {
             Wish::Window { bytes, fall } => {
                 let wished = u32::try_from(bytes).unwrap_or(u32::MAX);
                 // The first acknowledgement of a flow finds `desired` without a limit.
                 let mut desired = open.desired.min(advertised.max(open.mss.into()));
                 if fall && desired > wished {
-                    desired = desired.saturating_sub(newly);
+                    desired = desired.min(WindowMarker::told(open, ack.number));
                 }
                 open.desired = desired.max(wished);
                 WindowMarker::bounded(open, ack)
@@ -93,9 +92,14 @@ impl WindowMarker {
         if window == ack.window { Marked::AsItWas } else { Marked::Rewritten(window) }
     }
 
+    /// What the sender may still send by what it has been told, if it is told this number.
+    fn told(open: &Open, number: Seq) -> u32 {
+        u32::try_from(open.edge.distance_from(number)).unwrap_or(0)
+    }
+
     /// `desired` within the bounds, as the header has it.
     fn bounded(open: &Open, ack: Ack) -> u16 {
-        let told = u32::try_from(open.edge.distance_from(ack.number)).unwrap_or(0);
+        let told = WindowMarker::told(open, ack.number);
         let least = open.desired.max(open.mss.into()).max(told);
         let unit = 1u32 << open.scale;
         u16::try_from(least.div_ceil(unit)).unwrap_or(u16::MAX).min(ack.window)

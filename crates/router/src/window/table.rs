@@ -62,7 +62,7 @@ const _: () = assert!(size_of::<Slot>() == 64 && size_of::<Record>() == 28);
 /// What a table holds and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
-    /// Flows that it has room for.
+    /// Slots for flows.
     pub capacity: usize,
     /// Flows in it.
     pub flows: usize,
@@ -106,13 +106,14 @@ pub(super) struct FlowHash(u64);
 
 impl FlowHash {
     fn buckets(self, count: usize) -> [usize; 2] {
-        let mask = count.wrapping_sub(1);
-        [self.0 as usize & mask, (self.0 >> 32) as usize & mask]
+        // The upper bits of either half choose.
+        let choose = |half: u64| ((half * count as u64) >> 32) as usize;
+        [choose(self.0 & 0xffff_ffff), choose(self.0 >> 32)]
     }
 
     fn tag(self) -> u16 {
-        // Its bits are in neither bucket's number unless the table is larger than memories are.
-        match (self.0 >> 20) as u16 ^ (self.0 >> 48) as u16 {
+        // And the lower ones tell apart.
+        match self.0 as u16 ^ (self.0 >> 32) as u16 {
             EMPTY => 1,
             tag => tag,
         }
@@ -120,16 +121,14 @@ impl FlowHash {
 }
 
 impl FlowTable {
-    /// An empty table with room for about `flows`, rounded up to a power of two; 64 bytes are needed for each, and two for its
-    /// tag. If there is not so much memory it is a smaller one, in the end one for no flows at all.
+    /// An empty table with room for `flows`. It has a third more slots, of 64 bytes and two for the tag, since the first
+    /// bucket overflows when a little more than three quarters are taken. If there is not so much memory it is a smaller one, in
+    /// the end one for no flows at all.
     ///
     /// `secret` is 16 bytes that nobody outside can guess.
-    pub fn new(flows: usize, secret: [u8; 16]) -> Self {
+    pub fn new(flows: u32, secret: [u8; 16]) -> Self {
         let (mut tags, mut slots) = (Vec::new(), Vec::new());
-        let mut buckets = match flows {
-            0 => 0,
-            _ => flows.div_ceil(WAYS).checked_next_power_of_two().unwrap_or(usize::MAX / 2 + 1),
-        };
+        let mut buckets = (flows as usize).saturating_mul(4).div_ceil(3 * WAYS);
         while buckets > 0 && !reserve(&mut tags, &mut slots, buckets) {
             buckets /= 2;
         }

@@ -6,10 +6,11 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
-use super::QueueConfig;
 use super::text::{SyntaxError, list};
 use super::{Corrupt, Jitter, JitterOrder, Loss, Opportunities, RateTrace, Reorder};
+use super::{QueueConfig, WindowConfig};
 use crate::units::{Probability, Rate, UnitError, duration_text, parse_duration, probability_text};
+use transom_router::window::ControlConfigError;
 
 /// The parameters of one direction of a path. The default is a perfect link: no rate limit, no delay, no
 /// damage.
@@ -31,6 +32,9 @@ pub struct LinkConfig {
     pub rate_trace_sha256: Option<String>,
     /// What waits for the serialiser, not counting the packet being transmitted.
     pub queue: QueueConfig,
+    /// How the windows in acknowledgements that come back past the queue are rewritten for its sake.
+    #[serde(skip_serializing_if = "WindowConfig::is_none")]
+    pub window: WindowConfig,
     /// Propagation delay, from the last bit sent to the last bit received.
     #[serde(with = "duration_text")]
     pub delay: Duration,
@@ -61,13 +65,16 @@ pub enum LinkConfigError {
     NotAnOption(String),
     /// There is no option of this name.
     #[error(
-        "there is no link option `{0}`: the options are rate, rate-trace, queue, delay, jitter, jitter-order, loss, \
+        "there is no link option `{0}`: the options are rate, rate-trace, queue, window, delay, jitter, jitter-order, loss, \
          duplicate, corrupt, reorder, mtu"
     )]
     UnknownOption(String),
     /// An option was given more than once.
     #[error("the link option `{0}` is given twice")]
     Twice(String),
+    /// The window policy does not fit the link.
+    #[error(transparent)]
+    Window(#[from] ControlConfigError),
     /// The rate is constant and follows a trace.
     #[error("a link has either a `rate` or a `rate-trace`")]
     TwoRates,
@@ -102,6 +109,7 @@ impl LinkConfig {
                 Ok(())
             }
             "queue" => value.parse().map(|queue| self.queue = queue),
+            "window" => value.parse().map(|window| self.window = window),
             "delay" => parse_duration(value).map(|delay| self.delay = delay).map_err(from_unit),
             "jitter" => value.parse().map(|jitter| self.jitter = Some(jitter)),
             "jitter-order" => value.parse().map(|order| self.jitter_order = order),
@@ -120,8 +128,9 @@ impl LinkConfig {
     /// Whether it can be made a link of.
     ///
     /// # Errors
-    /// [`LinkConfigError::TwoRates`] and [`LinkConfigError::UnreadTrace`].
+    /// [`LinkConfigError::TwoRates`], [`LinkConfigError::UnreadTrace`] and [`LinkConfigError::Window`].
     pub fn check(&self) -> Result<(), LinkConfigError> {
+        self.check_window()?;
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
             Some(trace) if trace.opportunities().is_none() => {
@@ -129,6 +138,15 @@ impl LinkConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether its window policy has what it needs, and fits its queue.
+    fn check_window(&self) -> Result<(), ControlConfigError> {
+        let Some(policy) = self.window.0 else { return Ok(()) };
+        policy.fits(self.queue.0.limit())?;
+        // Without a rate nothing ever waits; a policy that needs one says so.
+        let rate = self.mean_rate().map_or(0, Rate::bits_per_sec);
+        policy.on_link(rate).build().map(drop)
     }
 
     /// The rate, or the mean of a trace that has been read; `None` where transmission takes no time.

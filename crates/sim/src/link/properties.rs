@@ -69,6 +69,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             rate_trace: rate.1,
             rate_trace_sha256: None,
             queue,
+            window: WindowConfig::default(),
             delay,
             jitter,
             jitter_order: if free { JitterOrder::Free } else { JitterOrder::Keep },

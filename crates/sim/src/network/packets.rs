@@ -6,6 +6,7 @@
 
 use super::NetworkError;
 use std::net::SocketAddrV4;
+use transom_router::window::ChecksumState;
 use transom_stack::stack::Transmit;
 use transom_tcp::send_buffer::ZEROS;
 use transom_wire::checksum::pseudo_header;
@@ -184,6 +185,14 @@ impl Packet {
     pub(super) fn mark(&mut self) {
         // A header that a wire has damaged beyond recognition cannot be marked, and is not going to be understood either.
         let _ = set_ecn(self.headers_mut(), Ecn::Ce);
+    }
+
+    /// What a router finds in its checksum field.
+    pub(super) fn checksum_state(&self) -> ChecksumState {
+        match self.offload.checksum {
+            TxChecksum::Partial { .. } => ChecksumState::ToBeMade,
+            _ => ChecksumState::Complete,
+        }
     }
 
     /// The zeros behind its headers.

@@ -234,3 +234,65 @@ fn no_way_leads_through_a_host() {
     assert_eq!(network.link_counters(shorter).unwrap().offered.packets, 0);
     assert!(network.link_counters(longer).unwrap().offered.packets > 7);
 }
+
+/// A sender on a fast link, a router, a slow link behind it, with window control or without.
+fn narrowing(bottleneck: &str, bytes: u64) -> (Network, LinkId) {
+    let mut topology = Topology::new(1);
+    let (sender, receiver) =
+        (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let router = topology.router();
+    let fast = link("rate=100Mbit/s, delay=1ms");
+    topology.join(sender, router, fast.clone(), fast);
+    let back = link("rate=10Mbit/s, delay=1ms");
+    let (there, _) = topology.join(router, receiver, link(bottleneck), back);
+    let remote = (topology.address(receiver).unwrap(), PORT).into();
+    let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
+    topology.run(sender, Instant::ZERO, Box::new(bulk)).unwrap();
+    topology.run(receiver, Instant::ZERO, Box::new(Sink::new(FLOW, PORT))).unwrap();
+    (topology.build().unwrap(), there)
+}
+
+#[test]
+fn window_control_keeps_a_queue_short_without_a_loss() {
+    let link = "rate=10Mbit/s, delay=1ms, queue=50 packets";
+    let (mut alone, bottleneck) = narrowing(link, 5_000_000);
+    alone.run_until(Instant::from_secs(20)).unwrap();
+    let dropped = alone.link_counters(bottleneck).unwrap().dropped().packets;
+    assert!(dropped > 0, "without control the queue overflows");
+    assert_eq!(alone.window_report(bottleneck), None);
+
+    let control = "window=target-window(upper=35 packets, lower=15 packets)";
+    let (mut network, bottleneck) = narrowing(&format!("{link}, {control}"), 5_000_000);
+    // A new flow begins with what the receiver offers, and slow start is over before the target has come down.
+    network.run_until(Instant::from_secs(1)).unwrap();
+    let in_slow_start = network.link_counters(bottleneck).unwrap().dropped().packets;
+    network.run_until(Instant::from_secs(20)).unwrap();
+    assert_eq!(network.flows()[0].delivered, 5_000_000);
+    assert_eq!(network.link_counters(bottleneck).unwrap().dropped().packets, in_slow_start);
+    let report = network.window_report(bottleneck).unwrap();
+    assert_eq!(
+        (report.counters.opened, report.counters.implausible, report.counters.unknown),
+        (1, 0, 0)
+    );
+    assert!(report.counters.rewritten > 1000, "{report:?}");
+    assert!(network.window_report(bottleneck.back()).is_none());
+}
+
+#[test]
+fn held_acknowledgements_come_late_and_in_order() {
+    let link = "rate=10Mbit/s, delay=1ms, queue=500 packets";
+    let (mut network, bottleneck) =
+        narrowing(&format!("{link}, window=ack-delay(above=15kB, most=50ms)"), 2_000_000);
+    let acks = tap(&mut network, LinkId(1));
+    network.run_until(Instant::from_secs(20)).unwrap();
+    assert_eq!(network.flows()[0].delivered, 2_000_000);
+    assert!(network.window_report(bottleneck).unwrap().counters.held > 100);
+    let numbers: Vec<u32> = acks
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(_, packet)| u32::from_be_bytes(packet[28..32].try_into().unwrap()))
+        .collect();
+    assert!(numbers.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) < 1 << 31));
+    assert_eq!(network.packets_on_their_way(), 0);
+}

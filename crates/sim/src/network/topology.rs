@@ -3,11 +3,12 @@
 //! Routes are shortest paths in links; where two are equally short the one whose links were added first is taken. They are
 //! computed once: a network does not change while it runs.
 
+use super::control::Controlled;
 use super::gateway::Gateway;
 use super::host::Host;
 use super::wire::Wire;
 use super::{Fabric, LinkId, Network, NetworkError, NodeId};
-use crate::link::LinkConfig;
+use crate::link::{LinkConfig, LinkConfigError};
 use crate::random::Streams;
 use crate::traffic::Application;
 use std::collections::{BTreeMap, VecDeque};
@@ -181,6 +182,15 @@ impl Topology {
             leaving.push(LinkId(index));
         }
         let routes = routes(&hosts, &leaving, &links)?;
+        let mut controls = Vec::new();
+        if links.iter().any(|(_, _, config)| !config.window.is_none()) {
+            for (index, (_, _, config)) in (0u32..).zip(&links) {
+                let control = Controlled::new(config, streams, index.into());
+                controls.push(control.map_err(|error| {
+                    NetworkError::Link(LinkId(index), LinkConfigError::Window(error))
+                })?);
+            }
+        }
         let wires = (0u64..)
             .zip(links)
             .map(|(index, (_, to, config))| Wire::new(&config, to, streams, index))
@@ -210,7 +220,7 @@ impl Topology {
                 }
             });
         }
-        Ok(Network::assemble(built, Fabric::new(wires, hosts.len()), hosts))
+        Ok(Network::assemble(built, Fabric::new(wires, controls, hosts.len()), hosts))
     }
 }
 

@@ -1,1 +1,135 @@
-//! Tests.
+//! Policies as text.
+
+use std::string::ToString;
+
+use super::*;
+
+fn read(text: &str) -> PolicyConfig {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refused(text: &str) -> ControlConfigError {
+    match text.parse::<PolicyConfig>() {
+        Err(error) => error,
+        Ok(config) => panic!("{text} was read as {config}"),
+    }
+}
+
+#[test]
+fn every_form_reads_back() {
+    for text in [
+        "target-window(upper=35 packets, lower=15 packets)",
+        "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, naive)",
+        "explicit-window(queue=50 packets)",
+        "explicit-window(queue=50 packets, mss=1000B, interval=20ms)",
+        "ack-delay(above=20kB)",
+        "ack-delay(above=20kB, rate=10Mbit/s, most=100ms)",
+        "fair-share(queue=20kB)",
+        "fair-share(queue=20kB, rate=1500bit/s, rtt=20ms)",
+    ] {
+        let config = read(text);
+        assert_eq!(read(&config.to_string()), config, "{text} became {config}");
+    }
+    assert_eq!(
+        read("target-window(lower=15 packets, upper=35 packets)").to_string(),
+        "target-window(upper=35 packets, lower=15 packets, halve-after=15 packets, raise=1/64, initial=64KiB, \
+         most=1MiB)"
+    );
+}
+
+#[test]
+fn the_paper_s_parameters() {
+    let expected = TargetWindowConfig {
+        upper: Threshold::Packets(35),
+        lower: Threshold::Packets(15),
+        halve_after: Threshold::Packets(15),
+        raise_shift: 6,
+        initial: NonZeroU64::new(65_536).unwrap(),
+        most: NonZeroU64::new(1_048_576).unwrap(),
+        naive: false,
+    };
+    let config = read("target-window(upper=35 packets, lower=15 packets)");
+    assert_eq!(config, PolicyConfig::TargetWindow(expected));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (text, said) in [
+        ("red(5)", "`red(5)` is not a window policy"),
+        ("target-window(upper=35 packets", "is not a window policy"),
+        (
+            "target-window(upper=35 packets)",
+            "target-window needs `lower`, such as lower=15 packets",
+        ),
+        ("ack-delay", "ack-delay needs `above`"),
+        (
+            "target-window(upper=15 packets, lower=15 packets)",
+            "`lower` (15 packets) must be below its `upper` (15 packets)",
+        ),
+        ("target-window(upper=30kB, lower=15 packets)", "must both count packets, or both bytes"),
+        ("target-window(upper=0 packets, lower=0 packets)", "`upper` is zero"),
+        ("target-window(upper=3 packets, lower=1 packet, halve-after=0B)", "`halve-after` is zero"),
+        (
+            "target-window(upper=3 packets, lower=1 packet, initial=2MiB)",
+            "`initial` (2097152 B) is above its `most` (1048576 B)",
+        ),
+        (
+            "target-window(upper=3 packets, lower=1 packet, raise=1/63)",
+            "`1/63` is not a value of target-window's `raise`",
+        ),
+        ("target-window(upper=3, lower=1 packet)", "`3` is not a value of target-window's `upper`"),
+        (
+            "target-window(upper=3 packets, lower=1 packet, lower=2 packets)",
+            "`lower` is given twice",
+        ),
+        ("target-window(above=3)", "has no parameter `above`: it has upper, lower"),
+        ("explicit-window(queue=0 packets)", "`queue` is zero"),
+        (
+            "explicit-window(queue=10 packets, mss=70000B)",
+            "`70000B` is not a value of explicit-window's `mss`",
+        ),
+        ("fair-share(queue=1kB, rate=0bit/s)", "`0bit/s` is not a value of fair-share's `rate`"),
+        ("fair-share(queue=1kB, rtt=0ms)", "`rtt` is zero"),
+    ] {
+        let error = refused(text).to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_threshold_beyond_the_queue_is_refused() {
+    let policy = read("target-window(upper=50 packets, lower=15 packets)");
+    assert_eq!(policy.fits(Limit::Packets(51)), Ok(()));
+    let error = policy.fits(Limit::Packets(50)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "target-window's `upper` (50 packets) is never passed by a queue limited to 50 packets"
+    );
+    // Nothing is known of packets in a queue that counts bytes.
+    assert_eq!(policy.fits(Limit::Bytes(1000)), Ok(()));
+    assert!(read("ack-delay(above=20kB)").fits(Limit::Bytes(20_000)).is_err());
+}
+
+#[test]
+fn the_link_s_rate() {
+    let policy = read("fair-share(queue=20kB)");
+    assert!(matches!(policy.build(), Err(ControlConfigError::Missing { parameter: "rate", .. })));
+    assert_eq!(policy.on_link(1_000_000), read("fair-share(queue=20kB, rate=1Mbit/s)"));
+    let given = read("fair-share(queue=20kB, rate=2Mbit/s)");
+    assert_eq!(given.on_link(1_000_000), given);
+    assert!(given.build().is_ok());
+}
+
+#[test]
+fn bounds_of_a_control() {
+    let sound = ControlConfig::new(read("ack-delay(above=1kB)"));
+    let refused = |change: fn(&mut ControlConfig)| {
+        let mut config = sound;
+        change(&mut config);
+        config.validate().unwrap_err().to_string()
+    };
+    assert_eq!(sound.validate(), Ok(()));
+    assert!(refused(|config| config.idle = Duration::from_millis(999)).contains("a second"));
+    assert!(refused(|config| config.flows = u32::MAX).contains("16777216 are the most"));
+    assert!(refused(|config| config.mss = 0).contains("`mss` is zero"));
+}

@@ -23,6 +23,7 @@ fn the_empty_text_is_the_perfect_link() {
 fn a_command_line() {
     let parsed = config(
         "rate=10Mbit/s, delay=20ms, queue=64KiB, loss=gilbert(1%, 25%, 50%), duplicate=0.1%, \
+         window=target-window(upper=40kB, lower=20kB), \
          corrupt=0.2% by 3 bits, reorder=1% by 5ms, jitter=uniform(2ms), jitter-order=free, mtu=1500",
     );
     let percent = |n| Probability::ratio(n, 100);
@@ -31,6 +32,7 @@ fn a_command_line() {
         rate_trace: None,
         rate_trace_sha256: None,
         queue: crate::units::QueueLimit::Bytes(65_536).into(),
+        window: "target-window(upper=40kB, lower=20kB)".parse().unwrap(),
         delay: Duration::from_millis(20),
         jitter: Some(Jitter::Uniform { min: Duration::ZERO, max: Duration::from_millis(2) }),
         jitter_order: JitterOrder::Free,
@@ -85,7 +87,7 @@ fn a_command_line_with_a_mistake_says_what_to_write() {
     );
     assert_eq!(
         error("rate=10Mbit/s, speed=3"),
-        "there is no link option `speed`: the options are rate, rate-trace, queue, delay, jitter, jitter-order, \
+        "there is no link option `speed`: the options are rate, rate-trace, queue, window, delay, jitter, jitter-order, \
          loss, duplicate, corrupt, reorder, mtu"
     );
     assert_eq!(error("fast"), "`fast` is not a link option: write NAME=VALUE, such as delay=20ms");
