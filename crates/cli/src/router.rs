@@ -10,11 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use transom_forwarder::nfqueue::Nfqueue;
+use transom_forwarder::nfqueue::{self, Nfqueue};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::server::{Shared, StatusSocket, ask, default_path, serve_metrics};
-use transom_forwarder::tc::{Options, Tc};
-use transom_forwarder::user::User;
+use transom_forwarder::tc::{self, Options, Tc};
+use transom_forwarder::user::{self, User};
 use transom_forwarder::{Deployment, Status};
 
 use crate::{interrupt, output};
@@ -132,6 +132,11 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let policy = PolicyFile::read(&args.policy)?;
     if args.passive && args.mode != Mode::Tc {
         bail!("--passive is for mode tc");
+    }
+    match args.mode {
+        Mode::Tc => tc::check_privileges()?,
+        Mode::Nfqueue => nfqueue::check_privileges()?,
+        Mode::User => user::check_privileges()?,
     }
     let path = args.socket.clone().unwrap_or_else(|| default_path(&args.device));
     // The name comes first: whoever has it is the only one at the interface.

@@ -45,8 +45,6 @@ struct sk_buff { struct net_device *dev; } KERNEL;
 #define DEFAULT_MSS 536
 // What a SYN may carry, as far as the answer to it may acknowledge it, in bytes.
 #define MAX_SYN_DATA 65535
-// What an acknowledgement that confirms a flow may acknowledge beyond the SYN, in bytes.
-#define MAX_FIRST_ACK (1 << 20)
 // TCX_NEXT, and the same number for classifiers: go on with the next program.
 #define NEXT (-1)
 
@@ -190,7 +188,7 @@ struct tcp { u16 source, destination; u32 sequence, ack; u8 offset, flags; u16 w
 static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct segment *segment)
 {
 	struct tcp tcp;
-	u32 at = link_header, length;
+	u32 at = link_header, end, length;
 
 	if (ctx->protocol == bpf_htons(ETHERTYPE_IPV4)) {
 		struct ipv4 ip;
@@ -201,9 +199,8 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 		length = (ip.version_length & 15) * 4;
 		if (length < sizeof(ip) || ip.fragment & bpf_htons(0x3fff))
 			return -1;
-		// A header that does not fit in what the datagram says it is.
-		if (bpf_ntohs(ip.total) && bpf_ntohs(ip.total) < length + sizeof(tcp))
-			return -1;
+		// Zero in a super-segment that is too long to say how long it is; whatever lies behind the datagram is padding.
+		end = ip.total ? at + bpf_ntohs(ip.total) : ctx->len;
 		at += length;
 		segment->source[0] = segment->source[1] = 0;
 		segment->source[2] = bpf_htonl(0xffff);
@@ -219,6 +216,7 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 		if ((bpf_ntohl(ip.version) >> 28) != 6)
 			return 0;
 		at += sizeof(ip);
+		end = ip.payload ? at + bpf_ntohs(ip.payload) : ctx->len;
 		next = ip.next;
 		// Hop-by-hop options, routing, destination options (RFC 8200, section 4); a few, then it is not looked at.
 		for (int i = 0; i < 4; i++) {
@@ -242,7 +240,7 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 	if (bpf_skb_load_bytes(ctx, at, &tcp, sizeof(tcp)))
 		return -1;
 	length = (tcp.offset >> 4) * 4;
-	if (length < sizeof(tcp) || at + length > ctx->len)
+	if (length < sizeof(tcp) || at + length > end || end > ctx->len)
 		return -1;
 	segment->header = at;
 	segment->options = length - sizeof(tcp);
@@ -425,7 +423,8 @@ static __always_inline struct flow *confirm(const struct flow_key *key, const st
 
 	if (!half || (half->seen & (SENDER_SYN | RECEIVER_SYN)) != (SENDER_SYN | RECEIVER_SYN))
 		return 0;
-	if (segment->ack - (half->sender_isn + 1) > MAX_FIRST_ACK)
+	// What it acknowledges lies in the window of the receiver's SYN, or is a probe beyond it.
+	if (segment->ack - (half->sender_isn + 1) > (u32)half->receiver_window + 1)
 		return 0;
 	new.edge = half->sender_isn + 1 + half->receiver_window;
 	new.last_ack = half->sender_isn + 1;

@@ -89,6 +89,7 @@ impl Control {
                 arrived_bytes: self.arrived_bytes,
                 acks: counters.acks,
                 rewritten: counters.rewritten,
+                held: counters.held,
                 unknown: counters.unknown,
                 implausible: counters.implausible,
                 unreadable: 0,

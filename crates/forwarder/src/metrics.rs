@@ -55,6 +55,12 @@ pub fn text(status: &Status) -> String {
         counters.rewritten,
     );
     metric(
+        "held_total",
+        "counter",
+        "Acknowledgements that went on later than they came.",
+        counters.held,
+    );
+    metric(
         "unknown_total",
         "counter",
         "Acknowledgements of flows whose handshake was not seen.",

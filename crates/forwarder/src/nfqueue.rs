@@ -69,6 +69,14 @@ fn lock(control: &Mutex<Control>) -> MutexGuard<'_, Control> {
     control.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether the process may do this.
+///
+/// # Errors
+/// [`Refusal::Capability`] if not.
+pub fn check_privileges() -> Result<(), Refusal> {
+    need_capabilities(&CAPABILITIES)
+}
+
 impl Nfqueue {
     /// Installs the rules and begins, in the network namespace of the calling thread.
     ///
@@ -82,7 +90,7 @@ impl Nfqueue {
             source: error.into(),
         })?;
         let control = Arc::new(Mutex::new(Control::new(config)?));
-        need_capabilities(&CAPABILITIES)?;
+        check_privileges()?;
         let mut asked = RootQueues::open().map_err(no_netlink())?;
         let queues = RootQueues::open().map_err(no_netlink())?;
         let kind = asked.state(state.index).map_or("noqueue".into(), |queue| queue.kind);

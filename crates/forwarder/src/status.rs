@@ -87,6 +87,8 @@ pub struct Counters {
     pub acks: u64,
     /// Those whose window was changed.
     pub rewritten: u64,
+    /// Those that went on later than they came.
+    pub held: u64,
     /// Those of flows whose handshake was not seen, which pass as they are.
     pub unknown: u64,
     /// Those that acknowledge what cannot have been sent, which pass as they are.

@@ -112,6 +112,14 @@ pub struct Tc {
     index: u32,
 }
 
+/// Whether the process may do this.
+///
+/// # Errors
+/// [`Refusal::Capability`] if not.
+pub fn check_privileges() -> Result<(), Refusal> {
+    need_capabilities(&CAPABILITIES)
+}
+
 impl Tc {
     /// Loads the programs and attaches them.
     ///
@@ -134,7 +142,7 @@ impl Tc {
             other => return Err(Refusal::Hardware { device, hardware: other }),
         };
         let parameters = layout::parameters(&policy, link_header, options.passive)?;
-        need_capabilities(&CAPABILITIES)?;
+        check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // What is not shown is one of those that every interface has before it is up, which keep nothing.
         let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
@@ -276,6 +284,22 @@ pub struct Cost {
 /// When the kernel refuses.
 pub fn count_cost() -> Result<OwnedFd, Refusal> {
     aya::sys::enable_stats(aya::sys::Stats::RunTime).map_err(program)
+}
+
+/// The programs that are attached to an interface by links, by name: ours, if they are there.
+///
+/// # Errors
+/// When the kernel does not tell, which it does since Linux 6.6.
+pub fn attached(device: &str) -> Result<Vec<String>, Refusal> {
+    let mut names = Vec::new();
+    for (ours, side) in PROGRAMS {
+        let (_, programs) = SchedClassifier::query_tcx(device, side).map_err(program)?;
+        // The kernel keeps the first 15 bytes of a name.
+        let short = &ours.as_bytes()[..ours.len().min(15)];
+        names
+            .extend(programs.iter().filter(|found| found.name() == short).map(|_| ours.to_owned()));
+    }
+    Ok(names)
 }
 
 fn program(error: impl Into<Box<dyn Error + Send + Sync>>) -> Refusal {

@@ -64,6 +64,14 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether the process may do this.
+///
+/// # Errors
+/// [`Refusal::Capability`] if not.
+pub fn check_privileges() -> Result<(), Refusal> {
+    need_capabilities(&CAPABILITIES)
+}
+
 impl User {
     /// Begins to carry frames between `from`, where the senders are, and `device`, behind which the receivers are; both in the network
     /// namespace of the calling thread.
@@ -92,7 +100,7 @@ impl User {
                 "{from} and {device} do not carry the same kind of frames"
             )));
         }
-        need_capabilities(&CAPABILITIES)?;
+        check_privileges()?;
         let open = |name: &str, index| {
             FrameSocket::open(index).map_err(Refusal::io(format!("cannot take frames of {name}")))
         };

@@ -128,6 +128,7 @@ pub(super) fn counters<'a>(each: impl IntoIterator<Item = &'a [u8; COUNTERS_LEN]
         arrived_bytes,
         acks,
         rewritten,
+        held: 0,
         unknown,
         implausible,
         unreadable,

@@ -8,6 +8,8 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+mod audit;
+
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,6 +21,10 @@ use std::time::Duration;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_device::qdisc::{RootQueue, RootQueues};
+use transom_forwarder::Deployment;
+use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
+
+use audit::Audit;
 
 /// The interface whose queue is the bottleneck, in the router.
 pub(crate) const BOTTLENECK: &str = "out";
@@ -133,6 +139,68 @@ fn joined(offloads: Offloads, ends: [(&str, &str, &str); 4]) -> Option<Net> {
         }
     }
     Some(net)
+}
+
+/// The paper's policy for a queue of [`LIMIT`] bytes.
+pub(crate) fn policy() -> ControlConfig {
+    let target = TargetWindowConfig::new(Threshold::Bytes(40_000), Threshold::Bytes(20_000));
+    ControlConfig::new(PolicyConfig::TargetWindow(target))
+}
+
+/// Both families, and connections opened by either side.
+pub(crate) const WAYS: [Way; 4] = [
+    Way { six: false, reverse: false },
+    Way { six: false, reverse: true },
+    Way { six: true, reverse: false },
+    Way { six: true, reverse: true },
+];
+
+/// With offloads off: lets flows of all kinds through, and looks at every packet on both sides of the router.
+pub(crate) fn audited(net: &Net, deployment: &mut dyn Deployment) {
+    let audit = Audit::begin(net);
+    for way in WAYS {
+        net.transfer(way, 10, 100_000);
+    }
+    let audited = audit.end();
+    let status = deployment.status(100).unwrap();
+    assert_eq!(audited.syns, 40, "one SYN of the receiver for each flow");
+    assert!(audited.rewritten > 100, "hardly anything was done: {audited:?}");
+    assert_eq!(status.counters.rewritten, audited.rewritten as u64);
+    assert_eq!((status.counters.confirmed, status.counters.table_full), (40, 0));
+    assert_eq!(
+        (status.counters.unknown, status.counters.implausible, status.counters.failed),
+        (0, 0, 0)
+    );
+    // Of those that were heard of lately something is told; 10.x or fd0x, whose ports are not the same.
+    assert!(
+        !status.flows.is_empty()
+            && status.flows.iter().all(|flow| flow.mss == 1460 || flow.mss == 1440)
+    );
+}
+
+/// With offloads on: the same flows, whose bytes have to arrive.
+pub(crate) fn intact(net: &Net, deployment: &mut dyn Deployment) {
+    for way in WAYS {
+        net.transfer(way, 10, 100_000);
+    }
+    let counters = deployment.status(0).unwrap().counters;
+    assert_eq!(
+        (counters.confirmed, counters.unknown, counters.implausible, counters.failed),
+        (40, 0, 0, 0)
+    );
+    assert!(counters.rewritten > 100, "hardly anything was done: {counters:?}");
+}
+
+/// Ten transfers of 1 MB (figures 4 and 5 of the paper, with the queue in bytes): without control, and then with it.
+pub(crate) fn compared(net: &Net, start: impl FnOnce() -> Option<Box<dyn Deployment>>) {
+    let without = net.transfer(Way::default(), 10, 1_000_000);
+    let Some(_deployment) = start() else { return };
+    let with = net.transfer(Way::default(), 10, 1_000_000);
+    eprintln!("without control {without:?}, with it {with:?}");
+    assert!(without.late > 0 && without.all > 0, "the queue was never full: {without:?}");
+    // Slow start is over before the first acknowledgement has come back from a full queue; the paper loses there too.
+    assert!(with.all < without.all, "{with:?}, {without:?} without control");
+    assert!(with.late * 10 < without.late, "{with:?}, {without:?} without control");
 }
 
 /// Runs a program inside a namespace; it must succeed. What it printed.
