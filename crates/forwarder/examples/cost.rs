@@ -29,23 +29,26 @@ fn main() -> Result<(), Refusal> {
         let words = ["qdisc", "replace", "dev", BOTTLENECK, "root", "pfifo", "limit", "100000"];
         run(&net.router, "tc", &words);
         println!("offloads {offloads:?}");
-        let attach = || {
-            net.router
-                .run(|| Tc::attach(Options::new(BOTTLENECK, policy())))
-                .expect("entering the namespace")
+        let attach = |passive| {
+            let options = Options { passive, ..Options::new(BOTTLENECK, policy()) };
+            net.router.run(|| Tc::attach(options)).expect("entering the namespace")
         };
-        // Alternately, so that what else goes on is the same for both.
-        let (mut without, mut with) = (Vec::new(), Vec::new());
+        // By turns, so that what else goes on is the same for all. One that only looks costs what the programs do; the other has smaller windows
+        // besides.
+        let (mut without, mut looking, mut with) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TURNS {
             without.push(throughput(&net));
-            let _tc = attach()?;
+            let tc = attach(true)?;
+            looking.push(throughput(&net));
+            drop(tc);
+            let _tc = attach(false)?;
             with.push(throughput(&net));
         }
-        let (without, with) = (median(without), median(with));
+        let (without, looking, with) = (median(without), median(looking), median(with));
         println!(
-            "  throughput: {without:.2} Gbit/s without, {with:.2} Gbit/s with it, median of {TURNS}"
+            "  throughput: {without:.2} Gbit/s without, {looking:.2} with windows left alone, {with:.2} with control; medians of {TURNS}"
         );
-        let mut tc = attach()?;
+        let mut tc = attach(false)?;
         let _counting = count_cost()?;
         throughput(&net);
         let counters = tc.status(0)?.counters;
