@@ -87,6 +87,10 @@ pub struct Profile {
     pub early_retransmit: bool,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
+    /// Ignore what acknowledges data beyond the window that the peer offers by now, although it was within when it was sent: the
+    /// mistake of Linux 2.0 with a window that shrinks (RFC 9293 section 3.8.6.2 asks senders to be robust against it). Such a
+    /// connection stands still for ever. For laboratories.
+    pub mishandles_shrinking: bool,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
     pub send_buffer: usize,
     /// Send buffer at most, in bytes.
@@ -142,6 +146,7 @@ impl Default for Profile {
             dup_thresh: 3,
             early_retransmit: false,
             limited_transmit: true,
+            mishandles_shrinking: false,
             send_buffer: 256 * 1024,
             max_send_buffer: 4 * 1024 * 1024,
             nodelay: false,

@@ -38,6 +38,9 @@ pub struct ProfileOptions {
     /// Duplicate acknowledgements that mean loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dup_thresh: Option<u32>,
+    /// Be like Linux 2.0, which takes no acknowledgement of what lies beyond a window that has shrunk, and stands still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mishandles_shrinking: Option<bool>,
     /// Probe connections that are silent, by the default times of RFC 9293.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keepalive: Option<bool>,
@@ -60,6 +63,7 @@ impl ProfileOptions {
             recv_buffer,
             max_segment,
             dup_thresh,
+            mishandles_shrinking,
             keepalive,
         } = self.clone();
         ProfileOptions {
@@ -73,6 +77,7 @@ impl ProfileOptions {
             recv_buffer: recv_buffer.or(base.recv_buffer),
             max_segment: max_segment.or(base.max_segment),
             dup_thresh: dup_thresh.or(base.dup_thresh),
+            mishandles_shrinking: mishandles_shrinking.or(base.mishandles_shrinking),
             keepalive: keepalive.or(base.keepalive),
         }
     }
@@ -99,6 +104,7 @@ impl ProfileOptions {
             recv_buffer,
             max_segment,
             dup_thresh,
+            mishandles_shrinking,
             keepalive,
         } = self;
         let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
@@ -123,6 +129,7 @@ impl ProfileOptions {
         }
         profile.max_segment = max_segment.or(profile.max_segment);
         profile.dup_thresh = dup_thresh.unwrap_or(profile.dup_thresh);
+        profile.mishandles_shrinking = *mishandles_shrinking == Some(true);
         if *keepalive == Some(true) {
             profile.keep_alive = Some(KeepAlive::default());
         }

@@ -23,7 +23,7 @@ use crate::text;
 ///
 /// | policy | parameters (defaults) |
 /// |---|---|
-/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `naive` |
+/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `only-above`, `naive` |
 /// | `explicit-window` | `queue` (needed; in packets), `mss` (1460B), `interval` (10ms) |
 /// | `ack-delay` | `above` (needed; in bytes), `rate` (from the link), `most` (500ms) |
 /// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms) |
@@ -314,7 +314,7 @@ impl PolicyConfig {
     const fn parameters(&self) -> &'static str {
         match self {
             PolicyConfig::TargetWindow(_) => {
-                "upper, lower, halve-after, raise, initial, most, naive"
+                "upper, lower, halve-after, raise, initial, most, only-above, naive"
             }
             PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
             PolicyConfig::AckDelay(_) => "above, rate, most",
@@ -431,6 +431,7 @@ fn set_target(
         "raise" => store(&mut config.raise_shift, shift(value), FRACTION),
         "initial" => store(&mut config.initial, size(), BYTES),
         "most" => store(&mut config.most, size(), BYTES),
+        "only-above" => store(&mut config.only_above, value.parse().ok(), "true or false"),
         "naive" => store(&mut config.naive, value.parse().ok(), "true or false"),
         _ => Err(Refusal::Unknown),
     }
@@ -513,13 +514,19 @@ impl fmt::Display for PolicyConfig {
                 raise_shift,
                 initial,
                 most,
+                only_above,
                 naive,
             }) => {
                 write!(f, "upper={}, lower={}", upper.as_limit(), lower.as_limit())?;
                 write!(f, ", halve-after={}", halve_after.as_limit())?;
                 write!(f, ", raise=1/{}", 1u64 << raise_shift.min(63))?;
                 write!(f, ", initial={}, most={}", size(initial), size(most))?;
-                if naive { f.write_str(", naive)") } else { f.write_str(")") }
+                for (name, _) in
+                    [("only-above", only_above), ("naive", naive)].iter().filter(|(_, on)| *on)
+                {
+                    write!(f, ", {name}")?;
+                }
+                f.write_str(")")
             }
             PolicyConfig::ExplicitWindow(ExplicitWindowConfig { queue, mss, interval }) => {
                 let queue = Limit::Packets(queue);

@@ -10,8 +10,8 @@
 //! and for an acknowledgement of a flow whose window is `desired`, in the Window Marker:
 //!
 //! ```text
-//! desired > target and queue > upper:   desired −= newly acknowledged
-//! desired < target:                     desired = target
+//! desired > target:   desired −= newly acknowledged
+//! desired < target:   desired = target
 //! ```
 //!
 //! Where it differs from the paper, or the paper is silent:
@@ -20,6 +20,9 @@
 //! - The target's first value is not given: 64 KiB, the largest window without scaling.
 //! - The target is kept between one small segment (536 bytes) and a limit (1 MiB unless set): with an empty queue it would
 //!   otherwise rise without end, and be of no use when the queue fills.
+//! - Section 3.2 has each flow's window brought to the target as acknowledgements come. Appendix B lowers it only while the queue
+//!   is above the upper threshold, so that between the thresholds unequal windows stay unequal. Figure 5 comes out with the
+//!   former, which is the default; `only-above` is the latter.
 //! - The appendix's reduction can go below the target by less than one acknowledgement and is then set to it; so it is here.
 
 use core::num::NonZeroU64;
@@ -73,6 +76,9 @@ pub struct TargetWindowConfig {
     pub initial: NonZeroU64,
     /// The highest target, in bytes.
     pub most: NonZeroU64,
+    /// Windows above the target fall only while the queue is above `upper` (appendix B), not whenever something is
+    /// acknowledged (section 3.2).
+    pub only_above: bool,
     /// Writes the target into every acknowledgement without a memory of its flow, as if no window were scaled. For
     /// demonstrations of what happens then.
     pub naive: bool,
@@ -97,6 +103,7 @@ impl TargetWindowConfig {
             raise_shift: 6,
             initial: bytes(1 << 16),
             most: bytes(1 << 20),
+            only_above: false,
             naive: false,
         }
     }
@@ -143,7 +150,8 @@ impl Policy for TargetWindow {
     }
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
-        Wish::Window { bytes: self.target, fall: self.config.upper.is_below(ack.queue) }
+        let fall = !self.config.only_above || self.config.upper.is_below(ack.queue);
+        Wish::Window { bytes: self.target, fall }
     }
 
     fn target(&self) -> Option<u64> {

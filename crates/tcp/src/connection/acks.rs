@@ -47,7 +47,7 @@ impl Connection {
         if ack < una {
             return true;
         }
-        if self.rejects_ack(ack) {
+        if self.rejects_ack(ack) || (self.profile.mishandles_shrinking && ack > self.snd.right_edge) {
             return true;
         }
         let header = segment.header;

@@ -19,7 +19,7 @@ fn refused(text: &str) -> ControlConfigError {
 fn every_form_reads_back() {
     for text in [
         "target-window(upper=35 packets, lower=15 packets)",
-        "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, naive)",
+        "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, only-above, naive)",
         "explicit-window(queue=50 packets)",
         "explicit-window(queue=50 packets, mss=1000B, interval=20ms)",
         "ack-delay(above=20kB)",
@@ -46,6 +46,7 @@ fn the_paper_s_parameters() {
         raise_shift: 6,
         initial: NonZeroU64::new(65_536).unwrap(),
         most: NonZeroU64::new(1_048_576).unwrap(),
+        only_above: false,
         naive: false,
     };
     let config = read("target-window(upper=35 packets, lower=15 packets)");

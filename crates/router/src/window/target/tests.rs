@@ -49,22 +49,23 @@ fn the_target_has_ends() {
 }
 
 #[test]
-fn windows_fall_only_while_the_queue_is_long() {
+fn when_windows_fall() {
     let (upper, lower) = (Threshold::Packets(35), Threshold::Packets(15));
-    let mut policy = TargetWindow::new(TargetWindowConfig::new(upper, lower));
-    let mut wish = |packets| {
-        policy.on_ack(
-            Instant::ZERO,
-            &AckContext {
-                queue: queue(packets),
-                advertised: 0,
-                newly_acked: 0,
-                mss: 0,
-                rtt: None,
-                active: 1,
-            },
-        )
+    let mut policy = TargetWindow::new(TargetWindowConfig {
+        only_above: true,
+        ..TargetWindowConfig::new(upper, lower)
+    });
+    let at = |packets| AckContext {
+        queue: queue(packets),
+        advertised: 0,
+        newly_acked: 0,
+        mss: 0,
+        rtt: None,
+        active: 1,
     };
-    assert_eq!(wish(35), Wish::Window { bytes: 65_536, fall: false });
-    assert_eq!(wish(36), Wish::Window { bytes: 65_536, fall: true });
+    assert_eq!(policy.on_ack(Instant::ZERO, &at(35)), Wish::Window { bytes: 65_536, fall: false });
+    assert_eq!(policy.on_ack(Instant::ZERO, &at(36)), Wish::Window { bytes: 65_536, fall: true });
+    let config = TargetWindowConfig::new(upper, lower);
+    let wish = TargetWindow::new(config).on_ack(Instant::ZERO, &at(0));
+    assert_eq!(wish, Wish::Window { bytes: 65_536, fall: true });
 }
