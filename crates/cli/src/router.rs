@@ -257,6 +257,7 @@ mod tests {
             sender: "10.1.0.2:5000".parse().unwrap(),
             receiver: "[2001:db8::1]:80".parse().unwrap(),
             desired: 4096,
+            written: None,
             advertised: None,
             mss: 1460,
             scale: 7,

@@ -62,6 +62,7 @@ struct parameters {
 	u32 least;       // the smallest
 	u32 most;        // the largest
 	u32 link_header; // bytes before the IP header
+	u32 only_above;  // 1: windows fall only while the queue is above the upper threshold (appendix B), not always (section 3.2)
 	u32 passive;     // 1: windows are not changed; everything else happens
 };
 
@@ -99,14 +100,13 @@ struct half_open {
 	u16 reserved;
 };
 
-#define ACKED 1
-#define SENDER_FIN 2
-#define RECEIVER_FIN 4
-#define RESET 8
+#define SENDER_FIN 1
+#define RECEIVER_FIN 2
+#define RESET 4
 struct flow {
 	struct bpf_spin_lock lock;
 	u32 edge;       // the right edge that has been passed on, furthest right
-	u32 last_ack;
+	u32 written;    // the window that was passed on at last, bytes
 	u32 desired;    // bytes
 	u32 advertised; // by the receiver at last, bytes
 	u16 mss;
@@ -427,7 +427,7 @@ static __always_inline struct flow *confirm(const struct flow_key *key, const st
 	if (segment->ack - (half->sender_isn + 1) > (u32)half->receiver_window + 1)
 		return 0;
 	new.edge = half->sender_isn + 1 + half->receiver_window;
-	new.last_ack = half->sender_isn + 1;
+	new.desired = 0xffffffff; // without a limit until the first acknowledgement
 	new.mss = half->mss;
 	new.scale = (half->seen & both) == both ? half->receiver_scale : 0;
 	bpf_map_delete_elem(&half_open, key);
@@ -444,43 +444,37 @@ static __always_inline int after(u32 a, u32 b)
 	return (int)(a - b) > 0;
 }
 
-// The window field to be written, or the old one. Called with the flow locked: nothing here calls the kernel.
-static __always_inline u16 mark(struct flow *flow, const struct segment *segment, u32 window, int above, int passive)
+// The window field to be written, or the old one; the same steps as transom_router's WindowMarker::mark. Called with the flow locked: nothing
+// here calls the kernel.
+static __always_inline u16 mark(struct flow *flow, const struct segment *segment, u32 target, int fall, int passive)
 {
 	u8 scale = flow->scale & 15;
 	u32 advertised = (u32)segment->window << scale;
-	u32 desired, allowed, field, acked;
+	u32 most = advertised > flow->mss ? advertised : flow->mss;
+	// What the sender may still send by what it has been told.
+	u32 told = after(flow->edge, segment->ack) ? flow->edge - segment->ack : 0;
+	u32 desired = flow->desired, least, field;
 
-	acked = after(segment->ack, flow->last_ack) ? segment->ack - flow->last_ack : 0;
-	if (!(flow->state & ACKED)) {
-		desired = advertised;
-		flow->state |= ACKED;
-	} else {
-		desired = flow->desired;
-		if (desired > window && above)
-			desired = desired > acked ? desired - acked : 0;
-		if (desired < window)
-			desired = window;
-	}
-	if (desired > advertised)
-		desired = advertised;
-	if (desired < flow->mss)
-		desired = flow->mss;
+	if (desired > most)
+		desired = most;
+	if (fall && desired > target && desired > told)
+		desired = told;
+	if (desired < target)
+		desired = target;
 	flow->desired = desired;
 	flow->advertised = advertised;
-	if (acked)
-		flow->last_ack = segment->ack;
 
-	// The right edge stays where it was passed before, as far as the receiver still offers it.
-	allowed = desired;
-	if (after(flow->edge, segment->ack + allowed))
-		allowed = flow->edge - segment->ack;
-	// In units of the receiver's scale, rounded up: down could move the edge left.
-	field = ((u64)allowed + (1u << scale) - 1) >> scale;
+	// Never below a segment, and the right edge stays where it was, as far as the receiver still offers it. In units of the receiver's
+	// scale, rounded up: down could move the edge left.
+	least = desired > flow->mss ? desired : flow->mss;
+	if (least < told)
+		least = told;
+	field = ((u64)least + (1u << scale) - 1) >> scale;
 	if (field > segment->window || passive)
 		field = segment->window;
-	if (after(segment->ack + (field << scale), flow->edge))
-		flow->edge = segment->ack + (field << scale);
+	flow->written = field << scale;
+	if (after(segment->ack + flow->written, flow->edge))
+		flow->edge = segment->ack + flow->written;
 	return field;
 }
 
@@ -493,9 +487,8 @@ int transom_ingress(struct __sk_buff *ctx)
 	struct segment segment;
 	struct flow_key key;
 	struct flow *flow;
-	struct queue queue;
 	u16 field, old_field, new_field;
-	int implausible, above;
+	int implausible, fall = 1;
 	u64 now;
 
 	if (!p || !c || !t)
@@ -537,8 +530,10 @@ int transom_ingress(struct __sk_buff *ctx)
 		c->unknown++;
 		return NEXT;
 	}
-	queue = queue_of(ctx);
-	above = above_upper(p, &queue);
+	if (p->only_above) {
+		struct queue queue = queue_of(ctx);
+		fall = above_upper(p, &queue);
+	}
 	now = bpf_ktime_get_coarse_ns();
 
 	field = segment.window;
@@ -546,7 +541,7 @@ int transom_ingress(struct __sk_buff *ctx)
 	// One more for the FIN, which takes a sequence number but no window.
 	implausible = after(segment.ack, flow->edge + 1);
 	if (!implausible) {
-		field = mark(flow, &segment, t->window, above, p->passive);
+		field = mark(flow, &segment, t->window, fall, p->passive);
 		flow->last_seen = now;
 		if (segment.flags & FIN)
 			flow->state |= RECEIVER_FIN;

@@ -73,6 +73,7 @@ impl Control {
             sender: key.sender(),
             receiver: key.receiver(),
             desired: told.desired.into(),
+            written: None,
             advertised: None,
             mss: told.mss,
             scale: told.scale,

@@ -112,6 +112,8 @@ pub struct FlowStatus {
     pub receiver: SocketAddr,
     /// The window that was wanted at last, in bytes.
     pub desired: u64,
+    /// The one that was passed on at last, in bytes; `None` where that is not kept.
+    pub written: Option<u64>,
     /// The one that the receiver advertised at last, in bytes; `None` where that is not kept.
     pub advertised: Option<u64>,
     /// The largest segment, in bytes.

@@ -236,6 +236,7 @@ impl Deployment for Tc {
                 sender,
                 receiver,
                 desired: flow.desired.into(),
+                written: Some(flow.written.into()),
                 advertised: Some(flow.advertised.into()),
                 mss: flow.mss,
                 scale: flow.scale,

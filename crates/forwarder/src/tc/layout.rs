@@ -10,7 +10,7 @@ use crate::Refusal;
 use crate::status::Counters;
 
 /// `struct parameters`.
-pub(super) const PARAMETERS_LEN: usize = 40;
+pub(super) const PARAMETERS_LEN: usize = 44;
 /// `struct target`.
 pub(super) const TARGET_LEN: usize = 40;
 /// `struct counters`.
@@ -82,6 +82,7 @@ pub(super) fn parameters(
         LEAST,
         config.most.get().min(MOST) as u32,
         link_header,
+        config.only_above.into(),
         passive.into(),
     ]))
 }
@@ -150,6 +151,7 @@ pub(super) fn addresses(key: &[u8; KEY_LEN]) -> (SocketAddr, SocketAddr) {
 /// `struct flow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
+    pub(super) written: u32,
     pub(super) desired: u32,
     pub(super) advertised: u32,
     pub(super) mss: u16,
@@ -159,13 +161,14 @@ pub(super) struct Flow {
     pub(super) last_seen: u64,
 }
 
-const SENDER_FIN: u8 = 2;
-const RECEIVER_FIN: u8 = 4;
-const RESET: u8 = 8;
+const SENDER_FIN: u8 = 1;
+const RECEIVER_FIN: u8 = 2;
+const RESET: u8 = 4;
 
 impl Flow {
     pub(super) fn decode(bytes: &[u8; FLOW_LEN]) -> Self {
         Flow {
+            written: word(bytes, 8),
             desired: word(bytes, 12),
             advertised: word(bytes, 16),
             mss: half(bytes, 20),
@@ -191,9 +194,9 @@ mod tests {
         let mut config = TargetWindowConfig::new(Threshold::Bytes(50_000), Threshold::Packets(15));
         config.raise_shift = 6;
         let bytes = parameters(&config, 14, true).unwrap();
-        let words: Vec<_> = (0..10).map(|index| word(&bytes, index * 4)).collect();
+        let words: Vec<_> = (0..11).map(|index| word(&bytes, index * 4)).collect();
         // Lower threshold and limit are in packets: 2 | 4.
-        assert_eq!(words, [50_000, 15, 15, 6, 6, 1 << 16, 536, 1 << 20, 14, 1]);
+        assert_eq!(words, [50_000, 15, 15, 6, 6, 1 << 16, 536, 1 << 20, 14, 0, 1]);
         config.upper = Threshold::Bytes(1 << 32);
         let error = parameters(&config, 14, true).unwrap_err();
         assert!(error.to_string().contains("upper threshold is 4294967296"), "{error}");
@@ -225,12 +228,13 @@ mod tests {
         assert_eq!(receiver.to_string(), "192.0.2.9:80");
         assert_eq!(sender.to_string(), "[2001:db8::1]:40000");
 
-        let mut flow: [u8; FLOW_LEN] = concat(&[0, 1, 2, 3000, 4000]);
+        let mut flow: [u8; FLOW_LEN] = concat(&[0, 1, 2000, 3000, 4000]);
         flow[20..22].copy_from_slice(&1460u16.to_ne_bytes());
         flow[22] = 7;
         let read = Flow::decode(&flow);
-        assert_eq!((read.desired, read.advertised, read.mss, read.scale), (3000, 4000, 1460, 7));
-        for (state, over) in [(1, false), (2, false), (4, false), (6, true), (8, true), (7, true)] {
+        assert_eq!((read.written, read.desired, read.advertised), (2000, 3000, 4000));
+        assert_eq!((read.mss, read.scale), (1460, 7));
+        for (state, over) in [(0, false), (1, false), (2, false), (3, true), (4, true), (5, true)] {
             flow[23] = state;
             assert_eq!(Flow::decode(&flow).is_over(), over, "state {state}");
         }
