@@ -17,12 +17,13 @@
 use std::error::Error;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact, qdisc_detach_program};
-use aya::programs::{LinkOrder, ProgramInfo, SchedClassifier, TcAttachType};
+use aya::programs::{LinkOrder, ProgramInfo, SchedClassifier, TcAttachType, TestRun as _};
 use aya::util::KernelVersion;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader, TestRunOptions};
 use rustix::time::{ClockId, clock_gettime};
 use transom_device::interface::{Interfaces, hardware};
 use transom_device::qdisc::RootQueues;
@@ -179,6 +180,31 @@ impl Tc {
             .programs()
             .map(|(name, program)| Ok((name, program.info().map_err(self::program)?)));
         infos.map(|info| info.map(cost)).collect()
+    }
+
+    /// Runs a program `repeat` times on a frame that is on no interface, as if it left or had come in. The frame afterwards, and how long a run
+    /// took. For tests and measurements: what the program learns and counts, it does.
+    ///
+    /// # Errors
+    /// When the kernel refuses: it runs nothing on less than an Ethernet header.
+    pub fn try_out(
+        &mut self,
+        leaving: bool,
+        frame: &[u8],
+        repeat: u32,
+    ) -> Result<(Vec<u8>, Duration), Refusal> {
+        let [(egress, _), (ingress, _)] = PROGRAMS;
+        let mut after = vec![0; frame.len()];
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut after),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let program = classifier(&mut self.ebpf, if leaving { egress } else { ingress })?;
+        let result = program.test_run(options).map_err(self::program)?;
+        after.truncate(result.data_size_out as usize);
+        Ok((after, result.duration))
     }
 
     fn counters(&self) -> Result<crate::status::Counters, Refusal> {

@@ -97,11 +97,8 @@ pub(crate) fn wire(offloads: Offloads) -> Option<Net> {
 
 /// The namespaces, with their four interfaces, which are up and have these addresses.
 fn joined(offloads: Offloads, ends: [(&str, &str, &str); 4]) -> Option<Net> {
-    for program in ["tc", "ethtool"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            eprintln!("SKIPPED: {program} is not installed");
-            return None;
-        }
+    if !installed("tc") || !installed("ethtool") {
+        return None;
     }
     let made = || -> std::io::Result<Net> {
         let (sender, router, receiver) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
@@ -139,6 +136,15 @@ fn joined(offloads: Offloads, ends: [(&str, &str, &str); 4]) -> Option<Net> {
         }
     }
     Some(net)
+}
+
+/// Whether a program is there; says so if not.
+pub(crate) fn installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    found
 }
 
 /// The paper's policy for a queue of [`LIMIT`] bytes.
