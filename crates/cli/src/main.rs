@@ -25,6 +25,7 @@ mod papers;
 mod progress;
 mod recv;
 mod report;
+mod router;
 mod send;
 mod serve;
 mod sink;
@@ -73,6 +74,7 @@ enum Command {
     Units(choices::Args),
     Ext(ext::Args),
     Log(log::Args),
+    Router(router::Args),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Units(args) => choices::run(args),
         Command::Ext(args) => ext::run(args),
         Command::Log(args) => log::run(args),
+        Command::Router(args) => router::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }

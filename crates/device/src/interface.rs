@@ -112,6 +112,20 @@ pub struct InterfaceState {
     pub queue_len: u32,
     /// Whether it is administratively up.
     pub up: bool,
+    /// What it carries: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
+    pub hardware: u16,
+}
+
+/// What an interface carries (`linux/if_arp.h`).
+pub mod hardware {
+    /// Ethernet frames.
+    pub const ETHER: u16 = libc::ARPHRD_ETHER;
+    /// Ethernet frames, to nobody else.
+    pub const LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
+    /// IP packets with nothing before them: TUN.
+    pub const NONE: u16 = libc::ARPHRD_NONE;
+    /// IP packets with nothing before them: modems.
+    pub const RAW_IP: u16 = 519;
 }
 
 /// Packets that have passed through an interface, or have not. To the kernel, what it sends into a TUN interface is transmitted
@@ -413,6 +427,7 @@ fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
         mtu: number(find_attribute(attributes, libc::IFLA_MTU)?)?,
         queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
         up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
+        hardware: u16::from_ne_bytes(*answer.get(2..)?.first_chunk()?),
     })
 }
 

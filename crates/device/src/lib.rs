@@ -11,6 +11,9 @@
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
 //! - [`kernel_tcp`] and [`diag`]: what the kernel tells of its own TCP connections.
+//! - [`frames`]: whole frames of an interface that exists already.
+//! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
+//! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
 //! - [`scheduling`]: for threads that cannot wait.
 //!
 //! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
@@ -41,11 +44,14 @@
 pub mod capture;
 mod device;
 pub mod diag;
+pub mod frames;
 pub mod interface;
 pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 mod netlink;
+pub mod nfqueue;
+pub mod qdisc;
 pub mod scheduling;
 pub mod tun;
 

@@ -8,7 +8,7 @@
 //! one that says it was the last.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -34,6 +34,13 @@ impl Request {
         bytes.extend_from_slice(body);
         let mut request = Request { bytes };
         request.pad();
+        request
+    }
+
+    /// A request that is answered only if it fails.
+    pub(crate) fn unacknowledged(kind: u16, body: &[u8]) -> Self {
+        let mut request = Request::new(kind, 0, body);
+        request.bytes[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
         request
     }
 
@@ -163,6 +170,17 @@ impl Netlink {
         }
     }
 
+    /// Sends a request whose answer is not waited for.
+    pub(crate) fn send(&self, request: Request) -> io::Result<()> {
+        rustix::net::send(&self.socket, &request.into_message(0), SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// The next message, as it is.
+    pub(crate) fn receive_raw(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        rustix::net::recv(&self.socket, buffer, RecvFlags::empty()).map(|(length, _)| length)
+    }
+
     /// Carries out one request and returns the body of the answer, empty if there is none but
     /// success.
     pub(crate) fn execute(&mut self, request: Request) -> io::Result<Vec<u8>> {
@@ -187,6 +205,12 @@ impl Netlink {
                 };
             }
         }
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -42,7 +42,7 @@ pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
 pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
-pub use flow::{FlowKey, Record};
+pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
 pub use policy::{AckContext, Policy, Wish};
 pub use segment::{ChecksumState, Segment};

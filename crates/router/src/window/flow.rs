@@ -3,6 +3,7 @@
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use transom_tcp::time::{Duration, Instant};
 use transom_wire::seq::Seq;
 
 use super::segment::Segment;
@@ -165,4 +166,31 @@ pub(super) struct Open {
     pub(super) strikes: u8,
     /// A FIN or RST has passed: a new handshake may take its place.
     pub(super) closing: bool,
+}
+
+/// What is known of a flow whose windows are understood, for people to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The window that the policy has arrived at, in bytes.
+    pub desired: u32,
+    /// The largest segment, in bytes.
+    pub mss: u16,
+    /// The receiver's window scale.
+    pub scale: u8,
+    /// How long ago something of it was seen.
+    pub idle: Duration,
+}
+
+impl Record {
+    /// What there is to tell, if the handshake has been seen.
+    pub fn told(&self, now: Instant) -> Option<Told> {
+        let Phase::Open(open) = &self.phase else { return None };
+        let idle = (now.as_millis() as u32).wrapping_sub(self.seen);
+        Some(Told {
+            desired: open.desired,
+            mss: open.mss,
+            scale: open.scale,
+            idle: Duration::from_millis(idle.into()),
+        })
+    }
 }

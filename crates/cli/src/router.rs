@@ -1,0 +1,286 @@
+//! `transom router`: advertised-window control on this machine's network.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use transom_forwarder::nfqueue::{self, Nfqueue};
+use transom_forwarder::policy::PolicyFile;
+use transom_forwarder::server::{Shared, StatusSocket, ask, default_path, serve_metrics};
+use transom_forwarder::tc::{self, Options, Tc};
+use transom_forwarder::user::{self, User};
+use transom_forwarder::{Deployment, Status};
+
+use crate::{interrupt, output};
+
+/// Keep a router's queue short by rewriting the windows in passing acknowledgements
+///
+/// Works at the interface whose queue is the bottleneck: the senders are on this side of it, the receivers behind it. The end hosts are
+/// untouched; flows whose handshake was not seen pass as they are.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom router check policy.toml
+      what a policy file says, or what is wrong with it
+  transom router run --mode tc --policy policy.toml --device eth1
+      in the kernel, at the interface eth1
+  transom router run --mode nfqueue --policy policy.toml --device eth1 --metrics 127.0.0.1:9469
+      on packets that the kernel forwards, with metrics for Prometheus
+  transom router run --mode user --policy policy.toml --device eth1 --from eth0
+      between two interfaces that the kernel does not forward between
+  transom router status --device eth1 --watch
+      what it does
+
+A policy file is, for a queue of 75 kB:
+  policy = \"target-window(upper=40kB, lower=20kB)\"")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Command {
+    Run(RunArgs),
+    Status(StatusArgs),
+    /// Say what a policy file says, or what is wrong with it
+    Check {
+        /// The policy file
+        policy: PathBuf,
+    },
+}
+
+/// Control the windows until interrupted
+#[derive(clap::Args, Clone, Debug)]
+struct RunArgs {
+    /// Where it happens: in the kernel (tc), on packets that the kernel forwards and asks about (nfqueue), or in this
+    /// program, which carries frames between two interfaces (user)
+    #[arg(long, value_enum)]
+    mode: Mode,
+    /// The policy file
+    #[arg(long)]
+    policy: PathBuf,
+    /// The interface whose queue is the bottleneck
+    #[arg(long)]
+    device: String,
+    /// Mode user: the interface on the senders' side
+    #[arg(long, required_if_eq("mode", "user"))]
+    from: Option<String>,
+    /// Mode tc: change nothing, only look and count
+    #[arg(long)]
+    passive: bool,
+    /// Answer Prometheus at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// The socket at which `transom router status` asks [default: /run/transom/router-DEVICE.sock]
+    #[arg(long)]
+    socket: Option<PathBuf>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Tc,
+    Nfqueue,
+    User,
+}
+
+/// Show what a running router does
+#[derive(clap::Args, Clone, Debug)]
+struct StatusArgs {
+    /// The interface it works at
+    #[arg(long, required_unless_present = "socket")]
+    device: Option<String>,
+    /// The socket at which it answers
+    #[arg(long)]
+    socket: Option<PathBuf>,
+    /// Show so many flows at most
+    #[arg(long, default_value_t = 10)]
+    flows: usize,
+    /// Show it again every second
+    #[arg(long)]
+    watch: bool,
+    /// Print JSON, one line each time
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Run(args) => control(&args),
+        Command::Status(args) => status(&args),
+        Command::Check { policy } => {
+            let PolicyFile { control, rate, queue } = PolicyFile::read(&policy)?;
+            let idle = control.idle.as_millis() / 1000;
+            output::line(format_args!(
+                "{}\n{} flows, forgotten after {idle} s of silence",
+                control.policy, control.flows
+            ))?;
+            if let Some(rate) = rate {
+                output::line(format_args!("{rate} bit/s, {queue}"))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let policy = PolicyFile::read(&args.policy)?;
+    if args.passive && args.mode != Mode::Tc {
+        bail!("--passive is for mode tc");
+    }
+    match args.mode {
+        Mode::Tc => tc::check_privileges()?,
+        Mode::Nfqueue => nfqueue::check_privileges()?,
+        Mode::User => user::check_privileges()?,
+    }
+    let path = args.socket.clone().unwrap_or_else(|| default_path(&args.device));
+    // The name comes first: whoever has it is the only one at the interface.
+    let socket = StatusSocket::bind(&path)?;
+    // A signal from here on ends what is made below in the right order.
+    let (tell, told) = mpsc::channel();
+    interrupt::handle(move |status| {
+        // If nobody listens any more, the end has come already.
+        let _ = tell.send(status);
+    })?;
+    let deployment: Box<dyn Deployment> = match args.mode {
+        Mode::Tc => {
+            let mut options = Options::new(&args.device, policy.control);
+            options.passive = args.passive;
+            Box::new(Tc::attach(options)?)
+        }
+        Mode::Nfqueue => Box::new(Nfqueue::start(&args.device, &policy.control)?),
+        Mode::User => {
+            let from = args.from.as_deref().context("mode user needs --from")?;
+            Box::new(User::start(from, &args.device, &policy)?)
+        }
+    };
+    let shared = Shared::new(deployment);
+    // The name goes last.
+    let _serving = socket.serve(shared.clone())?;
+    let ended = serve(args, &shared, &told);
+    shared.end();
+    ended
+}
+
+fn serve(args: &RunArgs, shared: &Shared, told: &mpsc::Receiver<u8>) -> anyhow::Result<ExitCode> {
+    if let Some(at) = args.metrics {
+        let at = serve_metrics(at, shared.clone())?;
+        output::note(format_args!("metrics at http://{at}/metrics"));
+    }
+    output::note(format_args!("windows are controlled at {}", args.device));
+    loop {
+        match told.recv_timeout(Duration::from_secs(1)) {
+            Ok(status) => return Ok(ExitCode::from(status)),
+            Err(RecvTimeoutError::Timeout) => shared.tend()?,
+            Err(RecvTimeoutError::Disconnected) => bail!("signals are not heard any more"),
+        }
+    }
+}
+
+fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let path = match (&args.socket, &args.device) {
+        (Some(path), _) => path.clone(),
+        (None, Some(device)) => default_path(device),
+        (None, None) => bail!("which router? give --device or --socket"),
+    };
+    let clear = args.watch && !args.json && std::io::stdout().is_terminal();
+    loop {
+        let status = ask(&path, args.flows)?;
+        if args.json {
+            output::json(&status)?;
+        } else {
+            // To the upper left, and what was there goes.
+            let before = if clear { "\u{1b}[H\u{1b}[J" } else { "" };
+            output::line(format_args!("{before}{}", shown(&status)))?;
+        }
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// A status for people.
+fn shown(status: &Status) -> String {
+    let Status { mode, device, policy, target, queue, counters: c, tracked, capacity, flows } =
+        status;
+    let mut text = format!("mode {mode} at {device}, policy {policy}");
+    let mut row = |name: &str, rest: String| {
+        let _ = write!(text, "\n{name:<9}{rest}");
+    };
+    if let Some(target) = target {
+        row("target", format!("{target} B"));
+    }
+    let wait = format!("{} packets and {} B wait", queue.packets, queue.bytes);
+    row(
+        "queue",
+        format!("{}: {wait}; {} dropped, {} sent", queue.kind, queue.drops, queue.sent_packets),
+    );
+    row("forward", format!("{} packets, {} B", c.arrivals, c.arrived_bytes));
+    let untouched = format!("{} of unknown flows, {} implausible", c.unknown, c.implausible);
+    row("acks", format!("{}: {} rewritten; {untouched}", c.acks, c.rewritten));
+    row(
+        "flows",
+        format!(
+            "{tracked} of {capacity}; {} came, for {} there was no room",
+            c.confirmed, c.table_full
+        ),
+    );
+    if c.unreadable + c.failed > 0 {
+        row("odd", format!("{} truncated or fragments, {} not changed", c.unreadable, c.failed));
+    }
+    for flow in flows {
+        let idle = Duration::from_millis(flow.idle_ms);
+        let line = format!(
+            "window {} B, MSS {}, scale {}, heard of {idle:?} ago",
+            flow.desired, flow.mss, flow.scale
+        );
+        row("", format!("{} -> {}: {line}", flow.sender, flow.receiver));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use transom_forwarder::status::{Counters, FlowStatus};
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_shown() {
+        let flow = FlowStatus {
+            sender: "10.1.0.2:5000".parse().unwrap(),
+            receiver: "[2001:db8::1]:80".parse().unwrap(),
+            desired: 4096,
+            written: None,
+            advertised: None,
+            mss: 1460,
+            scale: 7,
+            idle_ms: 12,
+        };
+        let counters = Counters { acks: 9, rewritten: 8, ..Counters::default() };
+        let status = Status {
+            mode: "tc".into(),
+            device: "eth1".into(),
+            target: Some(5000),
+            counters,
+            flows: vec![flow],
+            ..Status::default()
+        };
+        let text = shown(&status);
+        for part in [
+            "mode tc at eth1",
+            "5000 B",
+            "9: 8 rewritten",
+            "10.1.0.2:5000 -> [2001:db8::1]:80",
+            "12ms ago",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Whole frames of a network interface that exists already, taken beside the kernel's own network (packet(7)).
+//!
+//! A [`FrameSocket`] gets a copy of everything that comes in by an interface, whoever it is for, and sends what it is given as it is. In front
+//! of each frame stands a virtio-net header, in both directions: so a frame that is passed on from one interface to another may be a
+//! super-segment, or have a checksum that is still to be completed, without anybody having to look at it.
+//!
+//! The kernel takes VLAN tags off before, and they are lost here: this is for interfaces without.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use transom_wire::offload::VirtioNetHdr;
+
+/// Options of `linux/if_packet.h`.
+const ADD_MEMBERSHIP: libc::c_int = 1;
+const VNET_HDR: libc::c_int = 15;
+const IGNORE_OUTGOING: libc::c_int = 23;
+const PROMISCUOUS: libc::c_ushort = 1;
+/// What the socket holds for us.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
+/// An interface's frames.
+#[derive(Debug)]
+pub struct FrameSocket {
+    socket: OwnedFd,
+}
+
+impl FrameSocket {
+    /// The longest frame there is, with its virtio-net header: what a buffer for it must hold.
+    pub const MAX_LEN: usize = VirtioNetHdr::LEN + 18 + 65_536;
+
+    /// Opens the interface with this number, in the network namespace of the calling thread. From then on it takes in frames for others as
+    /// well, until the socket is closed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::PermissionDenied`] without `CAP_NET_RAW`, or the kernel's refusal.
+    pub fn open(index: u32) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Nothing comes before it is bound.
+        let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
+        set_option(&socket, VNET_HDR, &1i32)?;
+        // Or we would hear ourselves, and pass it on for ever.
+        set_option(&socket, IGNORE_OUTGOING, &1i32)?;
+        let membership =
+            Membership { index: index as i32, kind: PROMISCUOUS, length: 0, address: [0; 8] };
+        set_option(&socket, ADD_MEMBERSHIP, &membership)?;
+        bind(&socket, index)?;
+        Ok(FrameSocket { socket })
+    }
+
+    /// Takes one frame: its virtio-net header and it itself, `None` if there is none. What does not fit into `buffer` is cut off.
+    ///
+    /// # Errors
+    /// The kernel's: the interface is gone, or down.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            return match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+                Ok((length, _)) => Ok(Some(length)),
+                Err(Errno::AGAIN) => Ok(None),
+                Err(Errno::INTR) => continue,
+                Err(errno) => Err(errno.into()),
+            };
+        }
+    }
+
+    /// Sends one frame, which begins with its virtio-net header. Whether the kernel took it: what is longer than the interface carries, or too
+    /// much at once, it does not.
+    ///
+    /// # Errors
+    /// The kernel's: the interface is gone, or down.
+    pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
+        loop {
+            return match rustix::net::send(&self.socket, frame, SendFlags::empty()) {
+                Ok(_) => Ok(true),
+                Err(
+                    Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::MSGSIZE | Errno::INVAL,
+                ) => Ok(false),
+                Err(Errno::INTR) => continue,
+                Err(errno) => Err(errno.into()),
+            };
+        }
+    }
+}
+
+impl AsFd for FrameSocket {
+    /// Readable when there is a frame.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// `struct packet_mreq`.
+#[repr(C)]
+struct Membership {
+    index: i32,
+    kind: libc::c_ushort,
+    length: libc::c_ushort,
+    address: [u8; 8],
+}
+
+fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at the address, which are those of `value`.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            std::ptr::from_ref(value).cast(),
+            length,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes at the address, which are those of `address`.
+    let result =
+        unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::Namespace;
+
+    #[test]
+    fn a_frame_goes_from_one_interface_to_another() {
+        let (Ok(left), Ok(right)) = (Namespace::new(), Namespace::new()) else {
+            eprintln!("SKIPPED: no network namespaces here");
+            return;
+        };
+        left.add_veth("a", &right, "b").unwrap();
+        let open = |namespace: &Namespace, name: &str| {
+            namespace.interfaces().set_up(name, true).unwrap();
+            let index = namespace.interfaces().state(name).unwrap().index;
+            namespace.run(|| FrameSocket::open(index)).unwrap().unwrap()
+        };
+        let (from, to) = (open(&left, "a"), open(&right, "b"));
+        // A virtio-net header of zeros, and a frame of an experimental type (IEEE 802) to nobody in particular.
+        let mut frame = vec![0; VirtioNetHdr::LEN];
+        frame.extend_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5]);
+        frame.extend_from_slice(&[0x5a; 100]);
+        assert!(from.send(&frame).unwrap());
+        let mut buffer = vec![0; FrameSocket::MAX_LEN];
+        // The kernel says things of its own, such as neighbour solicitations.
+        let found = (0..1000).any(|_| match to.receive(&mut buffer).unwrap() {
+            Some(length) => buffer[VirtioNetHdr::LEN..length] == frame[VirtioNetHdr::LEN..],
+            None => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                false
+            }
+        });
+        assert!(found, "the frame did not arrive");
+        // What was sent is not heard by who sent it.
+        while let Some(length) = from.receive(&mut buffer).unwrap() {
+            assert_ne!(buffer[VirtioNetHdr::LEN..length], frame[VirtioNetHdr::LEN..]);
+        }
+        // Longer than the interface carries.
+        assert!(!from.send(&[0; 3000]).unwrap());
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_refused() {
+        assert!(FrameSocket::open(u32::MAX >> 1).is_err());
+    }
+}

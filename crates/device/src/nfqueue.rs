@@ -1,0 +1,268 @@
+//! Packets that the kernel holds until somebody has decided about them (NFQUEUE, `linux/netfilter/nfnetlink_queue.h`).
+//!
+//! A rule of iptables(8) or nft(8) sends packets to a numbered queue. Whoever has bound the number gets each of them, whole or its beginning,
+//! as a netlink message, and answers with a verdict, which may bring other bytes to go on instead. A packet without a verdict stays where it
+//! is. When nobody has bound the number, or what binds it ends, packets are dropped unless the rule says to pass them by (`--queue-bypass`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use rustix::net::netlink::NETFILTER;
+
+use crate::netlink::{Netlink, Request, find_attribute};
+
+/// `NFNL_SUBSYS_QUEUE`, in a message's kind.
+const SUBSYSTEM: u16 = 3 << 8;
+const MSG_PACKET: u16 = SUBSYSTEM;
+const MSG_VERDICT: u16 = SUBSYSTEM | 1;
+const MSG_CONFIG: u16 = SUBSYSTEM | 2;
+/// `NFQA_CFG_*`.
+const CFG_COMMAND: u16 = 1;
+const CFG_PARAMETERS: u16 = 2;
+const CFG_MAX_LENGTH: u16 = 3;
+const CFG_MASK: u16 = 4;
+const CFG_FLAGS: u16 = 5;
+const COMMAND_BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+const FLAG_FAIL_OPEN: u32 = 1;
+const FLAG_GSO: u32 = 4;
+/// `NFQA_*`.
+const PACKET_HEADER: u16 = 1;
+const VERDICT_HEADER: u16 = 2;
+const PAYLOAD: u16 = 10;
+const CAPTURED: u16 = 13;
+const SKB_INFO: u16 = 14;
+const CHECKSUM_NOT_READY: u32 = 1;
+const ACCEPT: u32 = 1;
+/// Bytes of `struct nfgenmsg`.
+const BODY_LEN: usize = 4;
+/// What the socket holds for us.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// How a queue is bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// How many bytes of each packet are wanted. A packet of which not all came must not be changed.
+    pub copy: u16,
+    /// Take super-segments, and packets whose checksums are not complete; otherwise the kernel cuts and completes them before. A packet that
+    /// came so must not be changed.
+    pub offloads: bool,
+    /// How many packets the kernel holds at most. More go on without a verdict.
+    pub held: u32,
+}
+
+/// A bound queue.
+#[derive(Debug)]
+pub struct PacketQueue {
+    netlink: Netlink,
+    number: u16,
+    buffer: Vec<u8>,
+}
+
+/// A packet that waits for a verdict.
+#[derive(Debug)]
+pub struct QueuedPacket<'a> {
+    /// Its number in the queue.
+    pub id: u32,
+    /// It, from the IP header on, or its beginning.
+    pub bytes: &'a mut [u8],
+    /// Its length.
+    pub len: usize,
+    /// Whether its checksum is what it will be on the wire.
+    pub checksum_ready: bool,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes on.
+    Accept,
+    /// It goes on with the bytes as they are now.
+    AcceptChanged,
+    /// It stays until [`PacketQueue::accept`].
+    Keep,
+}
+
+impl PacketQueue {
+    /// Binds a number, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ResourceBusy`] if somebody else has it, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`; anything else mostly
+    /// means that the kernel knows no such queues.
+    pub fn bind(number: u16, options: QueueOptions) -> io::Result<Self> {
+        let mut netlink = Netlink::listen_to(NETFILTER, 0)?;
+        // More than users may have, which we are not, or else as it is.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(
+            netlink.as_fd(),
+            RECEIVE_BUFFER,
+        );
+        netlink.execute(config(number).attribute(CFG_COMMAND, &[COMMAND_BIND, 0, 0, 0]))?;
+        let mut parameters = [0; 5];
+        parameters[..4].copy_from_slice(&u32::from(options.copy).to_be_bytes());
+        parameters[4] = COPY_PACKET;
+        let flags = FLAG_FAIL_OPEN | if options.offloads { FLAG_GSO } else { 0 };
+        let request = config(number)
+            .attribute(CFG_PARAMETERS, &parameters)
+            .attribute(CFG_MAX_LENGTH, &options.held.to_be_bytes())
+            .attribute(CFG_MASK, &(FLAG_FAIL_OPEN | FLAG_GSO).to_be_bytes())
+            .attribute(CFG_FLAGS, &flags.to_be_bytes());
+        netlink.execute(request)?;
+        Ok(PacketQueue { netlink, number, buffer: vec![0; 128 * 1024] })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Takes one packet, if there is one, and does with it what `decide` says. Whether there was one.
+    ///
+    /// # Errors
+    /// The kernel's. Packets that were lost on the way here are no error: they went on.
+    pub fn receive(
+        &mut self,
+        decide: impl FnOnce(&mut QueuedPacket<'_>) -> Decision,
+    ) -> io::Result<bool> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let taken = self.receive_into(&mut buffer, decide);
+        self.buffer = buffer;
+        taken
+    }
+
+    fn receive_into(
+        &mut self,
+        buffer: &mut [u8],
+        decide: impl FnOnce(&mut QueuedPacket<'_>) -> Decision,
+    ) -> io::Result<bool> {
+        let length = match self.netlink.receive_raw(buffer) {
+            Ok(length) => length,
+            Err(Errno::AGAIN) => return Ok(false),
+            // Interrupted, or more came than the socket holds; the kernel has let that pass.
+            Err(Errno::INTR | Errno::NOBUFS) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        };
+        let Some(found) = buffer.get(..length).and_then(parse) else { return Ok(true) };
+        let mut packet = QueuedPacket {
+            id: found.id,
+            bytes: buffer.get_mut(found.at..found.at + found.captured).unwrap_or_default(),
+            len: found.len,
+            checksum_ready: found.checksum_ready,
+        };
+        let decision = decide(&mut packet);
+        match decision {
+            Decision::Accept => self.accept(packet.id, None)?,
+            Decision::AcceptChanged => self.accept(packet.id, Some(packet.bytes))?,
+            Decision::Keep => {}
+        }
+        Ok(true)
+    }
+
+    /// Lets a packet go on, with other bytes if there are some.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn accept(&self, id: u32, bytes: Option<&[u8]>) -> io::Result<()> {
+        let mut verdict = [0; 8];
+        verdict[..4].copy_from_slice(&ACCEPT.to_be_bytes());
+        verdict[4..].copy_from_slice(&id.to_be_bytes());
+        let mut request = Request::unacknowledged(MSG_VERDICT, &body(self.number))
+            .attribute(VERDICT_HEADER, &verdict);
+        // An attribute's length has 16 bits. There is no longer packet whose bytes may be changed.
+        if let Some(bytes) = bytes.filter(|bytes| bytes.len() < 65_532) {
+            request = request.attribute(PAYLOAD, bytes);
+        }
+        self.netlink.send(request)
+    }
+}
+
+impl AsFd for PacketQueue {
+    /// Readable when there may be a packet.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.netlink.as_fd()
+    }
+}
+
+/// `struct nfgenmsg`: family, version, the queue's number.
+fn body(number: u16) -> [u8; BODY_LEN] {
+    let [high, low] = number.to_be_bytes();
+    [libc::AF_UNSPEC as u8, 0, high, low]
+}
+
+fn config(number: u16) -> Request {
+    Request::new(MSG_CONFIG, 0, &body(number))
+}
+
+/// Where in a message what is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    id: u32,
+    at: usize,
+    captured: usize,
+    len: usize,
+    checksum_ready: bool,
+}
+
+fn parse(message: &[u8]) -> Option<Found> {
+    let length = u32::from_ne_bytes(*message.first_chunk()?) as usize;
+    let kind = u16::from_ne_bytes(*message.get(4..)?.first_chunk()?);
+    if kind != MSG_PACKET {
+        return None;
+    }
+    let attributes = message.get(16 + BODY_LEN..length)?;
+    let number = |kind| Some(u32::from_be_bytes(*find_attribute(attributes, kind)?.first_chunk()?));
+    let payload = find_attribute(attributes, PAYLOAD).unwrap_or_default();
+    let at = match payload {
+        [] => 0,
+        _ => payload.as_ptr() as usize - message.as_ptr() as usize,
+    };
+    Some(Found {
+        id: number(PACKET_HEADER)?,
+        at,
+        captured: payload.len(),
+        len: number(CAPTURED).map_or(payload.len(), |len| len as usize),
+        checksum_ready: number(SKB_INFO).unwrap_or(0) & CHECKSUM_NOT_READY == 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut bytes = vec![0; 16 + BODY_LEN];
+        bytes[4..6].copy_from_slice(&MSG_PACKET.to_ne_bytes());
+        for (kind, value) in attributes {
+            bytes.extend_from_slice(&((4 + value.len()) as u16).to_ne_bytes());
+            bytes.extend_from_slice(&kind.to_ne_bytes());
+            bytes.extend_from_slice(value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        let length = bytes.len() as u32;
+        bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_packet_is_found_in_its_message() {
+        // id 7, hardware protocol, hook; a packet of 1500 bytes of which five came; checksum not ready.
+        let header = [0, 0, 0, 7, 8, 0, 2];
+        let all = message(&[
+            (PACKET_HEADER, &header),
+            (CAPTURED, &1500u32.to_be_bytes()),
+            (SKB_INFO, &3u32.to_be_bytes()),
+            (PAYLOAD, b"\x45head"),
+        ]);
+        let found = parse(&all).unwrap();
+        assert_eq!((found.id, found.len, found.checksum_ready), (7, 1500, false));
+        assert_eq!(&all[found.at..found.at + found.captured], b"\x45head");
+        // A whole one, and one without bytes.
+        let whole = parse(&message(&[(PACKET_HEADER, &header), (PAYLOAD, b"all")])).unwrap();
+        assert_eq!((whole.len, whole.checksum_ready), (3, true));
+        assert_eq!(parse(&message(&[(PACKET_HEADER, &header)])).unwrap().captured, 0);
+        assert_eq!(parse(&message(&[(PAYLOAD, b"nobody's")])), None);
+        for length in 0..all.len() {
+            assert_eq!(parse(&all[..length]), None, "{length} bytes of a message");
+        }
+    }
+}

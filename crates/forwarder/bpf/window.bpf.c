@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// The router's two components inside the kernel, for one device whose queue is the bottleneck.
+//
+//   transom_egress   on what leaves through the device, before it is queued: the Target Window Modifier. It also learns the SYNs.
+//   transom_ingress  on what comes in through the same device: the Window Marker, on the acknowledgements that come back, and the other SYNs.
+//
+// The algorithm is section 3 and appendix B of the paper, with the rules of transom-router: never above what the receiver advertised,
+// the right edge never moves left of one that was passed before, never below one MSS. The sizes and the layout of what stands in maps are
+// read and written by user space (src/tc/layout.rs); whoever changes them changes both.
+//
+// The length of the queue is read from the kernel's own structures: at run time the context of a program at this place is the packet's
+// sk_buff, whose device knows its root queue. The offsets come from the running kernel's BTF (CO-RE).
+//
+// A flow is in one of two tables. Half-open ones are in a small table that forgets the oldest, so that spoofed SYNs push out each other. Once
+// both SYNs have been seen and an acknowledgement shows that its sender knows the other side's sequence number, a flow is in the table of
+// confirmed ones, which is bounded, forgets nothing by itself, and is swept by user space. Whatever is in neither passes untouched.
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+
+// What is needed of the kernel's structures; the loader finds the true offsets.
+#define KERNEL __attribute__((preserve_access_index))
+struct qdisc_skb_head { u32 qlen; } KERNEL;
+struct gnet_stats_queue { u32 backlog; } KERNEL;
+struct Qdisc { struct qdisc_skb_head q; struct gnet_stats_queue qstats; } KERNEL;
+struct net_device { struct Qdisc *qdisc; } KERNEL;
+struct sk_buff { struct net_device *dev; } KERNEL;
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86DD
+#define PROTOCOL_TCP 6
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+// The largest shift that may be used, whatever a SYN says (RFC 7323, section 2.3).
+#define MAX_SCALE 14
+// What a receiver takes that does not say (RFC 9293, section 3.7.1). IPv6 has more, but a lower bound too low is harmless.
+#define DEFAULT_MSS 536
+// What a SYN may carry, as far as the answer to it may acknowledge it, in bytes.
+#define MAX_SYN_DATA 65535
+// TCX_NEXT, and the same number for classifiers: go on with the next program.
+#define NEXT (-1)
+
+// Which of the thresholds count packets; the others count bytes.
+#define UPPER_PACKETS 1
+#define LOWER_PACKETS 2
+#define HALVE_PACKETS 4
+struct parameters {
+	u32 upper;       // th_U
+	u32 lower;       // th_L
+	u32 halve_after; // what arrives above the upper threshold until the target is halved
+	u32 units;       // the units of the three
+	u32 raise_shift; // the target rises by each packet's size divided by two to this power
+	u32 initial;     // the first target, in bytes
+	u32 least;       // the smallest
+	u32 most;        // the largest
+	u32 link_header; // bytes before the IP header
+	u32 only_above;  // 1: windows fall only while the queue is above the upper threshold (appendix B), not always (section 3.2)
+	u32 passive;     // 1: windows are not changed; everything else happens
+};
+
+struct target {
+	struct bpf_spin_lock lock;
+	u32 window;     // bytes; user space writes the first
+	u32 count;      // what has arrived above the upper threshold since the last halving
+	u32 packets;    // the queue when it was last looked at
+	u32 bytes;
+	u32 reserved;
+	u64 halvings;
+	u64 raises;
+};
+
+// Addresses as IPv6 knows them, those of IPv4 mapped (RFC 4291, section 2.5.5.2). From the receiver to the sender of the data, which is the
+// way of acknowledgements.
+struct flow_key {
+	u32 receiver[4];
+	u32 sender[4];
+	u16 receiver_port;
+	u16 sender_port;
+};
+
+#define SENDER_SYN 1
+#define RECEIVER_SYN 2
+#define SENDER_SCALES 4
+#define RECEIVER_SCALES 8
+struct half_open {
+	u32 sender_isn;
+	u32 receiver_isn;
+	u16 receiver_window; // in its SYN, where it is not scaled
+	u16 mss;             // what the receiver takes at most
+	u8 receiver_scale;
+	u8 seen;
+	u16 reserved;
+};
+
+#define SENDER_FIN 1
+#define RECEIVER_FIN 2
+#define RESET 4
+struct flow {
+	struct bpf_spin_lock lock;
+	u32 edge;       // the right edge that has been passed on, furthest right
+	u32 written;    // the window that was passed on at last, bytes
+	u32 desired;    // bytes
+	u32 advertised; // by the receiver at last, bytes
+	u16 mss;
+	u8 scale;
+	u8 state;
+	u64 last_seen;  // the kernel's monotonic clock, nanoseconds
+};
+
+struct counters {
+	u64 arrivals;     // packets towards the bottleneck
+	u64 arrived_bytes;
+	u64 acks;         // acknowledgements that came back, of any flow
+	u64 rewritten;    // those whose window was changed
+	u64 unknown;      // those of flows whose SYNs were not seen
+	u64 implausible;  // those that acknowledge what cannot have been sent
+	u64 confirmed;    // flows that came into the table
+	u64 table_full;   // flows that did not
+	u64 unreadable;   // truncated packets and fragments
+	u64 failed;       // changes that the kernel refused
+};
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct parameters); } parameters SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct target); } target SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct counters); } counters SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_LRU_HASH); __uint(max_entries, 4096); __type(key, struct flow_key); __type(value, struct half_open); } half_open SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 65536); __type(key, struct flow_key); __type(value, struct flow); } flows SEC(".maps");
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static const u32 zero = 0;
+
+// ---- the queue
+
+struct queue { u32 packets, bytes; };
+
+// The length of the device's root queue. Zero if the kernel does not let us read.
+static __always_inline struct queue queue_of(struct __sk_buff *ctx)
+{
+	struct sk_buff *skb = (struct sk_buff *)ctx;
+	struct net_device *dev = 0;
+	struct Qdisc *qdisc = 0;
+	struct queue queue = {};
+
+	bpf_probe_read_kernel(&dev, sizeof(dev), __builtin_preserve_access_index(&skb->dev));
+	bpf_probe_read_kernel(&qdisc, sizeof(qdisc), __builtin_preserve_access_index(&dev->qdisc));
+	bpf_probe_read_kernel(&queue.packets, sizeof(u32), __builtin_preserve_access_index(&qdisc->q.qlen));
+	bpf_probe_read_kernel(&queue.bytes, sizeof(u32), __builtin_preserve_access_index(&qdisc->qstats.backlog));
+	return queue;
+}
+
+static __always_inline int above_upper(const struct parameters *p, const struct queue *queue)
+{
+	return (p->units & UPPER_PACKETS ? queue->packets : queue->bytes) > p->upper;
+}
+
+static __always_inline int below_lower(const struct parameters *p, const struct queue *queue)
+{
+	return (p->units & LOWER_PACKETS ? queue->packets : queue->bytes) < p->lower;
+}
+
+// ---- packets
+
+struct segment {
+	u32 source[4];
+	u32 destination[4];
+	u32 header;        // where the TCP header begins
+	u32 options;       // bytes of options
+	u32 sequence, ack; // in the machine's order, as everything below
+	u16 source_port, destination_port;
+	u16 window;
+	u8 flags;
+};
+
+struct ipv4 { u8 version_length, tos; u16 total, id, fragment; u8 ttl, protocol; u16 checksum; u32 source, destination; };
+struct ipv6 { u32 version; u16 payload; u8 next, hops; u32 source[4], destination[4]; };
+struct tcp { u16 source, destination; u32 sequence, ack; u8 offset, flags; u16 window, checksum, urgent; };
+
+// Reads the headers. 1: a TCP segment whose header is all there. 0: something else. -1: a fragment or truncated.
+static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct segment *segment)
+{
+	struct tcp tcp;
+	u32 at = link_header, end, length;
+
+	if (ctx->protocol == bpf_htons(ETHERTYPE_IPV4)) {
+		struct ipv4 ip;
+		if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)))
+			return -1;
+		if (ip.version_length >> 4 != 4 || ip.protocol != PROTOCOL_TCP)
+			return 0;
+		length = (ip.version_length & 15) * 4;
+		if (length < sizeof(ip) || ip.fragment & bpf_htons(0x3fff))
+			return -1;
+		// Zero in a super-segment that is too long to say how long it is; whatever lies behind the datagram is padding.
+		end = ip.total ? at + bpf_ntohs(ip.total) : ctx->len;
+		at += length;
+		segment->source[0] = segment->source[1] = 0;
+		segment->source[2] = bpf_htonl(0xffff);
+		segment->source[3] = ip.source;
+		segment->destination[0] = segment->destination[1] = 0;
+		segment->destination[2] = bpf_htonl(0xffff);
+		segment->destination[3] = ip.destination;
+	} else if (ctx->protocol == bpf_htons(ETHERTYPE_IPV6)) {
+		struct ipv6 ip;
+		u8 next, extension[2];
+		if (bpf_skb_load_bytes(ctx, at, &ip, sizeof(ip)))
+			return -1;
+		if ((bpf_ntohl(ip.version) >> 28) != 6)
+			return 0;
+		at += sizeof(ip);
+		end = ip.payload ? at + bpf_ntohs(ip.payload) : ctx->len;
+		next = ip.next;
+		// Hop-by-hop options, routing, destination options (RFC 8200, section 4); a few, then it is not looked at.
+		for (int i = 0; i < 4; i++) {
+			if (next != 0 && next != 43 && next != 60)
+				break;
+			if (bpf_skb_load_bytes(ctx, at, extension, sizeof(extension)))
+				return -1;
+			next = extension[0];
+			at += (extension[1] + 1) * 8;
+		}
+		if (next == 44)
+			return -1;
+		if (next != PROTOCOL_TCP)
+			return 0;
+		__builtin_memcpy(segment->source, ip.source, 16);
+		__builtin_memcpy(segment->destination, ip.destination, 16);
+	} else {
+		return 0;
+	}
+
+	if (bpf_skb_load_bytes(ctx, at, &tcp, sizeof(tcp)))
+		return -1;
+	length = (tcp.offset >> 4) * 4;
+	if (length < sizeof(tcp) || at + length > end || end > ctx->len)
+		return -1;
+	segment->header = at;
+	segment->options = length - sizeof(tcp);
+	segment->sequence = bpf_ntohl(tcp.sequence);
+	segment->ack = bpf_ntohl(tcp.ack);
+	segment->source_port = bpf_ntohs(tcp.source);
+	segment->destination_port = bpf_ntohs(tcp.destination);
+	segment->window = bpf_ntohs(tcp.window);
+	segment->flags = tcp.flags;
+	return 1;
+}
+
+struct syn_options { u16 mss; u8 scale; u8 scales; };
+
+// The options of a SYN: the maximum segment size and the window scale. What is malformed ends the walk.
+static __always_inline void read_options(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
+{
+	u32 at = segment->header + sizeof(struct tcp), end = at + segment->options;
+
+	found->mss = DEFAULT_MSS;
+	found->scale = 0;
+	found->scales = 0;
+	for (int i = 0; i < 40; i++) {
+		u8 kind, length;
+		if (at >= end || bpf_skb_load_bytes(ctx, at, &kind, 1) || kind == 0)
+			return;
+		if (kind == 1) {
+			at++;
+			continue;
+		}
+		if (at + 2 > end || bpf_skb_load_bytes(ctx, at + 1, &length, 1) || length < 2 || at + length > end)
+			return;
+		if (kind == 2 && length == 4) {
+			u16 mss;
+			if (bpf_skb_load_bytes(ctx, at + 2, &mss, 2))
+				return;
+			if (mss)
+				found->mss = bpf_ntohs(mss);
+		} else if (kind == 3 && length == 3) {
+			if (bpf_skb_load_bytes(ctx, at + 2, &found->scale, 1))
+				return;
+			if (found->scale > MAX_SCALE)
+				found->scale = MAX_SCALE;
+			found->scales = 1;
+		}
+		at += length;
+	}
+}
+
+// The flow a segment belongs to, by who sends the data.
+static __always_inline void key_of(const struct segment *segment, int from_sender, struct flow_key *key)
+{
+	__builtin_memcpy(key->sender, from_sender ? segment->source : segment->destination, 16);
+	__builtin_memcpy(key->receiver, from_sender ? segment->destination : segment->source, 16);
+	key->sender_port = from_sender ? segment->source_port : segment->destination_port;
+	key->receiver_port = from_sender ? segment->destination_port : segment->source_port;
+}
+
+// A SYN of either side. One that acknowledges must acknowledge the other's, else it is not of this connection.
+static __always_inline void learn(struct __sk_buff *ctx, const struct segment *segment, int from_sender)
+{
+	struct half_open new = {}, *known;
+	struct syn_options options;
+	struct flow_key key;
+
+	key_of(segment, from_sender, &key);
+	read_options(ctx, segment, &options);
+	known = bpf_map_lookup_elem(&half_open, &key);
+	if (segment->flags & ACK) {
+		u8 other = from_sender ? RECEIVER_SYN : SENDER_SYN;
+		if (!known || !(known->seen & other))
+			return;
+		// Data in the SYN (RFC 7413) may be acknowledged with it.
+		if (segment->ack - 1 - (from_sender ? known->receiver_isn : known->sender_isn) > MAX_SYN_DATA)
+			return;
+		new = *known;
+	} else if (known && known->seen & (from_sender ? SENDER_SYN : RECEIVER_SYN)) {
+		// Sent again: what the other side has said meanwhile still holds.
+		if (segment->sequence == (from_sender ? known->sender_isn : known->receiver_isn))
+			new = *known;
+	}
+	if (from_sender) {
+		new.sender_isn = segment->sequence;
+		new.seen |= SENDER_SYN | (options.scales ? SENDER_SCALES : 0);
+	} else {
+		new.receiver_isn = segment->sequence;
+		new.mss = options.mss;
+		new.receiver_window = segment->window;
+		new.receiver_scale = options.scale;
+		new.seen |= RECEIVER_SYN | (options.scales ? RECEIVER_SCALES : 0);
+	}
+	bpf_map_update_elem(&half_open, &key, &new, BPF_ANY);
+}
+
+// ---- towards the bottleneck: the Target Window Modifier
+
+static __always_inline void modify_target(const struct parameters *p, const struct queue *queue, u32 length)
+{
+	struct target *t = bpf_map_lookup_elem(&target, &zero);
+	int above = above_upper(p, queue), below = below_lower(p, queue);
+
+	if (!t)
+		return;
+	t->packets = queue->packets;
+	t->bytes = queue->bytes;
+	if (!above && !below)
+		return;
+	bpf_spin_lock(&t->lock);
+	if (above) {
+		t->count += p->units & HALVE_PACKETS ? 1 : length;
+		if (t->count >= p->halve_after) {
+			u32 half = t->window / 2;
+			t->window = half < p->least ? p->least : half;
+			t->count = 0;
+			t->halvings++;
+		}
+	} else {
+		u64 raised = (u64)t->window + (length >> (p->raise_shift & 31));
+		t->window = raised > p->most ? p->most : raised;
+		t->raises++;
+	}
+	bpf_spin_unlock(&t->lock);
+}
+
+// An end of the connection that passed on its way to the receiver.
+static __always_inline void note_end(const struct segment *segment)
+{
+	struct flow_key key;
+	struct flow *flow;
+
+	key_of(segment, 1, &key);
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (!flow)
+		return;
+	bpf_spin_lock(&flow->lock);
+	flow->state |= segment->flags & RST ? RESET : SENDER_FIN;
+	bpf_spin_unlock(&flow->lock);
+}
+
+SEC("classifier")
+int transom_egress(struct __sk_buff *ctx)
+{
+	struct parameters *p = bpf_map_lookup_elem(&parameters, &zero);
+	struct counters *c = bpf_map_lookup_elem(&counters, &zero);
+	struct segment segment;
+	struct queue queue;
+	u32 length;
+
+	if (!p || !c || ctx->len < p->link_header)
+		return NEXT;
+	length = ctx->len - p->link_header;
+	c->arrivals++;
+	c->arrived_bytes += length;
+	queue = queue_of(ctx);
+	modify_target(p, &queue, length);
+	switch (parse(ctx, p->link_header, &segment)) {
+	case 1:
+		break;
+	case -1:
+		c->unreadable++;
+		return NEXT;
+	default:
+		return NEXT;
+	}
+	if ((segment.flags & (SYN | RST | FIN)) == SYN)
+		learn(ctx, &segment, 1);
+	else if (segment.flags & (RST | FIN) && !(segment.flags & SYN))
+		note_end(&segment);
+	return NEXT;
+}
+
+// ---- back from it: the Window Marker
+
+// Makes a flow of a half-open one, if this acknowledgement shows that the handshake is over.
+static __always_inline struct flow *confirm(const struct flow_key *key, const struct segment *segment, struct counters *c)
+{
+	struct half_open *half = bpf_map_lookup_elem(&half_open, key);
+	struct flow new = {};
+	u8 both = SENDER_SCALES | RECEIVER_SCALES;
+
+	if (!half || (half->seen & (SENDER_SYN | RECEIVER_SYN)) != (SENDER_SYN | RECEIVER_SYN))
+		return 0;
+	// What it acknowledges lies in the window of the receiver's SYN, or is a probe beyond it.
+	if (segment->ack - (half->sender_isn + 1) > (u32)half->receiver_window + 1)
+		return 0;
+	new.edge = half->sender_isn + 1 + half->receiver_window;
+	new.desired = 0xffffffff; // without a limit until the first acknowledgement
+	new.mss = half->mss;
+	new.scale = (half->seen & both) == both ? half->receiver_scale : 0;
+	bpf_map_delete_elem(&half_open, key);
+	if (bpf_map_update_elem(&flows, key, &new, BPF_ANY)) {
+		c->table_full++;
+		return 0;
+	}
+	c->confirmed++;
+	return bpf_map_lookup_elem(&flows, key);
+}
+
+static __always_inline int after(u32 a, u32 b)
+{
+	return (int)(a - b) > 0;
+}
+
+// The window field to be written, or the old one; the same steps as transom_router's WindowMarker::mark. Called with the flow locked: nothing
+// here calls the kernel.
+static __always_inline u16 mark(struct flow *flow, const struct segment *segment, u32 target, int fall, int passive)
+{
+	u8 scale = flow->scale & 15;
+	u32 advertised = (u32)segment->window << scale;
+	u32 most = advertised > flow->mss ? advertised : flow->mss;
+	// What the sender may still send by what it has been told.
+	u32 told = after(flow->edge, segment->ack) ? flow->edge - segment->ack : 0;
+	u32 desired = flow->desired, least, field;
+
+	if (desired > most)
+		desired = most;
+	if (fall && desired > target && desired > told)
+		desired = told;
+	if (desired < target)
+		desired = target;
+	flow->desired = desired;
+	flow->advertised = advertised;
+
+	// Never below a segment, and the right edge stays where it was, as far as the receiver still offers it. In units of the receiver's
+	// scale, rounded up: down could move the edge left.
+	least = desired > flow->mss ? desired : flow->mss;
+	if (least < told)
+		least = told;
+	field = ((u64)least + (1u << scale) - 1) >> scale;
+	if (field > segment->window || passive)
+		field = segment->window;
+	flow->written = field << scale;
+	if (after(segment->ack + flow->written, flow->edge))
+		flow->edge = segment->ack + flow->written;
+	return field;
+}
+
+SEC("classifier")
+int transom_ingress(struct __sk_buff *ctx)
+{
+	struct parameters *p = bpf_map_lookup_elem(&parameters, &zero);
+	struct counters *c = bpf_map_lookup_elem(&counters, &zero);
+	struct target *t = bpf_map_lookup_elem(&target, &zero);
+	struct segment segment;
+	struct flow_key key;
+	struct flow *flow;
+	u16 field, old_field, new_field;
+	int implausible, fall = 1;
+	u64 now;
+
+	if (!p || !c || !t)
+		return NEXT;
+	switch (parse(ctx, p->link_header, &segment)) {
+	case 1:
+		break;
+	case -1:
+		c->unreadable++;
+		return NEXT;
+	default:
+		return NEXT;
+	}
+	if (segment.flags & SYN) {
+		if (!(segment.flags & (RST | FIN)))
+			learn(ctx, &segment, 0);
+		return NEXT;
+	}
+	key_of(&segment, 0, &key);
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (segment.flags & RST) {
+		if (flow) {
+			bpf_spin_lock(&flow->lock);
+			flow->state |= RESET;
+			bpf_spin_unlock(&flow->lock);
+		}
+		return NEXT;
+	}
+	if (!(segment.flags & ACK))
+		return NEXT;
+	c->acks++;
+	// A handshake that has just ended takes the place of an older connection with the same addresses.
+	if (!flow || flow->state & (RESET | SENDER_FIN | RECEIVER_FIN)) {
+		struct flow *newer = confirm(&key, &segment, c);
+		if (newer)
+			flow = newer;
+	}
+	if (!flow) {
+		c->unknown++;
+		return NEXT;
+	}
+	if (p->only_above) {
+		struct queue queue = queue_of(ctx);
+		fall = above_upper(p, &queue);
+	}
+	now = bpf_ktime_get_coarse_ns();
+
+	field = segment.window;
+	bpf_spin_lock(&flow->lock);
+	// One more for the FIN, which takes a sequence number but no window.
+	implausible = after(segment.ack, flow->edge + 1);
+	if (!implausible) {
+		field = mark(flow, &segment, t->window, fall, p->passive);
+		flow->last_seen = now;
+		if (segment.flags & FIN)
+			flow->state |= RECEIVER_FIN;
+	}
+	bpf_spin_unlock(&flow->lock);
+
+	if (implausible) {
+		c->implausible++;
+		return NEXT;
+	}
+	if (field == segment.window)
+		return NEXT;
+	// The checksum by the difference (RFC 1624). The window is not in the pseudo-header, so where the checksum is still to be completed
+	// by the card it is left alone; the helper knows which.
+	old_field = bpf_htons(segment.window);
+	new_field = bpf_htons(field);
+	if (bpf_skb_store_bytes(ctx, segment.header + __builtin_offsetof(struct tcp, window), &new_field, 2, 0)) {
+		c->failed++;
+		return NEXT;
+	}
+	if (bpf_l4_csum_replace(ctx, segment.header + __builtin_offsetof(struct tcp, checksum), old_field, new_field, 2)) {
+		// Cannot be, as the window stands beside it; then at least the packet goes as it came.
+		bpf_skb_store_bytes(ctx, segment.header + __builtin_offsetof(struct tcp, window), &old_field, 2, 0);
+		c->failed++;
+		return NEXT;
+	}
+	c->rewritten++;
+	return NEXT;
+}

@@ -1,0 +1,106 @@
+//! Window control with a clock, for the modes whose packets come to us.
+
+use std::time::Instant as Clock;
+
+use transom_router::queue::Length;
+use transom_router::window::{ChecksumState, ControlConfig, Verdict, WindowControl};
+use transom_tcp::time::Instant;
+
+use crate::Refusal;
+use crate::status::{Counters, FlowStatus, QueueStatus, Status};
+
+/// Window control, what it does not count itself, and the time.
+#[derive(Debug)]
+pub(crate) struct Control {
+    inner: WindowControl,
+    policy: &'static str,
+    origin: Clock,
+    arrived_bytes: u64,
+}
+
+impl Control {
+    pub(crate) fn new(config: &ControlConfig) -> Result<Self, Refusal> {
+        let mut secret = [0; 16];
+        rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
+        let inner = WindowControl::new(config, secret)
+            .map_err(|error| Refusal::Parameter(error.to_string()))?;
+        Ok(Control { inner, policy: config.policy.name(), origin: Clock::now(), arrived_bytes: 0 })
+    }
+
+    /// The time since the beginning.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_nanos(self.origin.elapsed().as_nanos() as u64)
+    }
+
+    /// See [`WindowControl::forward`].
+    pub(crate) fn forward(&mut self, now: Instant, packet: &[u8], len: usize, queue: Length) {
+        self.arrived_bytes += len as u64;
+        self.inner.forward(now, packet, len, queue);
+    }
+
+    /// See [`WindowControl::returning`].
+    pub(crate) fn returning(
+        &mut self,
+        now: Instant,
+        packet: &mut [u8],
+        len: usize,
+        checksum: ChecksumState,
+        queue: Length,
+    ) -> Verdict {
+        self.inner.returning(now, packet, len, checksum, queue)
+    }
+
+    /// What there is to tell, except what only the mode knows.
+    pub(crate) fn status(
+        &self,
+        mode: &str,
+        device: &str,
+        flows: usize,
+        queue: QueueStatus,
+    ) -> Status {
+        let counters = self.inner.counters();
+        let table = self.inner.table();
+        let now = self.now();
+        let mut known: Vec<_> = self
+            .inner
+            .flows()
+            .iter()
+            .filter_map(|(key, record)| Some((key, record.told(now)?)))
+            .collect();
+        known.sort_by_key(|(_, told)| told.idle);
+        let flows = known.iter().take(flows).map(|(key, told)| FlowStatus {
+            sender: key.sender(),
+            receiver: key.receiver(),
+            desired: told.desired.into(),
+            written: None,
+            advertised: None,
+            mss: told.mss,
+            scale: told.scale,
+            idle_ms: told.idle.as_millis(),
+        });
+        Status {
+            mode: mode.into(),
+            device: device.into(),
+            policy: self.policy.into(),
+            target: self.inner.target(),
+            queue,
+            counters: Counters {
+                arrivals: counters.arrived,
+                arrived_bytes: self.arrived_bytes,
+                acks: counters.acks,
+                rewritten: counters.rewritten,
+                held: counters.held,
+                unknown: counters.unknown,
+                implausible: counters.implausible,
+                unreadable: 0,
+                confirmed: counters.opened,
+                table_full: table.refused,
+                failed: 0,
+            },
+            tracked: table.open as u64,
+            capacity: table.capacity as u64,
+            flows: flows.collect(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A [`Status`] in the text format of Prometheus, version 0.0.4.
+
+use std::fmt::Write as _;
+
+use crate::Status;
+
+/// The metrics. Flows have none of their own: there can be any number of them.
+pub fn text(status: &Status) -> String {
+    let Status { mode, device, policy: _, target, queue, counters, tracked, capacity, flows: _ } =
+        status;
+    let labels = format!("{{device=\"{}\",mode=\"{}\"}}", escaped(device), escaped(mode));
+    let mut text = String::new();
+    let mut metric = |name: &str, kind: &str, help: &str, value: u64| {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "# HELP transom_router_{name} {help}\n# TYPE transom_router_{name} {kind}\ntransom_router_{name}{labels} {value}"
+        );
+    };
+    if let Some(target) = target {
+        metric("target_window_bytes", "gauge", "The window all flows are brought to.", *target);
+    }
+    metric("queue_packets", "gauge", "Packets that wait in the bottleneck's queue.", queue.packets);
+    metric("queue_bytes", "gauge", "Bytes that wait in the bottleneck's queue.", queue.bytes);
+    metric(
+        "queue_drops_total",
+        "counter",
+        "Packets dropped by the bottleneck's queue.",
+        queue.drops,
+    );
+    metric(
+        "sent_packets_total",
+        "counter",
+        "Packets that have left the bottleneck's queue.",
+        queue.sent_packets,
+    );
+    metric(
+        "sent_bytes_total",
+        "counter",
+        "Bytes that have left the bottleneck's queue.",
+        queue.sent_bytes,
+    );
+    metric("arrivals_total", "counter", "Packets towards the bottleneck.", counters.arrivals);
+    metric(
+        "arrived_bytes_total",
+        "counter",
+        "Bytes towards the bottleneck.",
+        counters.arrived_bytes,
+    );
+    metric("acks_total", "counter", "Acknowledgements that came back.", counters.acks);
+    metric(
+        "rewritten_total",
+        "counter",
+        "Acknowledgements whose window was changed.",
+        counters.rewritten,
+    );
+    metric(
+        "held_total",
+        "counter",
+        "Acknowledgements that went on later than they came.",
+        counters.held,
+    );
+    metric(
+        "unknown_total",
+        "counter",
+        "Acknowledgements of flows whose handshake was not seen.",
+        counters.unknown,
+    );
+    metric(
+        "implausible_total",
+        "counter",
+        "Acknowledgements of what cannot have been sent.",
+        counters.implausible,
+    );
+    metric("unreadable_total", "counter", "Truncated packets and fragments.", counters.unreadable);
+    metric("confirmed_total", "counter", "Flows that came into the table.", counters.confirmed);
+    metric(
+        "table_full_total",
+        "counter",
+        "Flows for which there was no place.",
+        counters.table_full,
+    );
+    metric("failed_total", "counter", "Changes that did not succeed.", counters.failed);
+    metric("flows", "gauge", "Flows in the table.", *tracked);
+    metric("flows_capacity", "gauge", "Flows the table can hold.", *capacity);
+    text
+}
+
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

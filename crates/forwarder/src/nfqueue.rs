@@ -1,0 +1,277 @@
+//! Packets that the kernel forwards, and asks us about (NFQUEUE).
+//!
+//! Rules in `mangle FORWARD` send TCP packets that leave through the interface whose queue is the bottleneck to one queue, and those that come
+//! in by it to another. A thread takes them: of the first only the headers come, and they go on as they are; the others come whole, cut and
+//! with their checksums complete, and may go back changed. The length of the interface's own queue is asked of the kernel, at most once in a
+//! millisecond: that is the time which some hundred packets take here.
+//!
+//! When we are not there, packets pass by the rules (`--queue-bypass`), and when we are too slow, they pass us (`fail-open`). A packet that
+//! the kernel held for us when we died is dropped with the queue; it will be sent again.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transom_device::interface::Interfaces;
+use transom_device::nfqueue::{Decision, PacketQueue, QueueOptions};
+use transom_device::qdisc::RootQueues;
+use transom_router::queue::Length;
+use transom_router::window::{ChecksumState, ControlConfig};
+use transom_tcp::time::{Duration, Instant};
+
+use crate::control::Control;
+use crate::refusal::{Refusal, need_capabilities};
+use crate::status::{Deployment, Status};
+
+mod rules;
+
+use rules::Rules;
+
+/// CAP_NET_ADMIN.
+const CAPABILITIES: [u32; 1] = [12];
+/// Packets of which only the headers matter: IPv6, a few of its options, TCP with all of its own.
+const HEADERS: u16 = 256;
+/// Packets that the kernel holds for us.
+const HELD: u32 = 4096;
+/// How old what is known of the queue may be.
+const FRESH: Duration = Duration::from_millis(1);
+/// So many packets are taken from one queue before the other has its turn.
+const TURN: usize = 64;
+/// How often the thread looks whether it should end.
+const LOOK: Duration = Duration::from_millis(200);
+/// The first queue number that is tried. Others have numbers near zero.
+const FIRST_NUMBER: u16 = 30_200;
+/// How many are tried.
+const NUMBERS: u16 = 256;
+
+/// The rules, and the thread that decides.
+pub struct Nfqueue {
+    device: String,
+    index: u32,
+    queues: RootQueues,
+    control: Arc<Mutex<Control>>,
+    stop: Arc<AtomicBool>,
+    worker: Option<JoinHandle<Result<(), Refusal>>>,
+}
+
+impl fmt::Debug for Nfqueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nfqueue").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+fn lock(control: &Mutex<Control>) -> MutexGuard<'_, Control> {
+    control.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the process may do this.
+///
+/// # Errors
+/// [`Refusal::Capability`] if not.
+pub fn check_privileges() -> Result<(), Refusal> {
+    need_capabilities(&CAPABILITIES)
+}
+
+impl Nfqueue {
+    /// Installs the rules and begins, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// What is missing; nothing has been changed then.
+    pub fn start(device: &str, config: &ControlConfig) -> Result<Self, Refusal> {
+        let no_netlink = || Refusal::io("cannot open a netlink socket");
+        let mut interfaces = Interfaces::open().map_err(no_netlink())?;
+        let state = interfaces.state(device).map_err(|error| Refusal::NoDevice {
+            device: device.to_owned(),
+            source: error.into(),
+        })?;
+        let control = Arc::new(Mutex::new(Control::new(config)?));
+        check_privileges()?;
+        let mut asked = RootQueues::open().map_err(no_netlink())?;
+        let queues = RootQueues::open().map_err(no_netlink())?;
+        let kind = asked.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
+        if kind == "noqueue" {
+            return Err(Refusal::Queue { device: device.to_owned(), kind });
+        }
+        let forward =
+            bind(FIRST_NUMBER, QueueOptions { copy: HEADERS, offloads: true, held: HELD })?;
+        let whole = QueueOptions { copy: u16::MAX, offloads: false, held: HELD };
+        let returning = bind(forward.number().saturating_add(1), whole)?;
+        let rules = Rules::install(device, forward.number(), returning.number())?;
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            forward,
+            returning,
+            control: Arc::clone(&control),
+            stop: Arc::clone(&stop),
+            asked,
+            index: state.index,
+            length: Length::default(),
+            fresh_until: Instant::ZERO,
+            held: VecDeque::new(),
+        };
+        // The rules go with the thread: it is in the network namespace that they are in.
+        let work = move || {
+            let ended = worker.run();
+            rules.remove().and(ended)
+        };
+        let worker = thread::Builder::new().name("nfqueue".into()).spawn(work);
+        let worker = worker.map_err(Refusal::io("cannot start a thread"))?;
+        let device = device.to_owned();
+        Ok(Nfqueue { device, index: state.index, queues, control, stop, worker: Some(worker) })
+    }
+}
+
+/// Binds the first number that is free.
+fn bind(first: u16, options: QueueOptions) -> Result<PacketQueue, Refusal> {
+    let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
+    for number in first..first.saturating_add(NUMBERS) {
+        match PacketQueue::bind(number, options) {
+            Ok(queue) => return Ok(queue),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Refusal::Capability { missing: "CAP_NET_ADMIN".into() });
+            }
+            // EBUSY, and what the kernel says instead: EPERM would have been said before.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => last = error,
+            Err(error) => return Err(Refusal::NoQueues(error)),
+        }
+    }
+    Err(Refusal::io("no queue number is free")(last))
+}
+
+impl Deployment for Nfqueue {
+    fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
+        let queue =
+            self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        Ok(lock(&self.control).status("nfqueue", &self.device, flows, queue.into()))
+    }
+
+    fn tend(&mut self) -> Result<(), Refusal> {
+        match self.worker.take_if(|worker| worker.is_finished()) {
+            None => Ok(()),
+            Some(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
+}
+
+impl Drop for Nfqueue {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            // What it could not remove is passed by, and removed the next time.
+            let _ = worker.join();
+        }
+    }
+}
+
+struct Worker {
+    forward: PacketQueue,
+    returning: PacketQueue,
+    control: Arc<Mutex<Control>>,
+    stop: Arc<AtomicBool>,
+    asked: RootQueues,
+    index: u32,
+    length: Length,
+    fresh_until: Instant,
+    /// Acknowledgements that go on later, and when, in order.
+    held: VecDeque<(Instant, u32)>,
+}
+
+impl Worker {
+    fn run(mut self) -> Result<(), Refusal> {
+        let failed = || Refusal::io("cannot take packets from the kernel");
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = lock(&self.control).now();
+            self.release(now).map_err(failed())?;
+            let patience = self.held.front().map_or(LOOK, |(due, _)| LOOK.min(*due - now));
+            self.wait(patience).map_err(failed())?;
+            for _ in 0..TURN {
+                if !self.take_forward().map_err(failed())? {
+                    break;
+                }
+            }
+            for _ in 0..TURN {
+                if !self.take_returning().map_err(failed())? {
+                    break;
+                }
+            }
+        }
+        self.release(Instant::FAR_FUTURE).map_err(failed())
+    }
+
+    fn wait(&self, patience: Duration) -> io::Result<()> {
+        let mut descriptors = [&self.forward, &self.returning]
+            .map(|queue| PollFd::from_borrowed_fd(queue.as_fd(), PollFlags::IN));
+        let nanos = patience.as_nanos();
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as _,
+            tv_nsec: (nanos % 1_000_000_000) as _,
+        };
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// What waits in the interface's queue, as far as it is known.
+    fn length(&mut self, now: Instant) -> Length {
+        if now >= self.fresh_until {
+            // An interface that is gone has no queue.
+            let queue = self.asked.state(self.index).unwrap_or_default();
+            self.length = Length { packets: queue.packets.into(), bytes: queue.bytes.into() };
+            self.fresh_until = now + FRESH;
+        }
+        self.length
+    }
+
+    fn take_forward(&mut self) -> io::Result<bool> {
+        let now = lock(&self.control).now();
+        let length = self.length(now);
+        let control = &self.control;
+        self.forward.receive(|packet| {
+            lock(control).forward(now, packet.bytes, packet.len, length);
+            Decision::Accept
+        })
+    }
+
+    fn take_returning(&mut self) -> io::Result<bool> {
+        let now = lock(&self.control).now();
+        let length = self.length(now);
+        let (control, held) = (&self.control, &mut self.held);
+        self.returning.receive(|packet| {
+            // Neither happens, as the queue was bound; a changed packet would go on with a checksum that nobody completes.
+            if packet.bytes.len() < packet.len || !packet.checksum_ready {
+                return Decision::Accept;
+            }
+            let verdict = lock(control).returning(
+                now,
+                packet.bytes,
+                packet.len,
+                ChecksumState::Complete,
+                length,
+            );
+            if !verdict.hold.is_zero() {
+                let due = now + verdict.hold;
+                let due = held.back().map_or(due, |(last, _)| due.max(*last));
+                held.push_back((due, packet.id));
+                return Decision::Keep;
+            }
+            match verdict.rewritten {
+                true => Decision::AcceptChanged,
+                false => Decision::Accept,
+            }
+        })
+    }
+
+    fn release(&mut self, now: Instant) -> io::Result<()> {
+        while let Some((_, id)) = self.held.pop_front_if(|(due, _)| *due <= now) {
+            self.returning.accept(id, None)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! The policy file, the same for every mode.
+//!
+//! ```toml
+//! policy = "target-window(upper=40kB, lower=20kB)"   # see transom_router::window::PolicyConfig
+//! flows = 65536                                      # how many are remembered
+//! idle = "5min"                                      # and for how long, when nothing is heard of them
+//! rate = "10Mbit/s"                                  # of the link; mode user needs it, and some policies
+//! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
+//! ```
+//!
+//! Only `policy` is needed.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use serde::Deserialize;
+use transom_router::queue;
+use transom_router::window::ControlConfig;
+use transom_tcp::quantity::{Decimal, parse_duration};
+
+use crate::Refusal;
+
+/// What a policy file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFile {
+    /// The policy, and how many flows are remembered.
+    pub control: ControlConfig,
+    /// The bottleneck's rate, in bits per second.
+    pub rate: Option<NonZeroU64>,
+    /// The bottleneck's queue, where it is ours.
+    pub queue: queue::Config,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Raw {
+    policy: String,
+    flows: Option<u32>,
+    idle: Option<String>,
+    mss: Option<u16>,
+    #[serde(default)]
+    returns_only: bool,
+    rate: Option<String>,
+    queue: Option<String>,
+}
+
+const RATES: [(&str, u64); 4] =
+    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
+
+fn rate(text: &str) -> Result<NonZeroU64, Refusal> {
+    let read = || {
+        let (number, unit) = Decimal::split(text)?;
+        let (_, factor) = RATES.iter().find(|(name, _)| *name == unit)?;
+        NonZeroU64::new(number.scaled(*factor)?)
+    };
+    read().ok_or_else(|| {
+        Refusal::Parameter(format!("`{text}` is not a rate: write it like 10Mbit/s"))
+    })
+}
+
+impl PolicyFile {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its name.
+    pub fn read(path: &Path) -> Result<Self, Refusal> {
+        let text = fs::read_to_string(path)
+            .map_err(Refusal::io(format!("cannot read {}", path.display())))?;
+        PolicyFile::parse(&text)
+            .map_err(|error| Refusal::Parameter(format!("{}: {error}", path.display())))
+    }
+
+    /// Understands a policy file's text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, Refusal> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Refusal::Parameter(error.to_string().trim_end().to_owned())
+        };
+        let raw: Raw = toml::from_str(text).map_err(|error| wrong(&error))?;
+        let rate = raw.rate.as_deref().map(rate).transpose()?;
+        let mut queue: queue::Config = match raw.queue {
+            Some(text) => text.parse().map_err(|error| wrong(&error))?,
+            None => queue::Config::default(),
+        };
+        let mut control = ControlConfig::new(raw.policy.parse().map_err(|error| wrong(&error))?);
+        if let Some(rate) = rate {
+            queue = queue.on_link(rate.get());
+            control.policy = control.policy.on_link(rate.get());
+        }
+        control.flows = raw.flows.unwrap_or(control.flows);
+        if let Some(idle) = raw.idle {
+            control.idle = parse_duration(&idle).map_err(|error| wrong(&error))?;
+        }
+        control.mss = raw.mss.unwrap_or(control.mss);
+        control.returns_only = raw.returns_only;
+        control.validate().map_err(|error| wrong(&error))?;
+        // A rate that is missing is found only when the policy is made.
+        control.policy.build().map_err(|error| wrong(&error))?;
+        Ok(PolicyFile { control, rate, queue })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transom_router::queue::Limit;
+    use transom_router::window::{PolicyConfig, Threshold};
+
+    use super::*;
+
+    #[test]
+    fn a_policy_file_is_read() {
+        let file = PolicyFile::parse(
+            "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'",
+        )
+        .unwrap();
+        let PolicyConfig::TargetWindow(target) = file.control.policy else { panic!("{file:?}") };
+        assert_eq!(
+            (target.upper, target.lower),
+            (Threshold::Bytes(40_000), Threshold::Bytes(20_000))
+        );
+        assert_eq!((file.control.flows, file.control.idle.as_millis()), (1000, 30_000));
+        assert_eq!(file.rate, NonZeroU64::new(10_000_000));
+        assert_eq!(file.queue, queue::Config::DropTail { limit: Limit::Bytes(75_000) });
+        // What follows from the rate.
+        assert!(PolicyFile::parse("policy = 'fair-share(queue=20kB)'\nrate = '1Gbit/s'").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, what) in [
+            ("", "missing field `policy`"),
+            ("policy = 'target-window(upper=10kB, lower=20kB)'", "lower"),
+            ("policy = 'target-window(upper=40kB, lower=20kB)'\nflow = 3", "unknown field `flow`"),
+            ("policy = 'target-window(upper=40kB, lower=20kB)'\nrate = 'fast'", "10Mbit/s"),
+            ("policy = 'target-window(upper=40kB, lower=20kB)'\nidle = '5'", "duration"),
+            ("policy = 'fair-share(queue=20kB)'", "rate"),
+            ("policy = 'widest'", "`widest` is not a window policy"),
+        ] {
+            let error = PolicyFile::parse(text).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Who asks gets an answer: about the state on a Unix socket, and for Prometheus over HTTP.
+//!
+//! On the socket one line comes, `status N`, and one line of JSON goes back: a [`Status`] with at most N flows. The socket belongs to who runs
+//! the router, and nobody else may write to it. Its name stands for the interface, so that two routers cannot work at the same one: a socket
+//! that somebody listens at refuses the second, one that nobody listens at was left by a crash and is replaced.
+//!
+//! HTTP is as much as Prometheus needs: whatever the request is about, the answer to `GET /metrics` is the metrics, and the connection is
+//! closed. Nobody who asks can hold up others for longer than [`PATIENCE`], nor make us remember more than a line.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::status::{Deployment, Status};
+use crate::{Refusal, metrics};
+
+/// So long one who asks is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest line that is read.
+const MAX_LINE: u64 = 4096;
+/// As many flows are told at most.
+const MAX_FLOWS: usize = 10_000;
+
+/// A deployment that several threads ask, until it is ended.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<Option<Box<dyn Deployment>>>>);
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Shares a deployment.
+    pub fn new(deployment: Box<dyn Deployment>) -> Self {
+        Shared(Arc::new(Mutex::new(Some(deployment))))
+    }
+
+    /// What is done under the lock leaves nothing half done that another would mind.
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Deployment>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// See [`Deployment::status`].
+    ///
+    /// # Errors
+    /// As there, and when it has ended.
+    pub fn status(&self, flows: usize) -> Result<Status, Refusal> {
+        match self.lock().as_mut() {
+            Some(deployment) => deployment.status(flows),
+            None => Err(Refusal::Parameter("the router is at its end".into())),
+        }
+    }
+
+    /// See [`Deployment::tend`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tend(&self) -> Result<(), Refusal> {
+        self.lock().as_mut().map_or(Ok(()), |deployment| deployment.tend())
+    }
+
+    /// Ends the deployment, and removes what it has put into the system.
+    pub fn end(&self) {
+        let deployment = self.lock().take();
+        drop(deployment);
+    }
+}
+
+/// Where the router at an interface is asked, unless something else is said.
+pub fn default_path(device: &str) -> PathBuf {
+    Path::new("/run/transom").join(format!("router-{device}.sock"))
+}
+
+/// A socket at which nobody has been answered yet. Dropping it removes its name.
+#[derive(Debug)]
+pub struct StatusSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl StatusSocket {
+    /// Takes the name. Does so before anything else is changed.
+    ///
+    /// # Errors
+    /// [`Refusal::Running`] if somebody listens there, or the system's refusal.
+    pub fn bind(path: &Path) -> Result<Self, Refusal> {
+        let refused = || Refusal::io(format!("cannot listen at {}", path.display()));
+        if UnixStream::connect(path).is_ok() {
+            return Err(Refusal::Running { path: path.to_owned() });
+        }
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
+        {
+            fs::create_dir_all(directory).map_err(refused())?;
+        }
+        // Only a socket is removed, whatever else somebody has named so.
+        if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+            fs::remove_file(path).map_err(refused())?;
+        }
+        let listener = UnixListener::bind(path).map_err(refused())?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(refused())?;
+        Ok(StatusSocket { listener, path: path.to_owned() })
+    }
+
+    /// Answers from now on, on a thread of its own, until the result is dropped.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn serve(self, deployment: Shared) -> Result<Serving, Refusal> {
+        let listener = self.listener.try_clone().map_err(Refusal::io("cannot listen"))?;
+        let work = move || {
+            for stream in listener.incoming().flatten() {
+                // Who does not wait for the answer is no business of ours.
+                let _ = answer(stream, &deployment);
+            }
+        };
+        thread::Builder::new()
+            .name("status".into())
+            .spawn(work)
+            .map_err(Refusal::io("cannot start a thread"))?;
+        Ok(Serving { _socket: self })
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// As long as it lives there is a name under which answers can be had.
+#[derive(Debug)]
+pub struct Serving {
+    _socket: StatusSocket,
+}
+
+fn answer(stream: UnixStream, deployment: &Shared) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(&stream).take(MAX_LINE).read_line(&mut line)?;
+    let flows =
+        line.trim_end().strip_prefix("status ").and_then(|flows| flows.parse::<usize>().ok());
+    let text = match flows {
+        None => error("what is understood is `status N`"),
+        Some(flows) => match deployment.status(flows.min(MAX_FLOWS)) {
+            Ok(status) => serde_json::to_string(&status)?,
+            Err(refusal) => error(&refusal.to_string()),
+        },
+    };
+    (&stream).write_all(text.as_bytes())?;
+    (&stream).write_all(b"\n")
+}
+
+fn error(message: &str) -> String {
+    serde_json::json!({ "error": message }).to_string()
+}
+
+/// Asks the router at a socket, for at most so many flows.
+///
+/// # Errors
+/// [`Refusal::NotRunning`] if nobody is there, or what went wrong there.
+pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
+    let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            Refusal::NotRunning { path: path.to_owned() }
+        }
+        _ => Refusal::io(format!("cannot ask at {}", path.display()))(source),
+    })?;
+    let failed = || Refusal::io(format!("no answer at {}", path.display()));
+    stream.set_read_timeout(Some(PATIENCE * 2)).map_err(failed())?;
+    writeln!(&stream, "status {flows}").map_err(failed())?;
+    let mut text = String::new();
+    (&stream).read_to_string(&mut text).map_err(failed())?;
+    serde_json::from_str(&text).map_err(|_| {
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        Refusal::Parameter(
+            value["error"].as_str().unwrap_or("the answer is not understood").to_owned(),
+        )
+    })
+}
+
+/// Answers Prometheus from now on, on a thread of its own. Where it listens.
+///
+/// # Errors
+/// The system's refusal.
+pub fn serve_metrics(at: SocketAddr, deployment: Shared) -> Result<SocketAddr, Refusal> {
+    let listener = TcpListener::bind(at).map_err(Refusal::io(format!("cannot listen at {at}")))?;
+    let at = listener.local_addr().map_err(Refusal::io("cannot listen"))?;
+    let work = move || {
+        for stream in listener.incoming().flatten() {
+            let respond = || -> io::Result<()> {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                let mut line = String::new();
+                let mut reader = BufReader::new(&stream).take(MAX_LINE);
+                reader.read_line(&mut line)?;
+                // The rest of the request, or closing would reset the connection under the answer.
+                let mut header = String::new();
+                while reader.read_line(&mut header)? > 2 {
+                    header.clear();
+                }
+                let found = line.starts_with("GET /metrics ");
+                let (status, body) = match found.then(|| deployment.status(0)) {
+                    Some(Ok(status)) => ("200 OK", metrics::text(&status)),
+                    Some(Err(refusal)) => ("503 Service Unavailable", format!("{refusal}\n")),
+                    None => ("404 Not Found", "what there is is /metrics\n".to_owned()),
+                };
+                let length = body.len();
+                write!(
+                    &stream,
+                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+                     Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                )
+            };
+            let _ = respond();
+        }
+    };
+    thread::Builder::new()
+        .name("metrics".into())
+        .spawn(work)
+        .map_err(Refusal::io("cannot start a thread"))?;
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests;

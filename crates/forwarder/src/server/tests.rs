@@ -1,0 +1,98 @@
+//! Asking, and asking badly.
+
+use std::net::TcpStream;
+
+use super::*;
+use crate::status::Counters;
+
+struct Fake;
+
+impl Deployment for Fake {
+    fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
+        let counters = Counters { acks: 7, rewritten: flows as u64, ..Counters::default() };
+        Ok(Status {
+            mode: "tc".into(),
+            device: "a\"b".into(),
+            target: Some(4096),
+            counters,
+            ..Status::default()
+        })
+    }
+
+    fn tend(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+fn fake() -> Shared {
+    Shared::new(Box::new(Fake))
+}
+
+#[test]
+fn who_asks_is_answered_and_a_second_router_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("below/router.sock");
+    assert!(matches!(ask(&path, 1), Err(Refusal::NotRunning { .. })));
+    let serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let status = ask(&path, 3).unwrap();
+    assert_eq!(
+        (status.target, status.counters.acks, status.counters.rewritten),
+        (Some(4096), 7, 3)
+    );
+    assert!(matches!(StatusSocket::bind(&path), Err(Refusal::Running { .. })));
+    // No more flows than there may be, whatever is asked for.
+    assert_eq!(ask(&path, usize::MAX).unwrap().counters.rewritten, MAX_FLOWS as u64);
+    drop(serving);
+    assert!(!path.exists());
+    let shared = fake();
+    shared.end();
+    assert!(shared.status(0).is_err());
+}
+
+#[test]
+fn nonsense_is_answered_and_does_no_harm() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("router.sock");
+    let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    for nonsense in ["\n", "status\n", "status -1\n", "\u{0}\n", &"x".repeat(10_000)] {
+        let stream = UnixStream::connect(&path).unwrap();
+        // Who says too much may find the door shut.
+        let _ = (&stream).write_all(nonsense.as_bytes());
+        let mut text = String::new();
+        let _ = (&stream).read_to_string(&mut text);
+        assert!(!text.contains("\"mode\""), "{nonsense:?}: {text}");
+    }
+    drop(UnixStream::connect(&path).unwrap());
+    assert!(ask(&path, 0).is_ok());
+}
+
+#[test]
+fn what_a_crash_has_left_is_replaced_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("router.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(StatusSocket::bind(&path).unwrap());
+    fs::write(&path, "somebody's file").unwrap();
+    assert!(matches!(StatusSocket::bind(&path), Err(Refusal::Io { .. })));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's file");
+}
+
+fn http(at: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn prometheus_is_answered() {
+    let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
+    let text = http(at, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    let line = "transom_router_acks_total{device=\"a\\\"b\",mode=\"tc\"} 7\n";
+    assert!(text.contains(line), "{text}");
+    assert!(http(at, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+}

@@ -1,0 +1,125 @@
+//! What a deployment tells of itself: the same for all of them.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use transom_device::qdisc::RootQueue;
+
+use crate::Refusal;
+
+/// Advertised-window control at work on an interface. It ends, and removes what it has put into the system, when it is dropped.
+pub trait Deployment: Send {
+    /// What there is to tell, with at most `flows` flows.
+    ///
+    /// # Errors
+    /// When the system does not answer.
+    fn status(&mut self, flows: usize) -> Result<Status, Refusal>;
+
+    /// Does what has to be done now and then; to be called about once in a second.
+    ///
+    /// # Errors
+    /// When the deployment has come to an end by itself.
+    fn tend(&mut self) -> Result<(), Refusal>;
+}
+
+/// A deployment's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// `tc`, `nfqueue` or `user`.
+    pub mode: String,
+    /// The interface whose queue is the bottleneck.
+    pub device: String,
+    /// The policy's name.
+    pub policy: String,
+    /// The window all flows are brought to, in bytes; `None` if the policy has no such thing.
+    pub target: Option<u64>,
+    /// The bottleneck's queue.
+    pub queue: QueueStatus,
+    /// What has happened so far.
+    pub counters: Counters,
+    /// Flows in the table.
+    pub tracked: u64,
+    /// Flows the table can hold.
+    pub capacity: u64,
+    /// Flows, those seen last first, as many as were asked for.
+    pub flows: Vec<FlowStatus>,
+}
+
+/// The bottleneck's queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueStatus {
+    /// Its kind, as tc(8) names it.
+    pub kind: String,
+    /// Packets that wait.
+    pub packets: u64,
+    /// Bytes that wait.
+    pub bytes: u64,
+    /// Packets dropped so far.
+    pub drops: u64,
+    /// Packets that have left so far.
+    pub sent_packets: u64,
+    /// Bytes that have left so far.
+    pub sent_bytes: u64,
+}
+
+impl From<RootQueue> for QueueStatus {
+    fn from(queue: RootQueue) -> Self {
+        let RootQueue { kind, packets, bytes, drops, sent_packets, sent_bytes } = queue;
+        QueueStatus {
+            kind,
+            packets: packets.into(),
+            bytes: bytes.into(),
+            drops: drops.into(),
+            sent_packets,
+            sent_bytes,
+        }
+    }
+}
+
+/// Counts since the deployment began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Packets towards the bottleneck.
+    pub arrivals: u64,
+    /// Their bytes, from the IP header on.
+    pub arrived_bytes: u64,
+    /// Acknowledgements that came back, of any flow.
+    pub acks: u64,
+    /// Those whose window was changed.
+    pub rewritten: u64,
+    /// Those that went on later than they came.
+    pub held: u64,
+    /// Those of flows whose handshake was not seen, which pass as they are.
+    pub unknown: u64,
+    /// Those that acknowledge what cannot have been sent, which pass as they are.
+    pub implausible: u64,
+    /// Truncated packets and fragments, which pass as they are.
+    pub unreadable: u64,
+    /// Flows that came into the table.
+    pub confirmed: u64,
+    /// Flows for which there was no place in it, which pass as they are.
+    pub table_full: u64,
+    /// Changes that did not succeed; the packet passed as it was.
+    pub failed: u64,
+}
+
+/// A flow in the table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// Where the data comes from.
+    pub sender: SocketAddr,
+    /// Where it goes.
+    pub receiver: SocketAddr,
+    /// The window that was wanted at last, in bytes.
+    pub desired: u64,
+    /// The one that was passed on at last, in bytes; `None` where that is not kept.
+    pub written: Option<u64>,
+    /// The one that the receiver advertised at last, in bytes; `None` where that is not kept.
+    pub advertised: Option<u64>,
+    /// The largest segment, in bytes.
+    pub mss: u16,
+    /// The receiver's window scale.
+    pub scale: u8,
+    /// Milliseconds since it was seen.
+    pub idle_ms: u64,
+}

@@ -1,0 +1,405 @@
+//! Between two interfaces, with a queue of our own.
+//!
+//! Frames that come in by one interface go out by the other, as they are, and the other way round: to hosts it is a wire. The kernel must
+//! not forward between the two itself, and needs no addresses on them. In front of the bottleneck's interface there is a queue of
+//! [`transom_router::queue`] and a serialiser of a given rate; what comes back goes on at once, through the Window Marker.
+//!
+//! One thread does it all. When the serialiser is free is kept as a time, not counted from when the thread got to it: while the queue does
+//! not run empty, a thread that was late sends more the next time, and the rate over a while is exact.
+//!
+//! A super-segment goes through as one packet, which the kernel has made and the kernel will cut: count bytes, not packets, where they are.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transom_device::frames::FrameSocket;
+use transom_device::interface::{Interfaces, hardware};
+use transom_router::queue::{Discipline, Event, Item};
+use transom_router::window::ChecksumState;
+use transom_tcp::time::{Duration, Instant};
+use transom_wire::ip::{peek_ecn, set_ecn};
+use transom_wire::offload::VirtioNetHdr;
+
+use crate::control::Control;
+use crate::policy::PolicyFile;
+use crate::refusal::{Refusal, need_capabilities};
+use crate::status::{Deployment, QueueStatus, Status};
+
+/// CAP_NET_ADMIN, to take in frames for others, and CAP_NET_RAW.
+const CAPABILITIES: [u32; 2] = [12, 13];
+/// So many frames are taken from one interface before the other has its turn.
+const TURN: usize = 64;
+/// How often the thread looks whether it should end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The thread that carries frames.
+pub struct User {
+    device: String,
+    shared: Arc<Mutex<Shared>>,
+    stop: Arc<AtomicBool>,
+    worker: Option<JoinHandle<Result<(), Refusal>>>,
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+/// What the thread and those who ask share.
+#[derive(Debug)]
+struct Shared {
+    control: Control,
+    queue: QueueStatus,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the process may do this.
+///
+/// # Errors
+/// [`Refusal::Capability`] if not.
+pub fn check_privileges() -> Result<(), Refusal> {
+    need_capabilities(&CAPABILITIES)
+}
+
+impl User {
+    /// Begins to carry frames between `from`, where the senders are, and `device`, behind which the receivers are; both in the network
+    /// namespace of the calling thread.
+    ///
+    /// # Errors
+    /// What is missing; nothing has been changed then.
+    pub fn start(from: &str, device: &str, policy: &PolicyFile) -> Result<Self, Refusal> {
+        let rate = policy.rate.ok_or_else(|| {
+            Refusal::Parameter(
+                "mode user needs the link's rate in the policy file: rate = \"10Mbit/s\"".into(),
+            )
+        })?;
+        if from == device {
+            return Err(Refusal::Parameter(format!(
+                "{device} is to lie between senders and receivers: name another interface"
+            )));
+        }
+        let queue = policy.queue.build().map_err(|error| Refusal::Parameter(error.to_string()))?;
+        let control = Control::new(&policy.control)?;
+        let mut interfaces =
+            Interfaces::open().map_err(Refusal::io("cannot open a netlink socket"))?;
+        let (near_index, near_header) = link(&mut interfaces, from)?;
+        let (far_index, link_header) = link(&mut interfaces, device)?;
+        if near_header != link_header {
+            return Err(Refusal::Parameter(format!(
+                "{from} and {device} do not carry the same kind of frames"
+            )));
+        }
+        check_privileges()?;
+        let open = |name: &str, index| {
+            FrameSocket::open(index).map_err(Refusal::io(format!("cannot take frames of {name}")))
+        };
+        let (near, far) = (open(from, near_index)?, open(device, far_index)?);
+
+        let kind = policy.queue.to_string();
+        let shared = Shared { control, queue: QueueStatus { kind, ..QueueStatus::default() } };
+        let shared = Arc::new(Mutex::new(shared));
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            near,
+            far,
+            link_header,
+            queue,
+            rate,
+            free_at: Instant::ZERO,
+            shared: Arc::clone(&shared),
+            stop: Arc::clone(&stop),
+            held: VecDeque::new(),
+            buffer: vec![0; FrameSocket::MAX_LEN],
+            coin: Coin::new()?,
+        };
+        let worker = thread::Builder::new().name("router".into()).spawn(|| worker.run());
+        let worker = worker.map_err(Refusal::io("cannot start a thread"))?;
+        Ok(User { device: device.to_owned(), shared, stop, worker: Some(worker) })
+    }
+}
+
+/// An interface's number, and how many bytes of its frames stand before the IP header.
+fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal> {
+    let state = interfaces
+        .state(name)
+        .map_err(|error| Refusal::NoDevice { device: name.to_owned(), source: error.into() })?;
+    match state.hardware {
+        hardware::ETHER => Ok((state.index, 14)),
+        hardware::NONE | hardware::RAW_IP => Ok((state.index, 0)),
+        other => Err(Refusal::Hardware { device: name.to_owned(), hardware: other }),
+    }
+}
+
+impl Deployment for User {
+    fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
+        let shared = lock(&self.shared);
+        Ok(shared.control.status("user", &self.device, flows, shared.queue.clone()))
+    }
+
+    fn tend(&mut self) -> Result<(), Refusal> {
+        match self.worker.take_if(|worker| worker.is_finished()) {
+            None => Ok(()),
+            Some(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// A virtio-net header and a frame.
+type Frame = Vec<u8>;
+
+/// Random numbers for disciplines that throw dice: splitmix64, from a seed that nobody else knows.
+struct Coin(u64);
+
+impl Coin {
+    fn new() -> Result<Self, Refusal> {
+        let mut seed = [0; 8];
+        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
+        Ok(Coin(u64::from_ne_bytes(seed)))
+    }
+
+    fn throw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+struct Worker {
+    near: FrameSocket,
+    far: FrameSocket,
+    link_header: usize,
+    queue: Box<dyn Discipline<Frame>>,
+    rate: NonZeroU64,
+    /// When the serialiser is done with what it was given last.
+    free_at: Instant,
+    shared: Arc<Mutex<Shared>>,
+    stop: Arc<AtomicBool>,
+    /// Acknowledgements that go on later, and when, in order.
+    held: VecDeque<(Instant, Frame)>,
+    buffer: Vec<u8>,
+    coin: Coin,
+}
+
+impl Worker {
+    fn run(mut self) -> Result<(), Refusal> {
+        let failed = || Refusal::io("cannot carry frames");
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = self.now();
+            self.release(now).map_err(failed())?;
+            self.transmit(now).map_err(failed())?;
+            self.wait(now).map_err(failed())?;
+            for _ in 0..TURN {
+                if !self.forward().map_err(failed())? {
+                    break;
+                }
+            }
+            for _ in 0..TURN {
+                if !self.back().map_err(failed())? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        lock(&self.shared).control.now()
+    }
+
+    /// Waits for a frame, or until something is due.
+    fn wait(&self, now: Instant) -> io::Result<()> {
+        let mut patience = LOOK;
+        if !self.queue.is_empty() {
+            patience = patience.min(self.free_at - now);
+        }
+        if let Some((due, _)) = self.held.front() {
+            patience = patience.min(*due - now);
+        }
+        let mut descriptors = [&self.near, &self.far]
+            .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
+        let nanos = patience.as_nanos();
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as _,
+            tv_nsec: (nanos % 1_000_000_000) as _,
+        };
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// A frame from the senders' side goes to the queue. Whether there was one.
+    fn forward(&mut self) -> io::Result<bool> {
+        let Some(mut frame) = take(&self.near, &mut self.buffer)? else { return Ok(false) };
+        let at = self.start(&frame);
+        let mut shared = lock(&self.shared);
+        let now = shared.control.now();
+        let packet = packet(&mut frame, at, self.link_header);
+        let ecn = peek_ecn(packet);
+        if !packet.is_empty() {
+            shared.control.forward(now, packet, packet.len(), self.queue.length());
+        }
+        if self.queue.is_empty() {
+            // While nothing waited the serialiser has not saved up time.
+            self.free_at = self.free_at.max(now);
+        }
+        let length = frame.len() - VirtioNetHdr::LEN;
+        let coin = &mut self.coin;
+        let queue = &mut shared.queue;
+        let item = Item::new(frame, length, ecn);
+        self.queue.enqueue(now, item, &mut || coin.throw(), &mut |event| dropped(&event, queue));
+        let length = self.queue.length();
+        (shared.queue.packets, shared.queue.bytes) = (length.packets, length.bytes);
+        Ok(true)
+    }
+
+    /// Sends what is due.
+    fn transmit(&mut self, now: Instant) -> io::Result<()> {
+        while self.free_at <= now {
+            let mut shared = lock(&self.shared);
+            let coin = &mut self.coin;
+            let queue = &mut shared.queue;
+            let next =
+                self.queue.dequeue(now, &mut || coin.throw(), &mut |event| dropped(&event, queue));
+            let length = self.queue.length();
+            (queue.packets, queue.bytes) = (length.packets, length.bytes);
+            let Some(mut item) = next else { break };
+            let nanos = item.len as u128 * 8 * 1_000_000_000 / u128::from(self.rate.get());
+            self.free_at += Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            queue.sent_packets += 1;
+            queue.sent_bytes += item.len as u64;
+            drop(shared);
+            let at = self.start(&item.packet);
+            if item.marked {
+                // It has an IP header, or it would not have been marked.
+                let _ = set_ecn(packet(&mut item.packet, at, self.link_header), item.ecn);
+            }
+            self.far.send(&item.packet)?;
+        }
+        Ok(())
+    }
+
+    /// A frame from behind the bottleneck goes on. Whether there was one.
+    fn back(&mut self) -> io::Result<bool> {
+        let Some(mut frame) = take(&self.far, &mut self.buffer)? else { return Ok(false) };
+        let at = self.start(&frame);
+        let checksum = match frame[0] & VirtioNetHdr::NEEDS_CSUM {
+            0 => ChecksumState::Complete,
+            _ => ChecksumState::ToBeMade,
+        };
+        let packet = packet(&mut frame, at, self.link_header);
+        let mut due = Instant::ZERO;
+        if !packet.is_empty() {
+            let mut shared = lock(&self.shared);
+            let now = shared.control.now();
+            let length = packet.len();
+            let verdict =
+                shared.control.returning(now, packet, length, checksum, self.queue.length());
+            if !verdict.hold.is_zero() {
+                due = now + verdict.hold;
+            }
+        }
+        // Nothing overtakes what is held.
+        if let Some((last, _)) = self.held.back() {
+            due = due.max(*last);
+        }
+        if due > Instant::ZERO {
+            self.held.push_back((due, frame));
+        } else {
+            self.near.send(&frame)?;
+        }
+        Ok(true)
+    }
+
+    fn release(&mut self, now: Instant) -> io::Result<()> {
+        while let Some((_, frame)) = self.held.pop_front_if(|(due, _)| *due <= now) {
+            self.near.send(&frame)?;
+        }
+        Ok(())
+    }
+
+    /// Where the IP packet begins in a frame, if there is one.
+    fn start(&self, frame: &[u8]) -> Option<usize> {
+        let at = VirtioNetHdr::LEN + self.link_header;
+        // The type of an Ethernet frame: IPv4 or IPv6.
+        let ip =
+            self.link_header == 0 || matches!(frame.get(at - 2..at), Some([8, 0] | [0x86, 0xdd]));
+        ip.then_some(at)
+    }
+}
+
+/// The IP packet in a frame, without what Ethernet pads short ones with; empty if there is none.
+fn packet(frame: &mut [u8], at: Option<usize>, link_header: usize) -> &mut [u8] {
+    let Some(bytes) = at.and_then(|at| frame.get_mut(at..)) else { return &mut [] };
+    let word = |at: usize| {
+        bytes.get(at..at + 2).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])))
+    };
+    let length = match bytes.first().map(|first| first >> 4) {
+        // Zero in a super-segment that is too long to say how long it is.
+        Some(4) if link_header > 0 && word(2) > 0 => word(2),
+        Some(6) if link_header > 0 && word(4) > 0 => 40 + word(4),
+        _ => bytes.len(),
+    };
+    let length = length.min(bytes.len());
+    &mut bytes[..length]
+}
+
+/// The next frame of a socket.
+fn take(socket: &FrameSocket, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
+    let length = socket.receive(buffer)?.unwrap_or(0);
+    // A frame is kept in as much memory as it needs: what waits may be much.
+    let frame = buffer.get(..length).filter(|frame| frame.len() > VirtioNetHdr::LEN);
+    Ok(frame.map(<[u8]>::to_vec))
+}
+
+fn dropped(event: &Event<'_, Frame>, queue: &mut QueueStatus) {
+    if let Event::Dropped { .. } = event {
+        queue.drops += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(ethertype: [u8; 2], packet: &[u8]) -> Frame {
+        [&[0; VirtioNetHdr::LEN + 12][..], &ethertype, packet].concat()
+    }
+
+    #[test]
+    fn packets_are_found_without_their_padding() {
+        let at = Some(VirtioNetHdr::LEN + 14);
+        // 40 bytes in a frame that Ethernet has made 46 bytes long.
+        let mut four = frame([8, 0], &[&[0x45, 0, 0, 40][..], &[7; 42]].concat());
+        assert_eq!(packet(&mut four, at, 14).len(), 40);
+        let mut six = frame([0x86, 0xdd], &[&[0x60, 0, 0, 0, 0, 2][..], &[7; 40]].concat());
+        assert_eq!(packet(&mut six, at, 14).len(), 42);
+        // Lengths that lie, and none.
+        let mut lying = frame([8, 0], &[0x45, 0, 0xff, 0xff, 1]);
+        assert_eq!(packet(&mut lying, at, 14).len(), 5);
+        assert_eq!(packet(&mut [0; 12], at, 14).len(), 0);
+        assert_eq!(packet(&mut four, None, 14).len(), 0);
+    }
+}

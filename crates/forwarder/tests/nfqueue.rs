@@ -1,0 +1,105 @@
+//! Mode nfqueue between kernels.
+
+mod support;
+
+use support::{BOTTLENECK, Net, Offloads, Way, audited, compared, intact, network, policy, run};
+use transom_forwarder::nfqueue::Nfqueue;
+use transom_forwarder::{Deployment, Refusal};
+use transom_router::window::ControlConfig;
+
+/// Started in the router, or `None` and a word about it.
+fn start(net: &Net, config: &ControlConfig) -> Option<Nfqueue> {
+    match net.router.run(|| Nfqueue::start(BOTTLENECK, config)).unwrap() {
+        Ok(started) => Some(started),
+        Err(error @ (Refusal::Capability { .. } | Refusal::NoQueues(_) | Refusal::Tool { .. })) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Our rules, those of IPv4 and of IPv6.
+fn rules(net: &Net) -> [usize; 2] {
+    ["iptables", "ip6tables"].map(|program| {
+        run(&net.router, program, &["-t", "mangle", "-S"]).matches("transom-router").count()
+    })
+}
+
+#[test]
+fn nothing_is_lost_after_slow_start() {
+    let Some(net) = network(Offloads::On) else { return };
+    compared(&net, || Some(Box::new(start(&net, &policy())?)));
+}
+
+#[test]
+fn every_packet_is_as_it_should_be() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let Some(mut nfqueue) = start(&net, &policy()) else { return };
+    audited(&net, &mut nfqueue);
+}
+
+#[test]
+fn offloaded_packets_arrive_intact() {
+    let Some(net) = network(Offloads::On) else { return };
+    let Some(mut nfqueue) = start(&net, &policy()) else { return };
+    intact(&net, &mut nfqueue);
+}
+
+#[test]
+fn nothing_remains_and_what_a_crash_has_left_is_removed() {
+    let Some(net) = network(Offloads::On) else { return };
+    let Some(nfqueue) = start(&net, &policy()) else { return };
+    assert_eq!(rules(&net), [2, 2]);
+    drop(nfqueue);
+    assert_eq!(rules(&net), [0, 0]);
+    // Rules to a queue that nobody serves, and somebody else's.
+    let comment = format!("transom-router.{BOTTLENECK}");
+    let left = [
+        "-o",
+        BOTTLENECK,
+        "-p",
+        "tcp",
+        "-m",
+        "comment",
+        "--comment",
+        &comment,
+        "-j",
+        "NFQUEUE",
+        "--queue-num",
+        "9",
+        "--queue-bypass",
+    ];
+    for program in ["iptables", "ip6tables"] {
+        run(&net.router, program, &[&["-t", "mangle", "-A", "FORWARD"], &left[..]].concat());
+    }
+    run(&net.router, "iptables", &["-t", "mangle", "-A", "FORWARD", "-p", "udp", "-j", "ACCEPT"]);
+    net.transfer(Way::default(), 1, 100_000);
+    let Some(nfqueue) = start(&net, &policy()) else { return };
+    assert_eq!(rules(&net), [2, 2]);
+    net.transfer(Way::default(), 1, 100_000);
+    drop(nfqueue);
+    assert_eq!(rules(&net), [0, 0]);
+    assert!(run(&net.router, "iptables", &["-t", "mangle", "-S"]).contains("-p udp"));
+}
+
+#[test]
+fn acknowledgements_can_be_held() {
+    let Some(net) = network(Offloads::On) else { return };
+    let config =
+        ControlConfig::new("ack-delay(above=10kB, rate=10Mbit/s, most=50ms)".parse().unwrap());
+    let Some(mut nfqueue) = start(&net, &config) else { return };
+    net.transfer(Way::default(), 10, 200_000);
+    let counters = nfqueue.status(0).unwrap().counters;
+    assert_eq!(counters.rewritten, 0);
+    assert!(counters.held > 0, "{counters:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let Some(net) = network(Offloads::On) else { return };
+    let refused =
+        |device| net.router.run(|| Nfqueue::start(device, &policy())).unwrap().unwrap_err();
+    assert!(matches!(refused("nowhere"), Refusal::NoDevice { .. }));
+    assert!(matches!(refused("in"), Refusal::Queue { .. } | Refusal::Capability { .. }));
+}

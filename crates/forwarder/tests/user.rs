@@ -1,0 +1,85 @@
+//! Mode user between kernels: the router is a wire.
+
+mod support;
+
+use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, wire};
+use transom_forwarder::policy::PolicyFile;
+use transom_forwarder::user::User;
+use transom_forwarder::{Deployment, Refusal};
+
+const TEXT: &str =
+    "policy = 'target-window(upper=40kB, lower=20kB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
+
+/// Started in the router, or `None` and a word about it.
+fn start(net: &Net, text: &str) -> Option<User> {
+    let policy = PolicyFile::parse(text).unwrap();
+    match net.router.run(|| User::start("in", BOTTLENECK, &policy)).unwrap() {
+        Ok(started) => Some(started),
+        Err(error @ Refusal::Capability { .. }) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn less_is_lost_than_without_control() {
+    let drops = |text| {
+        let net = wire(Offloads::On)?;
+        let mut user = start(&net, text)?;
+        net.transfer(Way::default(), 10, 1_000_000);
+        let status = user.status(0).unwrap();
+        // Ten megabytes at ten megabits in a second, and headers; whoever sends faster has not waited.
+        assert!(status.queue.sent_bytes > 10_000_000, "{status:?}");
+        Some(status.queue.drops)
+    };
+    // The same queue and link, and a policy that does nothing before acknowledgements would have to wait for minutes.
+    let nothing = "policy = 'ack-delay(above=1GB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
+    let (Some(without), Some(with)) = (drops(nothing), drops(TEXT)) else { return };
+    eprintln!("without control {without} dropped, with it {with}");
+    assert!(with * 2 < without, "{with} dropped, {without} without control");
+}
+
+#[test]
+fn every_packet_is_as_it_should_be() {
+    let Some(net) = wire(Offloads::Off) else { return };
+    let Some(mut user) = start(&net, TEXT) else { return };
+    audited(&net, &mut user);
+}
+
+#[test]
+fn offloaded_packets_arrive_intact() {
+    let Some(net) = wire(Offloads::On) else { return };
+    let Some(mut user) = start(&net, TEXT) else { return };
+    intact(&net, &mut user);
+}
+
+#[test]
+fn the_rate_is_kept() {
+    let Some(net) = wire(Offloads::On) else { return };
+    let Some(mut user) = start(&net, &TEXT.replace("10Mbit", "20Mbit")) else { return };
+    let start = std::time::Instant::now();
+    net.transfer(Way::default(), 4, 500_000);
+    // What has left cannot have taken less time than the link needs for it.
+    let least = user.status(0).unwrap().queue.sent_bytes * 8 / 20_000;
+    assert!(
+        start.elapsed().as_millis() as u64 + 1 >= least,
+        "{:?} for {least} ms of bytes",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let Some(net) = wire(Offloads::On) else { return };
+    let refused = |from: &str, text: &str| {
+        let policy = PolicyFile::parse(text).unwrap();
+        net.router.run(|| User::start(from, BOTTLENECK, &policy)).unwrap().unwrap_err()
+    };
+    assert!(matches!(refused("nowhere", TEXT), Refusal::NoDevice { .. }));
+    assert!(matches!(refused("lo", TEXT), Refusal::Hardware { .. }));
+    assert!(refused(BOTTLENECK, TEXT).to_string().contains("name another interface"));
+    let text = refused("in", &format!("policy = '{}'", policy().policy)).to_string();
+    assert!(text.contains("rate"), "{text}");
+}
