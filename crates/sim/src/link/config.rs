@@ -74,7 +74,7 @@ pub enum LinkConfigError {
     Twice(String),
     /// The window policy does not fit the link.
     #[error(transparent)]
-    Window(#[from] ControlConfigError),
+    Window(Box<ControlConfigError>),
     /// The rate is constant and follows a trace.
     #[error("a link has either a `rate` or a `rate-trace`")]
     TwoRates,
@@ -130,7 +130,7 @@ impl LinkConfig {
     /// # Errors
     /// [`LinkConfigError::TwoRates`], [`LinkConfigError::UnreadTrace`] and [`LinkConfigError::Window`].
     pub fn check(&self) -> Result<(), LinkConfigError> {
-        self.check_window()?;
+        self.check_window().map_err(|error| LinkConfigError::Window(Box::new(error)))?;
         match &self.rate_trace {
             Some(_) if self.rate.is_some() => Err(LinkConfigError::TwoRates),
             Some(trace) if trace.opportunities().is_none() => {

@@ -23,7 +23,7 @@ pub enum SyntaxError {
     Queue(#[from] transom_router::queue::ConfigError),
     /// It is no window policy.
     #[error(transparent)]
-    Window(#[from] transom_router::window::ControlConfigError),
+    Window(Box<transom_router::window::ControlConfigError>),
     /// The form is right but the values make no sense together.
     #[error("`{text}` makes no sense: {why}")]
     Nonsense {

@@ -26,7 +26,10 @@ impl FromStr for WindowConfig {
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
         match text.trim() {
             "none" => Ok(WindowConfig(None)),
-            text => Ok(WindowConfig(Some(text.parse()?))),
+            text => match text.parse() {
+                Ok(policy) => Ok(WindowConfig(Some(policy))),
+                Err(error) => Err(SyntaxError::Window(Box::new(error))),
+            },
         }
     }
 }

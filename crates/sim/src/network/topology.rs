@@ -187,7 +187,7 @@ impl Topology {
             for (index, (_, _, config)) in (0u32..).zip(&links) {
                 let control = Controlled::new(config, streams, index.into());
                 controls.push(control.map_err(|error| {
-                    NetworkError::Link(LinkId(index), LinkConfigError::Window(error))
+                    NetworkError::Link(LinkId(index), LinkConfigError::Window(Box::new(error)))
                 })?);
             }
         }
