@@ -110,12 +110,11 @@ impl Flow {
             (sender.parse().unwrap(), receiver.parse().unwrap());
         sender.set_port(1000 + number);
         let (sent, received) = (dice.next() as u32, dice.next() as u32);
-        let mut options = || {
-            let mut options = Options::default();
-            options.mss = (!dice.one_in(8)).then(|| 88 + dice.below(9000) as u16);
-            options.window_scale = (!dice.one_in(6)).then(|| dice.below(18) as u8);
-            options.sack_permitted = dice.one_in(2);
-            options
+        let mut options = || Options {
+            mss: (!dice.one_in(8)).then(|| 88 + dice.below(9000) as u16),
+            window_scale: (!dice.one_in(6)).then(|| dice.below(18) as u8),
+            sack_permitted: dice.one_in(2),
+            ..Options::default()
         };
         let (ours, theirs) = (options(), options());
         let window = dice.window();
