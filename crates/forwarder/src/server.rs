@@ -5,7 +5,7 @@
 //! that somebody listens at refuses the second, one that nobody listens at was left by a crash and is replaced.
 //!
 //! HTTP is as much as Prometheus needs: whatever the request is about, the answer to `GET /metrics` is the metrics, and the connection is
-//! closed. Nobody who asks can hold up others for longer than [`PATIENCE`], nor make us remember more than a line.
+//! closed. Nobody who asks can hold up others for longer than two seconds, nor make us remember more than a line.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
