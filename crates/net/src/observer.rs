@@ -182,7 +182,8 @@ impl Observer {
     }
 
     /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`]. It may use the
-    /// connection and this observer, but not change limits itself; while it runs, what was asked before holds.
+    /// connection and any observer; while it runs, what was asked before holds. Where others change the same limits meanwhile, the last counts, for each
+    /// variable by itself.
     ///
     /// # Errors
     /// When it is over. An interval that ends before it begins ends it.

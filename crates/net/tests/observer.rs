@@ -121,6 +121,38 @@ fn an_event_that_is_fetched_in_time_is_not_missed() {
     assert_eq!(observer.totals().missed.of(Wake::ACK), 0);
 }
 
+/// Two threads, each in the middle of changing one observer's limits, change the other's; and of their own. Nobody waits for anybody, and of
+/// each only what was changed counts.
+#[test]
+fn observers_change_each_other() {
+    let scene = Scene::new();
+    let observers = [(); 2].map(|()| scene.ours.observer(Wake::empty()).unwrap());
+    let both = std::sync::Barrier::new(2);
+    let work = |own: usize| {
+        let change = |limits: &mut transom_tcp::extension::Limits| {
+            both.wait();
+            observers[1 - own].limits(|limits| limits.at_most(variable::CWND, 5000)).unwrap();
+            observers[own].limits(|limits| limits.at_least(variable::DUPTHRESH, 4)).unwrap();
+            both.wait();
+            limits.at_most(variable::SSTHRESH, 9000);
+        };
+        observers[own].limits(change).unwrap();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(0));
+        scope.spawn(|| work(1));
+    });
+    let asked = |connection: &transom_tcp::connection::Connection| -> Vec<Vec<Interval>> {
+        let variables = [Variable::Cwnd, Variable::Dupthresh, Variable::Ssthresh];
+        let asked =
+            connection.layers().map(|layer| variables.map(|one| layer.limits.asked(one)).to_vec());
+        asked.collect()
+    };
+    let asked = scene.ours.with_connection(|connection, _| asked(connection)).unwrap();
+    let each = vec![Interval::at_most(5000), Interval::at_least(4), Interval::at_most(9000)];
+    assert_eq!(asked, [each.clone(), each]);
+}
+
 #[test]
 fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     let mut scene = Scene::new();

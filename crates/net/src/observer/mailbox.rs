@@ -1,15 +1,15 @@
 //! The mailbox between a layer inside a connection and the handle outside.
 //!
 //! Both sides lock it for as long as it takes to move a few values, and want no other lock while they hold it: the layer takes it under the host's, and
-//! a program's code must not run under it. There is one view in it, the latest, and one set of limits.
-//!
-//! A second lock, which only handles take and before any other, keeps those apart who change the limits. The program's code runs under that one.
+//! a program's code must not run under it. There is one view in it, the latest, and one set of limits. Whoever changes the limits works on a copy, and
+//! what it has changed in it is what counts.
 
 use super::snapshot::Snapshot;
 use super::{ObserverOptions, Over, WaitError};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
+use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
 
 /// How many kinds of events there are.
@@ -104,8 +104,6 @@ enum Look {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    /// Held by whoever changes the limits.
-    changing: Mutex<()>,
     bell: Condvar,
 }
 
@@ -147,19 +145,30 @@ impl Mailbox {
         }
     }
 
-    /// `change` may use the connection and the observer, so it works on a copy, while the layer goes on with what there was.
+    /// `change` may use the connection and observers, this one too: it works on a copy, under no lock, while the layer goes on with what there was.
+    /// Of the copy counts what it has changed.
     pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
-        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut limits = self.limits()?;
-        let woken_at = limits.next_wake();
+        let before = self.limits()?;
+        let mut limits = before.clone();
         change(&mut limits);
         let mut state = self.lock();
         if state.over {
             return Err(Over);
         }
-        // The time may have come meanwhile, and the layer has forgotten it then. It must not come twice.
-        if state.limits.next_wake().is_none() && limits.next_wake() == woken_at {
-            limits.sleep();
+        if state.limits.nonsense().is_some() {
+            return Ok(()); // It is over as soon as the layer sees that.
+        }
+        for variable in ALL {
+            if limits.asked(variable) == before.asked(variable) {
+                limits.set(variable, state.limits.asked(variable));
+            }
+        }
+        // Also, the time may have come meanwhile, and the layer has forgotten it then. It must not come twice.
+        if limits.next_wake() == before.next_wake() {
+            match state.limits.next_wake() {
+                Some(at) => limits.wake_at(at),
+                None => limits.sleep(),
+            }
         }
         state.limits = limits;
         Ok(())
