@@ -3,7 +3,7 @@
 //! Two hosts in one process, in real time, with a path of 1 ms each way between them, carry 400 Mbit/s, or what the machine can, over 1, 96 and 1000
 //! connections. Packets of 1500 bytes are written in pairs, so that there is an acknowledgement for each pair, unless several arrive together:
 //! the path delivers what is due every 0.2 ms. The connections are watched by nobody; by a thread of the program for each
-//! ([`Observer`](transom_net::Observer)); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
+//! ([`Observer`]); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
 //! watches is woken for every acknowledgement or every round trip, reads the window, and asks for twice of it as the most that it may be, so that
 //! nothing is held back.
 //!
