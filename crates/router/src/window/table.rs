@@ -121,14 +121,14 @@ impl FlowHash {
 }
 
 impl FlowTable {
-    /// An empty table with room for `flows`. It has a third more slots, of 64 bytes and two for the tag, since the first
-    /// bucket overflows when a little more than three quarters are taken. If there is not so much memory it is a smaller one, in
+    /// An empty table with room for `flows`. It has half as many slots more, of 64 bytes and two for the tag: with a hundred
+    /// thousand flows the first bucket overflows when three quarters of all slots are taken. If there is not so much memory it is a smaller one, in
     /// the end one for no flows at all.
     ///
     /// `secret` is 16 bytes that nobody outside can guess.
     pub fn new(flows: u32, secret: [u8; 16]) -> Self {
         let (mut tags, mut slots) = (Vec::new(), Vec::new());
-        let mut buckets = (flows as usize).saturating_mul(4).div_ceil(3 * WAYS);
+        let mut buckets = (flows as usize).saturating_mul(3).div_ceil(2 * WAYS);
         while buckets > 0 && !reserve(&mut tags, &mut slots, buckets) {
             buckets /= 2;
         }

@@ -69,9 +69,11 @@ fn holds(table: &FlowTable, number: u32) -> bool {
 #[test]
 fn what_was_asked_for_fits() {
     let mut table = FlowTable::new(4000, [7; 16]);
-    assert_eq!(table.stats().capacity, 5336);
+    assert_eq!(table.stats().capacity, 6000);
     let first = (0..8192).position(|number| !insert(&mut table, number, open(0))).unwrap();
     assert!(first >= 4000, "refused after {first}");
+    let mut many = FlowTable::new(100_000, [7; 16]);
+    assert!((0..100_000).all(|number| insert(&mut many, number, open(0))), "{many:?}");
     assert!((0..first as u32).all(|number| holds(&table, number)));
     assert!(!holds(&table, first as u32) && !holds(&table, 1 << 20));
     let stats = table.stats();
@@ -88,8 +90,8 @@ fn a_flood_of_handshakes_harms_no_flow_that_is_under_way() {
     });
     assert!((0..500).all(|number| holds(&table, number)));
     let stats = table.stats();
-    assert_eq!((stats.open, stats.capacity), (500, 1072));
-    assert!(stats.flows <= 1072 && stats.evicted > 90_000, "{stats:?}");
+    assert_eq!((stats.open, stats.capacity), (500, 1200));
+    assert!(stats.flows <= 1200 && stats.evicted > 90_000, "{stats:?}");
     // One that comes now finds room, and keeps it if its handshake ends.
     assert!(insert(&mut table, 200_000, opening(2)));
     let key = key(200_000);
@@ -115,12 +117,12 @@ fn what_is_silent_is_forgotten_after_its_time() {
     (0..table.buckets()).for_each(|_| table.sweep(11_001, &AGES));
     assert!(holds(&table, 1) && !holds(&table, 2));
     (0..table.buckets()).for_each(|_| table.sweep(301_001, &AGES));
-    assert_eq!(table.stats(), TableStats { capacity: 72, expired: 2, ..TableStats::default() });
+    assert_eq!(table.stats(), TableStats { capacity: 80, expired: 2, ..TableStats::default() });
 }
 
 #[test]
 fn a_full_table_makes_room_of_what_is_old() {
-    let mut table = FlowTable::new(6, [7; 16]);
+    let mut table = FlowTable::new(5, [7; 16]);
     (0..8).for_each(|number| assert!(insert(&mut table, number, open(number * 1000))));
     assert!(!insert(&mut table, 100, open(300_000)), "the oldest is 300 s old");
     assert!(insert(&mut table, 100, open(300_001)));
