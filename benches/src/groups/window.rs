@@ -46,13 +46,14 @@ fn packet(
     let ends = ([10, 0, 0, 0].into(), RECEIVER.into());
     let (src, dst) = if forward { ends } else { (ends.1, ends.0) };
     let (seq, ack) = (Seq::new(seq), Seq::new(ack));
+    let window = if flags.contains(Flags::SYN) { u16::MAX } else { 500 };
     let tcp = TcpHeader {
         src_port: 80,
         dst_port: 80,
         seq,
         ack,
         flags,
-        window: 500,
+        window,
         options,
         ..TcpHeader::default()
     };
