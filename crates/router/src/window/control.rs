@@ -177,6 +177,9 @@ impl WindowControl {
                 });
             }
             for (_, hash) in seen.iter().flatten() {
+                black_box(hash.map(|hash| self.table.touch_tags(hash)));
+            }
+            for (_, hash) in seen.iter().flatten() {
                 black_box(hash.map(|hash| self.table.touch(hash)));
             }
             for (seen, one) in seen.iter().zip(batch) {

@@ -167,6 +167,13 @@ impl FlowTable {
         })
     }
 
+    /// Looks at the tags of the flow's buckets, so that they are in the cache when they are needed. There is nothing to decide in
+    /// it, so that a processor goes on with the next before this one's have come. What comes back means nothing.
+    pub(super) fn touch_tags(&self, hash: FlowHash) -> u16 {
+        let first = |bucket: usize| self.tags.get(bucket).map_or(0, |[tag, ..]| *tag);
+        hash.buckets(self.tags.len()).into_iter().map(first).fold(0, |sum, tag| sum ^ tag)
+    }
+
     /// Looks at where the flow's slot is, so that it is in the cache when it is needed. What comes back means nothing.
     pub(super) fn touch(&self, hash: FlowHash) -> u32 {
         let slot = self.likely(hash).next().and_then(|place| self.slot(place));
