@@ -25,6 +25,7 @@ pub mod server;
 pub mod status;
 pub mod tc;
 pub mod user;
+mod worker;
 
 pub use refusal::Refusal;
 pub use status::{Deployment, Status};

@@ -12,9 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::interface::Interfaces;
@@ -27,6 +25,7 @@ use transom_tcp::time::{Duration, Instant};
 use crate::control::Control;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, Status};
+use crate::worker::{Stop, Worker};
 
 mod rules;
 
@@ -55,8 +54,7 @@ pub struct Nfqueue {
     index: u32,
     queues: RootQueues,
     control: Arc<Mutex<Control>>,
-    stop: Arc<AtomicBool>,
-    worker: Option<JoinHandle<Result<(), Refusal>>>,
+    worker: Worker,
 }
 
 impl fmt::Debug for Nfqueue {
@@ -103,12 +101,10 @@ impl Nfqueue {
         let returning = bind(forward.number().saturating_add(1), whole)?;
         let rules = Rules::install(device, forward.number(), returning.number())?;
 
-        let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker {
+        let decider = Decider {
             forward,
             returning,
             control: Arc::clone(&control),
-            stop: Arc::clone(&stop),
             asked,
             index: state.index,
             length: Length::default(),
@@ -116,14 +112,12 @@ impl Nfqueue {
             held: VecDeque::new(),
         };
         // The rules go with the thread: it is in the network namespace that they are in.
-        let work = move || {
-            let ended = worker.run();
+        let worker = Worker::start("nfqueue", move |stop| {
+            let ended = decider.run(&stop);
             rules.remove().and(ended)
-        };
-        let worker = thread::Builder::new().name("nfqueue".into()).spawn(work);
-        let worker = worker.map_err(Refusal::io("cannot start a thread"))?;
+        })?;
         let device = device.to_owned();
-        Ok(Nfqueue { device, index: state.index, queues, control, stop, worker: Some(worker) })
+        Ok(Nfqueue { device, index: state.index, queues, control, worker })
     }
 }
 
@@ -152,28 +146,14 @@ impl Deployment for Nfqueue {
     }
 
     fn tend(&mut self) -> Result<(), Refusal> {
-        match self.worker.take_if(|worker| worker.is_finished()) {
-            None => Ok(()),
-            Some(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        }
+        self.worker.tend()
     }
 }
 
-impl Drop for Nfqueue {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(worker) = self.worker.take() {
-            // What it could not remove is passed by, and removed the next time.
-            let _ = worker.join();
-        }
-    }
-}
-
-struct Worker {
+struct Decider {
     forward: PacketQueue,
     returning: PacketQueue,
     control: Arc<Mutex<Control>>,
-    stop: Arc<AtomicBool>,
     asked: RootQueues,
     index: u32,
     length: Length,
@@ -182,10 +162,10 @@ struct Worker {
     held: VecDeque<(Instant, u32)>,
 }
 
-impl Worker {
-    fn run(mut self) -> Result<(), Refusal> {
+impl Decider {
+    fn run(mut self, stop: &Stop) -> Result<(), Refusal> {
         let failed = || Refusal::io("cannot take packets from the kernel");
-        while !self.stop.load(Ordering::Relaxed) {
+        while !stop.is_asked() {
             let now = lock(&self.control).now();
             self.release(now).map_err(failed())?;
             let patience = self.held.front().map_or(LOOK, |(due, _)| LOOK.min(*due - now));

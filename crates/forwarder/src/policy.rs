@@ -15,9 +15,9 @@ use std::num::NonZeroU64;
 use std::path::Path;
 
 use serde::Deserialize;
-use transom_router::queue;
 use transom_router::window::ControlConfig;
-use transom_tcp::quantity::{Decimal, parse_duration};
+use transom_router::{parse_rate, queue};
+use transom_tcp::quantity::parse_duration;
 
 use crate::Refusal;
 
@@ -45,16 +45,8 @@ struct Raw {
     queue: Option<String>,
 }
 
-const RATES: [(&str, u64); 4] =
-    [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
-
 fn rate(text: &str) -> Result<NonZeroU64, Refusal> {
-    let read = || {
-        let (number, unit) = Decimal::split(text)?;
-        let (_, factor) = RATES.iter().find(|(name, _)| *name == unit)?;
-        NonZeroU64::new(number.scaled(*factor)?)
-    };
-    read().ok_or_else(|| {
+    parse_rate(text).ok_or_else(|| {
         Refusal::Parameter(format!("`{text}` is not a rate: write it like 10Mbit/s"))
     })
 }

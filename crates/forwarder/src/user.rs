@@ -14,9 +14,7 @@ use std::fmt;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::frames::FrameSocket;
@@ -31,6 +29,7 @@ use crate::control::Control;
 use crate::policy::PolicyFile;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, QueueStatus, Status};
+use crate::worker::{Stop, Worker};
 
 /// CAP_NET_ADMIN, to take in frames for others, and CAP_NET_RAW.
 const CAPABILITIES: [u32; 2] = [12, 13];
@@ -43,8 +42,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct User {
     device: String,
     shared: Arc<Mutex<Shared>>,
-    stop: Arc<AtomicBool>,
-    worker: Option<JoinHandle<Result<(), Refusal>>>,
+    worker: Worker,
 }
 
 impl fmt::Debug for User {
@@ -109,8 +107,7 @@ impl User {
         let kind = policy.queue.to_string();
         let shared = Shared { control, queue: QueueStatus { kind, ..QueueStatus::default() } };
         let shared = Arc::new(Mutex::new(shared));
-        let stop = Arc::new(AtomicBool::new(false));
-        let worker = Worker {
+        let carrier = Carrier {
             near,
             far,
             link_header,
@@ -118,14 +115,12 @@ impl User {
             rate,
             free_at: Instant::ZERO,
             shared: Arc::clone(&shared),
-            stop: Arc::clone(&stop),
             held: VecDeque::new(),
             buffer: vec![0; FrameSocket::MAX_LEN],
             coin: Coin::new()?,
         };
-        let worker = thread::Builder::new().name("router".into()).spawn(|| worker.run());
-        let worker = worker.map_err(Refusal::io("cannot start a thread"))?;
-        Ok(User { device: device.to_owned(), shared, stop, worker: Some(worker) })
+        let worker = Worker::start("router", move |stop| carrier.run(&stop))?;
+        Ok(User { device: device.to_owned(), shared, worker })
     }
 }
 
@@ -148,19 +143,7 @@ impl Deployment for User {
     }
 
     fn tend(&mut self) -> Result<(), Refusal> {
-        match self.worker.take_if(|worker| worker.is_finished()) {
-            None => Ok(()),
-            Some(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        }
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(worker) = self.worker.take() {
-            let _ = worker.join();
-        }
+        self.worker.tend()
     }
 }
 
@@ -186,7 +169,7 @@ impl Coin {
     }
 }
 
-struct Worker {
+struct Carrier {
     near: FrameSocket,
     far: FrameSocket,
     link_header: usize,
@@ -195,17 +178,16 @@ struct Worker {
     /// When the serialiser is done with what it was given last.
     free_at: Instant,
     shared: Arc<Mutex<Shared>>,
-    stop: Arc<AtomicBool>,
     /// Acknowledgements that go on later, and when, in order.
     held: VecDeque<(Instant, Frame)>,
     buffer: Vec<u8>,
     coin: Coin,
 }
 
-impl Worker {
-    fn run(mut self) -> Result<(), Refusal> {
+impl Carrier {
+    fn run(mut self, stop: &Stop) -> Result<(), Refusal> {
         let failed = || Refusal::io("cannot carry frames");
-        while !self.stop.load(Ordering::Relaxed) {
+        while !stop.is_asked() {
             let now = self.now();
             self.release(now).map_err(failed())?;
             self.transmit(now).map_err(failed())?;

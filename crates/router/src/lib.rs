@@ -44,4 +44,5 @@ pub mod queue;
 mod text;
 pub mod window;
 
+pub use text::rate as parse_rate;
 pub use transom_tcp::quantity;

@@ -40,8 +40,8 @@ const BYTES: [(&str, u64); 7] = [
 const RATES: [(&str, u64); 4] =
     [("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
 
-/// A rate in bits per second: "10Mbit/s".
-pub(crate) fn rate(text: &str) -> Option<NonZeroU64> {
+/// A rate in bits per second, above zero, from text such as "10Mbit/s"; `None` if it is none.
+pub fn rate(text: &str) -> Option<NonZeroU64> {
     let (number, unit) = Decimal::split(text)?;
     let (_, factor) = RATES.iter().find(|(name, _)| *name == unit)?;
     NonZeroU64::new(number.scaled(*factor)?)

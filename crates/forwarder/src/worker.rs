@@ -1,0 +1,58 @@
+//! The thread that works for a deployment as long as this lives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::Refusal;
+
+/// A thread that is asked to end when this goes, and waited for.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Refusal>>>,
+}
+
+/// Asks whether the thread should end.
+#[derive(Debug)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Worker {
+    /// Begins, in the network namespace of the calling thread.
+    pub(crate) fn start(
+        name: &str,
+        work: impl FnOnce(Stop) -> Result<(), Refusal> + Send + 'static,
+    ) -> Result<Self, Refusal> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Stop(Arc::clone(&stop));
+        let thread = thread::Builder::new()
+            .name(name.into())
+            .spawn(|| work(asked))
+            .map_err(Refusal::io("cannot start a thread"))?;
+        Ok(Worker { stop, thread: Some(thread) })
+    }
+
+    /// What the thread ended with, if it has ended by itself.
+    pub(crate) fn tend(&mut self) -> Result<(), Refusal> {
+        match self.thread.take_if(|thread| thread.is_finished()) {
+            None => Ok(()),
+            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // What it could not tidy up is left to the next start.
+            let _ = thread.join();
+        }
+    }
+}
