@@ -81,6 +81,11 @@ impl Delays {
     }
 }
 
+/// Whether what is acknowledged travelled alone.
+fn is_alone(ack: &Ack, view: &View<'_>) -> bool {
+    ack.acked <= view.mss() && view.in_flight() == 0
+}
+
 /// Nice for one connection.
 #[derive(Clone, Debug)]
 pub struct Nice {
@@ -136,18 +141,17 @@ impl Nice {
 
     /// An acknowledgement, the first of a new round if the one before is `over`: it still counts in the judgement of that.
     fn on_ack(&mut self, ack: &Ack, over: Option<Option<Duration>>, view: &View<'_>) {
-        let alone = ack.acked + ack.sacked <= view.mss() && view.outstanding() == 0;
-        self.delays.add(ack, alone, self.parameters.threshold);
+        self.delays.add(ack, is_alone(ack, view), self.parameters.threshold);
         if let Some(rtt) = over {
-            self.end_round(rtt, view);
+            self.end_round(ack, rtt, view);
         }
-        self.vegas.on_acked(ack.acked, view);
+        self.vegas.on_ack(ack, view);
     }
 
-    fn end_round(&mut self, rtt: Option<Duration>, view: &View<'_>) {
+    fn end_round(&mut self, ack: &Ack, rtt: Option<Duration>, view: &View<'_>) {
         let mss = view.mss();
         let congested = self.delays.are_too_many(self.parameters.fraction);
-        let verdict = self.vegas.judge(rtt, view);
+        let verdict = self.vegas.judge(ack, rtt, view);
         let window = self.vegas.window.min(view.cwnd());
         if congested && view.phase() != Phase::Recovery {
             self.vegas.window = window;
@@ -188,16 +192,21 @@ impl Extension for Nice {
     }
 
     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        let mut rounds = std::mem::take(&mut self.rounds);
+        self.vegas.note_limit(view);
         if self.vegas.follow_down(view) {
+            rounds.pass(view, |ack| {
+                self.delays.add(ack, is_alone(ack, view), self.parameters.threshold);
+            });
             (self.delays.acked, self.delays.delayed) = (0, 0);
         }
-        let mut rounds = std::mem::take(&mut self.rounds);
         let mut over = None;
         rounds.follow(view, |step| match step {
-            Step::RoundOver(rtt) => over = Some(rtt),
+            Step::RoundOver(_, rtt) => over = Some(rtt),
             Step::Ack(ack) => self.on_ack(ack, over.take(), view),
         });
         self.rounds = rounds;
+        self.vegas.follow_up(view);
         match self.closed_until {
             Some(at) if at > view.now() => {
                 limits.at_most(variable::CWND, 0);

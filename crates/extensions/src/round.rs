@@ -19,9 +19,9 @@ pub(crate) struct Rounds {
 /// What a look finds, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
-    /// The next acknowledgement is beyond what was outstanding when the round began: it is over. With it, the least round-trip time of its
+    /// The next acknowledgement, this one, is beyond what was outstanding when the round began: it is over. With it, the least round-trip time of its
     /// samples and that acknowledgement's; nothing if there was none.
-    RoundOver(Option<Duration>),
+    RoundOver(&'a Ack, Option<Duration>),
     /// An acknowledgement.
     Ack(&'a Ack),
 }
@@ -43,9 +43,19 @@ impl Rounds {
             };
             if ack.ack > self.end {
                 self.end = view.snd_nxt();
-                each(Step::RoundOver(self.least.take()));
+                each(Step::RoundOver(ack, self.least.take()));
             }
             each(Step::Ack(ack));
         }
+    }
+
+    /// Takes in what has arrived since the last look, and forgets its round-trip times: the round goes on with those that come.
+    pub(crate) fn pass(&mut self, view: &View<'_>, mut each: impl FnMut(&Ack)) {
+        self.follow(view, |step| {
+            if let Step::Ack(ack) = step {
+                each(ack);
+            }
+        });
+        self.least = None;
     }
 }

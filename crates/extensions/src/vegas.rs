@@ -5,19 +5,20 @@
 //! by one, with more than β it shrinks by one, in between it stays. Slow start doubles every other round trip, and ends with more than γ segments
 //! in queues.
 //!
-//! The window that is computed is the extension's own, and asked for as the most that cwnd may be. TCP's own window is what it would be without Vegas, and a
-//! loss halves it; Vegas's follows it down. So it can grow no faster than TCP's, and what differs from the native Vegas is that:
-//! - growth stops at TCP's own window plus a segment, which is where the native one would go beyond it;
-//! - TCP's own slow start goes on above Vegas's for as long as it is fed, and its end is of no consequence here.
-//!
-//! As in the native one RTT is the least of a round's samples, a round without samples changes nothing, the window grows only when it was used, and it
-//! never shrinks below two segments.
+//! The window that is computed is the extension's own, and asked for as the most that cwnd may be. TCP's own window is what it would be without Vegas. So what
+//! differs from the native Vegas is that growth stops at TCP's own window plus a segment, which is where the native one would go beyond it. Everything else is the same,
+//! acknowledgement by acknowledgement:
+//! - RTT is the least of a round's samples, a round without samples changes nothing, the window grows only when it was used, and it never shrinks below two segments;
+//! - a loss halves this window, which may be narrower than TCP's, and after a timeout Vegas's slow start begins anew and ends at half of it as well;
+//! - a reduction that TCP takes back is taken back here.
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
 use transom_tcp::compose::{ArgumentError, Arguments};
 use transom_tcp::congestion::vegas::Vegas as Parameters;
-use transom_tcp::extension::{Capabilities, Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::connection::LimitedBy;
+use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, Wake, variable};
+use transom_tcp::pos::Pos;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 
@@ -45,7 +46,7 @@ impl Poll {
     pub(crate) fn wakes(self) -> Wake {
         match self {
             Poll::Send => Wake::SEND,
-            Poll::Ack => Wake::ACK,
+            Poll::Ack => Wake::ACK | Wake::DUPLICATE_ACK,
             Poll::Round => Wake::empty(),
         }
     }
@@ -92,10 +93,36 @@ pub(crate) struct Core {
     linear: bool,
     /// Whether slow start doubles in this round.
     doubling: bool,
-    /// Whether the window was used in this round.
-    used: bool,
+    /// What was sent before this had to wait for the window.
+    limited_upto: Pos,
+    /// What TCP has done about losses so far.
+    seen: Reductions,
+    /// Slow start ends here, in bytes.
+    ssthresh: u64,
+    /// Window, threshold and whether slow start was over, before the last reduction: for when TCP takes it back.
+    before: Option<(u64, u64, bool)>,
+}
+
+/// What TCP has done to its window because of losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reductions {
     timeouts: u64,
     recoveries: u64,
+    spurious: u64,
+    /// What is lost is being repaired.
+    repairing: bool,
+}
+
+impl Reductions {
+    fn of(view: &View<'_>) -> Self {
+        let counters = view.counters();
+        Reductions {
+            timeouts: counters.timeouts,
+            recoveries: counters.fast_recoveries,
+            spurious: counters.spurious_reductions,
+            repairing: matches!(view.phase(), Phase::Recovery | Phase::Loss),
+        }
+    }
 }
 
 impl Core {
@@ -106,9 +133,10 @@ impl Core {
             window: 0,
             linear: false,
             doubling: true,
-            used: false,
-            timeouts: 0,
-            recoveries: 0,
+            limited_upto: Pos::INITIAL,
+            seen: Reductions { timeouts: 0, recoveries: 0, spurious: 0, repairing: false },
+            ssthresh: u64::MAX,
+            before: None,
         }
     }
 
@@ -119,40 +147,76 @@ impl Core {
     pub(crate) fn begin(&mut self, view: &View<'_>) {
         self.window = view.cwnd();
         self.linear = !view.in_slow_start();
-        (self.timeouts, self.recoveries) =
-            (view.counters().timeouts, view.counters().fast_recoveries);
+        self.seen = Reductions::of(view);
+        self.ssthresh = view.ssthresh();
     }
 
-    /// TCP has reduced its window: this one is no wider, and slow start stands where TCP's does. Returns whether it has.
+    /// A reduction of TCP's window makes this one no wider than that, and than half of what it was. Slow start stands where TCP's does then. Returns whether
+    /// there was one: what was measured until now says nothing any more.
     pub(crate) fn follow_down(&mut self, view: &View<'_>) -> bool {
-        let now = (view.counters().timeouts, view.counters().fast_recoveries);
-        let reduced = (self.timeouts, self.recoveries) != now;
-        if reduced {
-            self.linear = now.0 == self.timeouts;
-            self.doubling = true;
-            self.used = false;
+        let now = Reductions { spurious: self.seen.spurious, ..Reductions::of(view) };
+        let before = core::mem::replace(&mut self.seen, now);
+        let timeout = now.timeouts != before.timeouts;
+        if !timeout && now.recoveries == before.recoveries {
+            self.window = self.window.min(view.cwnd().saturating_add(view.mss()));
+            return false;
         }
-        (self.timeouts, self.recoveries) = now;
-        self.window = self.window.min(view.cwnd().saturating_add(view.mss()));
-        if reduced {
-            self.window = self.window.min(view.cwnd());
+        // A timeout in the midst of a repair reduces for the same data once more.
+        if !(timeout && before.repairing && self.before.is_some()) {
+            self.before = Some((self.window, self.ssthresh, self.linear));
         }
-        reduced
+        // TCP halves what it has of its own, and this may have been narrower.
+        let half = (self.window / 2).max(2 * view.mss());
+        self.ssthresh = view.ssthresh().min(half);
+        self.window = self.window.min(view.cwnd()).min(self.ssthresh);
+        self.linear = !timeout;
+        self.doubling = true;
+        true
     }
 
-    /// `acked` bytes were acknowledged: slow start, every other round.
-    pub(crate) fn on_acked(&mut self, acked: u64, view: &View<'_>) {
-        // What is in flight now, and what was before this.
-        let flight = view.in_flight() + acked;
-        self.used |= flight + view.mss() > self.window.min(view.cwnd());
-        if !self.linear && self.doubling && view.phase() != Phase::Recovery {
-            self.window = self.window.saturating_add(acked);
+    /// If TCP has taken a reduction back, so is this one's.
+    pub(crate) fn follow_up(&mut self, view: &View<'_>) {
+        let spurious = view.counters().spurious_reductions;
+        if spurious != self.seen.spurious {
+            self.seen.spurious = spurious;
+            if let Some((window, ssthresh, linear)) = self.before.take() {
+                self.window = self.window.max(window).min(view.cwnd());
+                (self.ssthresh, self.linear) = (ssthresh, linear);
+            }
         }
     }
 
-    /// A round is over, of which `rtt` was the least sample.
-    pub(crate) fn judge(&mut self, rtt: Option<Duration>, view: &View<'_>) -> Verdict {
-        let used = core::mem::take(&mut self.used);
+    /// Notes whether the window is what holds the sender back. To be called before the acknowledgements since the last time are gone through.
+    pub(crate) fn note_limit(&mut self, view: &View<'_>) {
+        if matches!(view.limited_by(), LimitedBy::CongestionWindow | LimitedBy::VirtualWindow) {
+            self.limited_upto = view.snd_nxt();
+        }
+    }
+
+    /// Whether what is acknowledged was sent while the window held the sender back.
+    fn was_limited(&self, ack: &Ack) -> bool {
+        ack.ack - ack.acked < self.limited_upto
+    }
+
+    /// Slow start, every other round.
+    pub(crate) fn on_ack(&mut self, ack: &Ack, view: &View<'_>) {
+        // Where a reduction is taken back, that is all that is done.
+        let taken_back = view.counters().spurious_reductions != self.seen.spurious;
+        if self.linear || !self.doubling || taken_back || view.phase() == Phase::Recovery {
+            return;
+        }
+        let window = self.window.min(view.cwnd());
+        // Doubling takes the whole round trip to show: half of the window in use is enough.
+        let used = (view.in_flight() + ack.acked) * 2 > window;
+        if used || self.was_limited(ack) {
+            let more = self.window.saturating_add(ack.acked.min(window));
+            self.window = more.min(self.ssthresh).max(self.window);
+            self.linear = self.window >= self.ssthresh;
+        }
+    }
+
+    /// `ack` ends a round, of which `rtt` was the least sample.
+    pub(crate) fn judge(&mut self, ack: &Ack, rtt: Option<Duration>, view: &View<'_>) -> Verdict {
         let (Some(rtt), Some(base)) = (rtt, view.min_rtt()) else {
             return Verdict::Stay;
         };
@@ -171,7 +235,7 @@ impl Core {
             self.doubling = !self.doubling;
             return Verdict::Stay;
         }
-        if queued < alpha.of(segment) && used {
+        if queued < alpha.of(segment) && self.was_limited(ack) {
             Verdict::Grow
         } else if queued > beta.of(segment) {
             Verdict::Shrink
@@ -221,12 +285,15 @@ impl Extension for Vegas {
 
     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
         let core = &mut self.core;
-        let reduced = core.follow_down(view);
+        core.note_limit(view);
+        if core.follow_down(view) {
+            // What was measured before it says nothing about now.
+            self.rounds.pass(view, |_| {});
+        }
         self.rounds.follow(view, |step| match step {
-            Step::RoundOver(_) if reduced => {}
-            Step::RoundOver(rtt) => {
+            Step::RoundOver(ack, rtt) => {
                 let (window, segment) = (core.window.min(view.cwnd()), view.mss());
-                match core.judge(rtt, view) {
+                match core.judge(ack, rtt, view) {
                     Verdict::Grow => core.window = window + segment,
                     Verdict::Shrink => {
                         core.window = window.saturating_sub(segment).max(2 * segment);
@@ -234,8 +301,9 @@ impl Extension for Vegas {
                     Verdict::Stay => {}
                 }
             }
-            Step::Ack(ack) => core.on_acked(ack.acked, view),
+            Step::Ack(ack) => core.on_ack(ack, view),
         });
+        core.follow_up(view);
         limits.at_most(variable::CWND, core.window);
     }
 }

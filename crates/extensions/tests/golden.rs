@@ -147,8 +147,7 @@ fn each_acknowledgement(peer: &mut Peer, seed: u64, rounds: u32) -> Vec<(u64, Ve
 /// Native and as extensions, over two hundred rounds with queues of any length: the same window after each acknowledgement, and the same segments.
 ///
 /// Nice as far as its window is two segments at least. Below, a native controller paces, and an extension closes the window and opens it again
-/// (`nice_goes_below_one`). Timeouts are not among it: after one the extension's slow start ends where its own measurements say, and the native one's
-/// also at ssthresh, which the extension leaves to TCP's own window.
+/// (`nice_goes_below_one`). Losses and timeouts are in `golden_native`.
 #[test]
 fn native_controllers_do_the_same_acknowledgement_by_acknowledgement() {
     for (name, enough) in [("vegas", 30_000), ("nice", 5000)] {

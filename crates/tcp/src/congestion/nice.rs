@@ -126,9 +126,9 @@ struct Controller {
 }
 
 impl Controller {
-    /// Counts the packets of the round that met a queue. At its end, whether they were too many.
-    fn is_congested(&mut self, ack: &AckContext) -> bool {
-        let Some(rtt) = ack.rtt else { return false };
+    /// Counts the packets of the round that met a queue.
+    fn count(&mut self, ack: &AckContext) {
+        let Some(rtt) = ack.rtt else { return };
         let known = !is_alone(ack);
         if known {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
@@ -142,9 +142,10 @@ impl Controller {
         if rtt > late && known {
             self.delayed = self.delayed.saturating_add(bytes);
         }
-        if !ack.round_start {
-            return false;
-        }
+    }
+
+    /// The round is over: whether too many packets met a queue.
+    fn were_too_many(&mut self) -> bool {
         let congested = self.delayed > self.parameters.fraction.of(self.acked);
         (self.acked, self.delayed) = (0, 0);
         congested
@@ -182,7 +183,8 @@ impl CongestionControl for Controller {
 
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
         self.srtt = ack.srtt;
-        let congested = self.is_congested(ack);
+        self.count(ack);
+        let congested = ack.round_start && self.were_too_many();
         let verdict = self.vegas.measure(window, ack);
         let before = window.cwnd;
         if congested && !ack.recovering {

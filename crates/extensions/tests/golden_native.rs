@@ -1,0 +1,113 @@
+//! The native Vegas and Nice beside the extensions of that name on paths that lose and reorder packets: with fast recoveries, timeouts, and reductions
+//! that are taken back.
+
+#[path = "../../tcp/tests/common/mod.rs"]
+mod common;
+
+use common::world::{Path, World};
+use common::{Peer, Setup};
+use transom_extensions::stack;
+use transom_tcp::compose::compose;
+use transom_tcp::extension::Variable;
+
+/// A full segment, in bytes.
+const MSS: u64 = 1460;
+
+/// What must be the same, and behind the bar what need not: TCP's own window.
+fn look(peer: &Peer) -> String {
+    if !peer.state().is_synchronized() {
+        return String::new();
+    }
+    let info = peer.info();
+    let used = peer.connection.ruling(Variable::Cwnd).used;
+    let counters = info.counters;
+    let reductions = [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions];
+    format!("{} {used} {} {reductions:?} | {}", info.phase.name(), info.in_flight, info.cwnd)
+}
+
+struct Run {
+    trace: Vec<String>,
+    reductions: [u64; 3],
+}
+
+fn run(name: &str, seed: u64, extension: bool) -> Run {
+    let mut setup = Setup::default();
+    setup.profile.undo = compose("undo").unwrap().undo;
+    if extension {
+        setup.profile.extensions = stack(&format!("{name}(poll=ack)")).unwrap();
+    } else {
+        setup.profile.congestion = compose(name).unwrap().congestion;
+    }
+    (setup.profile.r2, setup.profile.syn_r2) = (Some(40), 20);
+    let path = Path {
+        loss: [0, 10, 30, 60][seed as usize % 4],
+        duplicate: 0,
+        late: seed / 4 % 2 * 5,
+        delay: 50_000,
+        jitter: seed % 7 * 3000,
+    };
+    let mut world = World::new([&setup, &Setup::default()], path, seed);
+    world.look = Some(look);
+    world.transfer([300_000, 0], seed);
+    let counters = world.ends[0].info().counters;
+    Run {
+        trace: world.trace,
+        reductions: [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions],
+    }
+}
+
+/// What must be the same of a line.
+fn same(line: &str) -> &str {
+    line.split(" | ").next().unwrap_or(line)
+}
+
+/// TCP's own window in a line.
+fn own(line: &str) -> u64 {
+    line.split(" | ").nth(1).map_or(0, |window| window.parse().unwrap())
+}
+
+/// Packet by packet they are the same until the native one goes where an extension must not: its window beyond what TCP's own is beside the extension
+/// (icTCP's Table 1). Nice below two segments is another matter too: a native one paces, an extension closes the window for a time.
+#[test]
+fn they_part_only_where_the_safe_range_ends() {
+    for name in ["vegas", "nice"] {
+        let (mut lines, mut wide, mut narrow) = (0, 0, 0);
+        // Runs in which, before they parted, there had been a recovery, a timeout, a reduction taken back.
+        let mut seen = [0; 3];
+        for seed in 0..200 {
+            let [extension, native] = [run(name, seed, true), run(name, seed, false)];
+            let both = extension.trace.iter().zip(&native.trace);
+            let parted = both.clone().position(|(one, other)| same(one) != same(other));
+            let until = parted.unwrap_or(native.trace.len());
+            lines += until;
+            for (index, count) in seen.iter_mut().enumerate() {
+                let happened = |line: &String| reductions(line).is_some_and(|all| all[index] > 0);
+                *count += usize::from(native.trace[..until].iter().any(happened));
+            }
+            match parted {
+                None => {
+                    assert_eq!(extension.trace.len(), native.trace.len(), "{name}, seed {seed}");
+                    assert_eq!(extension.reductions, native.reductions);
+                }
+                Some(at) => {
+                    let (one, other) = (&extension.trace[at], &native.trace[at]);
+                    let beyond = own(other) > own(one);
+                    let below = name == "nice" && own(other) < 2 * MSS;
+                    assert!(beyond || below, "{name}, seed {seed}:\n{one}\n{other}");
+                    wide += usize::from(beyond);
+                    narrow += usize::from(!beyond);
+                }
+            }
+        }
+        println!("{name}: {lines} lines, parted {wide} above and {narrow} below; {seen:?}");
+        assert!(lines > 15_000 && seen.iter().all(|&runs| runs > 0), "{name}: {lines} {seen:?}");
+        assert!(seen[0] > 100 && seen[1] > 20, "{name}: {seen:?}");
+    }
+}
+
+/// The reductions in a line.
+fn reductions(line: &str) -> Option<[u64; 3]> {
+    let list = line.split_once('[')?.1.split_once(']')?.0;
+    let mut numbers = list.split(", ").map(|number| number.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
