@@ -12,6 +12,7 @@
 //!   acknowledgements grows more slowly.
 //! - It cannot do what byte counting was proposed for, growing faster where a receiver delays its acknowledgements and the controller
 //!   counts them: that would be more than TCP's own.
+//! - L above 2 is allowed here and not by the RFC (section 2.3): it takes nothing away from TCP's own window, which is then the limit.
 //! - Its window is Reno's. Where the connection's own controller is another one that would grow faster, such as CUBIC, it holds that to Reno.
 
 use crate::beside::Beside;

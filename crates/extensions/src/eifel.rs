@@ -9,8 +9,8 @@
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
 //! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious:
 //!   RTO = max(SRTT + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious
-//!   timeout doubles m, to one at least and [`MOST`] at most; and SRTT is at least the time that the segment really took, RTTVAR half of
-//!   that, which is the adaptation of RFC 4015.
+//!   timeout doubles m, to one at least and [`MOST`] at most; and the timer is adapted as RFC 4015 has it: SRTT = max(SRTT + 2 ticks, RTT),
+//!   RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that the segment really took.
 //!
 //! The estimates are computed by TCP's own units of that name. [How a spurious timeout is seen](spurious) has a file of its own.
 //!
@@ -164,7 +164,7 @@ impl Eifel {
     fn back_off(&mut self, took: Duration) {
         let unit = self.timer.unit();
         let (srtt, rttvar) = (unit.srtt().unwrap_or(took), unit.rttvar().unwrap_or_default());
-        self.begin(srtt.max(took), rttvar.max(took.over(2)));
+        self.begin((srtt + self.tick.times(2)).max(took), rttvar.max(took.over(2)));
         let doubled = Fraction::from_millionths(self.margin.millionths() * 2);
         self.margin = doubled.max(Fraction::ONE).min(MOST);
     }

@@ -8,7 +8,9 @@
 //! timestamps are required. Its clock ticks in milliseconds: what takes less than one counts as one.
 //!
 //! What differs from the RFC, or is left open by it:
-//! - Written from its abstract and from descriptions of its drafts; its sections could not be compared.
+//! - Written from its abstract and from descriptions of its drafts; its sections could not be compared. Implementations of drafts decrease once a round trip
+//!   and then wait until it has taken effect, where here LEDBAT++'s share is taken with everything that arrives; and they tell what was sent again
+//!   by its timestamp.
 //! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is noticed when a hole is filled that had been open for a round-trip
 //!   time at least, the least that was seen: what fills it sooner was reordered, and not sent again.
 //! - RLWND grows only where the sender made use of it: where half of it at least arrived in the last round trip. Otherwise it would be of

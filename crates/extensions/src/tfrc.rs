@@ -12,7 +12,7 @@
 //! - It is the sender that finds the loss events. One begins with a fast recovery or a timeout, unless the one before began within a round
 //!   trip or at the same byte; all that is lost in a recovery is one event. A loss that turns out to have been none stays in the average.
 //! - The first interval is the one for which the equation gives the window that the first reduction leaves, instead of one from the rate at
-//!   which data was received.
+//!   which data was received (section 6.3.1).
 //! - Before the first loss event there is no limit: slow start is TCP's. Nor is there one by the received rate, as TCP's window is fed by what
 //!   is acknowledged.
 //! - R is TCP's smoothed round-trip time. No history discounting (section 5.5), no oscillation prevention (4.5).

@@ -9,6 +9,7 @@ use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Connection;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::profile::EcnChoice;
+use transom_tcp::undo::UndoConfig;
 use transom_wire::{Ecn, Flags};
 
 const BOTH: Flags = Flags::ECE.union(Flags::CWR);
@@ -115,6 +116,25 @@ fn an_echo_halves_the_window_once() {
     assert_eq!(peer.info().ecn.unwrap().reductions, 2, "that was sent after the reduction");
     // 5000 bytes were outstanding: a floor of two segments does not bind yet.
     assert_eq!(peer.info().cwnd, 2500);
+}
+
+/// RFC 4015 section 3.4: an acknowledgement that shows a reduction to have been for nothing, and echoes congestion, takes nothing back.
+#[test]
+fn a_reduction_stays_when_an_echo_comes_with_the_news() {
+    for (flags, cwnd) in [(Flags::ECE, 5000), (Flags::empty(), 10_000)] {
+        let dsack = UndoConfig { dsack: true, ..UndoConfig::NONE };
+        let mut peer = agreed(offering().profile(|profile| profile.undo = dsack));
+        peer.write(40_000).drain();
+        peer.wait(100);
+        for i in 2..=4 {
+            peer.recv(seg().sack(&[(1001, i * 1000 + 1)]));
+        }
+        let end = peer.drain().iter().map(|out| out.end()).max().unwrap();
+        peer.recv(seg().ack(end));
+        assert_eq!(peer.info().cwnd, 5000);
+        peer.wait(50).recv(seg().ack(end).sack(&[(1, 1001)]).flags(flags));
+        assert_eq!(peer.info().cwnd, cwnd);
+    }
 }
 
 /// Sections 6.1.3 and 6.1.5: data's marks are echoed from the first to the sender's CWR.

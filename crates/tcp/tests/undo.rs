@@ -1,4 +1,4 @@
-//! Reductions that were for nothing, found and taken back (RFC 3522, RFC 3708, RFC 5682, RFC 4015).
+//! Reductions that were for nothing, found and taken back (RFC 3522, RFC 3708, RFC 5682).
 
 mod common;
 

@@ -4,6 +4,7 @@
 use crate::harness::*;
 use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
+use transom_tcp::compose::compose;
 use transom_tcp::connection::State;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
@@ -13,7 +14,16 @@ const MSS: u64 = 1460;
 
 /// A connection on which the victim has written more than it may send, and its first flight has left.
 fn sending(options: Options) -> (Victim, Peer, ConnectionId) {
+    sending_with("", options)
+}
+
+/// The same with other units.
+fn sending_with(units: &str, options: Options) -> (Victim, Peer, ConnectionId) {
     let mut victim = Victim::with(|_, profile, _| {
+        let chosen = compose(units).unwrap();
+        if !units.is_empty() {
+            profile.reduction = chosen.reduction;
+        }
         profile.send_buffer = 1 << 20;
         profile.max_send_buffer = 4 << 20;
     });
@@ -109,8 +119,13 @@ fn dividing_acknowledgements_gains_nothing() {
 /// the sender bound what they release by what was outstanding.
 #[test]
 fn spoofed_duplicates_release_no_more_than_was_outstanding() {
-    for (name, options) in [("NewReno", unsacked_options()), ("SACK", usual_options())] {
-        let (mut victim, mut peer, id) = sending(options);
+    for (name, units, options) in [
+        ("NewReno", "", unsacked_options()),
+        ("NewReno with PRR", "prr", unsacked_options()),
+        ("SACK", "", usual_options()),
+        ("SACK with PRR", "prr", usual_options()),
+    ] {
+        let (mut victim, mut peer, id) = sending_with(units, options);
         // A few honest round trips.
         for _ in 0..3 {
             peer.acknowledge(&mut victim);
@@ -140,27 +155,29 @@ fn spoofed_duplicates_release_no_more_than_was_outstanding() {
 /// by duplicates for what was in the network then, so it releases no more than the window.
 #[test]
 fn duplicates_in_every_recovery_release_no_more_each_time() {
-    let (mut victim, mut peer, id) = sending(unsacked_options());
-    peer.acknowledge(&mut victim);
-    for round in 0..5 {
-        for advance in 0..5 {
-            let before = victim.info(id);
-            for _ in 0..500 {
+    for units in ["", "prr"] {
+        let (mut victim, mut peer, id) = sending_with(units, unsacked_options());
+        peer.acknowledge(&mut victim);
+        for round in 0..5 {
+            for advance in 0..5 {
+                let before = victim.info(id);
+                for _ in 0..500 {
+                    victim.inject(&peer.segment(Flags::ACK, &[]));
+                }
+                let released = victim.info(id).snd_nxt.since(before.snd_nxt);
+                let most = before.cwnd + 3 * MSS;
+                assert!(released <= most, "{units} {round}.{advance}: {released} of {most}");
+                // A partial acknowledgement of one segment.
+                peer.ack += MSS as u32;
                 victim.inject(&peer.segment(Flags::ACK, &[]));
             }
-            let released = victim.info(id).snd_nxt.since(before.snd_nxt);
-            let most = before.cwnd + 3 * MSS;
-            assert!(released <= most, "round {round}.{advance}: {released} of {most}");
-            // A partial acknowledgement of one segment.
-            peer.ack += MSS as u32;
-            victim.inject(&peer.segment(Flags::ACK, &[]));
+            assert!(
+                victim.info(id).counters.fast_recoveries > round,
+                "the duplicates start a recovery"
+            );
+            peer.acknowledge(&mut victim);
+            peer.acknowledge(&mut victim);
         }
-        assert!(
-            victim.info(id).counters.fast_recoveries > round,
-            "the duplicates start a recovery"
-        );
-        peer.acknowledge(&mut victim);
-        peer.acknowledge(&mut victim);
     }
 }
 

@@ -5,16 +5,19 @@
 //! follows an estimate of Reno's window (W_est) instead.
 //!
 //! The RFC counts in segments and seconds; here windows are bytes and times microseconds. W_cubic is rounded down to bytes, K to
-//! microseconds; what an acknowledgement adds is exact.
+//! microseconds.
 //!
 //! What differs from the RFC, or is left open by it:
+//! - Section 4.4 adds (target − cwnd)/cwnd segments for each acknowledgement, however much it covers. Here that is for each segment acknowledged, to the byte:
+//!   a receiver that delays or divides its acknowledgements changes nothing.
 //! - Section 4.6's flight_size is bounded by cwnd, so that what Limited Transmit sent counts for nothing.
 //! - A window that is already at or above W_max when congestion avoidance begins starts with K = 0 and W_max = cwnd, as after a slow start that
 //!   ended without a loss (section 4.10); the cube root of a negative number would put the plateau into the past.
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
-//! - Section 5.8: the time in which the window was not the limit does not count towards t. It is taken out in pieces, from one
+//! - Sections 4.2 and 5.8: the time in which the window was not the limit does not count towards t. It is taken out in pieces, from one
 //!   acknowledgement to the next. After a silence, and when an unused window has lost some of its worth, a new epoch begins.
-//! - Section 4.9.1 (a spurious timeout): W_max, K, W_est and the epoch come back as they were, with t running on.
+//! - Sections 4.9.1 and 4.9.2 (what was for nothing): W_max, K, W_est and the epoch come back as they were, with t running on, also where cwnd is above
+//!   cwnd_prior by then; and after a timeout as after a fast retransmission.
 
 use super::arithmetic::{Carry, cube_root, mul_div};
 use super::{

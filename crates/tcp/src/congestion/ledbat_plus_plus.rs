@@ -11,6 +11,9 @@
 //! What differs from the draft, or is left open by it:
 //! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
 //! - The sum for a round trip is spread over its acknowledgements, by the share of the window that each covers.
+//! - Just above the target the sum of section 4.3 can be positive; here the window stays then.
+//! - The draft can be read so that the ramp back after a slowdown is not slowed by GAIN. Here it is, as slow start is (section 4.1).
+//! - Sections are those of version 06 by its contents, and were compared with quotations of 01.
 //! - A loss halves the window, in a slowdown the one to return to; the slowdown goes on.
 
 use super::arithmetic::Carry;

@@ -261,10 +261,16 @@ impl Connection {
             return delivered.acked_not_sacked + delivered.sacked;
         }
         if delivered.acked > 0 {
-            let counted = core::mem::take(&mut self.snd.duplicates_delivered);
-            return delivered.acked.saturating_sub(delivered.given_up + counted);
+            let advance = delivered.acked.saturating_sub(delivered.given_up);
+            let counted = self.snd.duplicates_delivered.min(advance);
+            // What is counted and still outstanding is so for a later advance.
+            let rest = self.snd.duplicates_delivered - counted;
+            self.snd.duplicates_delivered = rest.min(self.snd.sent.outstanding());
+            return advance - counted;
         }
-        let segment = if duplicate { u64::from(self.mss()) } else { 0 };
+        // More cannot have arrived than is out there.
+        let left = self.snd.sent.outstanding().saturating_sub(self.snd.duplicates_delivered);
+        let segment = if duplicate { u64::from(self.mss()).min(left) } else { 0 };
         self.snd.duplicates_delivered += segment;
         segment
     }
@@ -304,7 +310,8 @@ impl Connection {
             snd.slow_start.on_sample(&mut snd.window, &ack);
         }
         snd.congestion.on_sample(&mut snd.window, &ack);
-        if self.was_for_nothing(&ack) {
+        // RFC 4015 section 3.4: not with an echo of congestion, which is a reason of its own.
+        if self.was_for_nothing(&ack) && !ack.ecn_echo {
             self.undo(ack.now);
         } else if verdict.entered {
             self.begin_recovery(&ack, flight);

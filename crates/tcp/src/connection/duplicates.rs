@@ -1,11 +1,11 @@
 //! What duplicates mean before they mean a loss: how many it takes, and whether they let new data out.
 //!
-//! *Early Retransmit* (RFC 5827 section 2.2, the variant that counts segments): with so few segments outstanding that three duplicates cannot
-//! come, and nothing new that would bring more of them, one less than there are segments is enough. Its mitigations against reordering
-//! (section 3) are not there: detection of what was for nothing takes their place, if the profile has any.
+//! *Early Retransmit* (RFC 5827 section 3.2, the variant that counts segments): with so few segments outstanding that three duplicates cannot
+//! come, and nothing new that would bring more of them, one less than there are segments is enough. With SACK
+//! the RFC wants whole segments reported; here a segment that is reported in two pieces counts twice. Mitigations against reordering
+//! are not there: detection of what was for nothing takes their place, if the profile has any.
 //!
-//! *RR* ([`reordering`](crate::reordering)): where the path is known to reorder, more than three. Then early retransmit is set aside, as RFC 5827
-//! section 3 would have it.
+//! *RR* ([`reordering`](crate::reordering)): where the path is known to reorder, more than three. Then early retransmit is set aside.
 //!
 //! *Limited Transmit* (RFC 3042): the first duplicates say that segments have left the network, and let new ones take their place, which bring the
 //! duplicates that are missing. Without it, what is outstanding counts as being in the network until recovery begins.

@@ -3,6 +3,10 @@
 //! For each byte that is delivered ssthresh/RecoverFS bytes are sent, so that at the end of recovery what is in flight has come down
 //! to ssthresh evenly. When losses have taken more than that, it is brought up again by at most what arrives, and by a segment more
 //! if recovery makes good progress.
+//!
+//! What differs from the RFC's section 6.2:
+//! - It does nothing when nothing was delivered. Here a recovery that a timer begins (RACK's) sends its first segment all the same.
+//! - Until something was sent at least a segment is due; the RFC says so only where nothing would be.
 
 use super::Reduction;
 use crate::ack_context::AckContext;

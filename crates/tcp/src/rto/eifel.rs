@@ -25,7 +25,7 @@
 //! - The first sample is taken as in RFC 6298, section 2.2, as are back-off, bounds and the lost SYN.
 //! - [`EifelConfig::scaled`] off leaves RFC 6298's gains and weight, and only the first and the last two repairs.
 //! - What the paper does about a timeout that turns out to have been spurious is not here: it has become the work of units
-//!   that detect and undo (RFC 3522, RFC 4015).
+//!   that detect (RFC 3522) and undo: they bring the window back, which is more than RFC 4015's response allows where nothing paces, and leave the timer.
 
 use super::RetransmissionTimer;
 use crate::compose::{ArgumentError, Arguments};

@@ -3,6 +3,8 @@
 //! The least round-trip time of a round is compared with that of the round before. When it has grown by an eighth, the window grows four
 //! times more slowly for five rounds (Conservative Slow Start); if the round-trip time comes down meanwhile it was a false alarm, and
 //! otherwise slow start is over.
+//!
+//! That is for the first slow start of a connection (section 4.3). After a loss or a timeout ssthresh says where the next ends, and it is the usual one.
 
 use super::SlowStart;
 use crate::ack_context::AckContext;
@@ -27,6 +29,8 @@ pub struct HyStartPp {
     last_round: Option<Duration>,
     this_round: Option<Duration>,
     samples: u32,
+    /// The first slow start is over.
+    over: bool,
     /// In Conservative Slow Start: the round-trip time that began it, and its rounds so far.
     conservative: Option<(Duration, u32)>,
 }
@@ -57,7 +61,7 @@ impl SlowStart for HyStartPp {
 
     // Section 4.2.
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
-        if !window.in_slow_start() {
+        if self.over || !window.in_slow_start() {
             return;
         }
         if ack.round_start {
@@ -89,7 +93,7 @@ impl SlowStart for HyStartPp {
     }
 
     fn on_reduction(&mut self, _timeout: bool) {
-        *self = HyStartPp::new(self.paced);
+        *self = HyStartPp { over: true, ..HyStartPp::new(self.paced) };
     }
 }
 
@@ -151,6 +155,19 @@ mod tests {
             round(&mut unit, &mut window, before);
             round(&mut unit, &mut window, after);
             assert_eq!(unit.conservative.is_some(), alarm, "{before} to {after} ms");
+        }
+    }
+
+    /// Section 4.3: a slow start after a loss or a timeout doubles until ssthresh, whatever round trips take.
+    #[test]
+    fn only_the_first_slow_start_looks_at_round_trips() {
+        for timeout in [false, true] {
+            let (mut unit, mut window) = (HyStartPp::default(), window());
+            round(&mut unit, &mut window, 80);
+            unit.on_reduction(timeout);
+            for millis in [80, 120, 160, 200] {
+                assert_eq!(round(&mut unit, &mut window, millis), 10_000);
+            }
         }
     }
 

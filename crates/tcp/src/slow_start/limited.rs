@@ -1,5 +1,5 @@
 //! Limited Slow-Start (RFC 3742): above `max_ssthresh` the window no longer doubles, but grows by at most half of `max_ssthresh` a round
-//! trip.
+//! trip. It counts bytes, where the RFC counts acknowledgements.
 
 use super::SlowStart;
 use crate::ack_context::AckContext;
