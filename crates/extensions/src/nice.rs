@@ -164,8 +164,11 @@ impl Nice {
                 Verdict::Stay => {}
             }
         }
-        // The one round trip of a window of 1/n is over: n − 1 without anything follow.
-        if self.vegas.window <= mss && self.wait > 1 {
+    }
+
+    /// A round is over, whatever came of it. If it was the one round trip of a window of 1/n, n − 1 without anything follow.
+    fn rest(&mut self, view: &View<'_>) {
+        if self.vegas.window <= view.mss() && self.wait > 1 {
             let span = view.srtt().unwrap_or_default().times(self.wait - 1);
             self.closed_until = Some(view.now() + span);
         }
@@ -194,19 +197,23 @@ impl Extension for Nice {
     fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
         let mut rounds = std::mem::take(&mut self.rounds);
         self.vegas.note_limit(view);
+        let mut ended = false;
         if self.vegas.follow_down(view) {
-            rounds.pass(view, |ack| {
+            ended = rounds.pass(view, |ack| {
                 self.delays.add(ack, is_alone(ack, view), self.parameters.threshold);
             });
             (self.delays.acked, self.delays.delayed) = (0, 0);
         }
         let mut over = None;
         rounds.follow(view, |step| match step {
-            Step::RoundOver(_, rtt) => over = Some(rtt),
+            Step::RoundOver(_, rtt) => (over, ended) = (Some(rtt), true),
             Step::Ack(ack) => self.on_ack(ack, over.take(), view),
         });
         self.rounds = rounds;
         self.vegas.follow_up(view);
+        if ended {
+            self.rest(view);
+        }
         match self.closed_until {
             Some(at) if at > view.now() => {
                 limits.at_most(variable::CWND, 0);

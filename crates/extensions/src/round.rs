@@ -49,13 +49,15 @@ impl Rounds {
         }
     }
 
-    /// Takes in what has arrived since the last look, and forgets its round-trip times: the round goes on with those that come.
-    pub(crate) fn pass(&mut self, view: &View<'_>, mut each: impl FnMut(&Ack)) {
-        self.follow(view, |step| {
-            if let Step::Ack(ack) = step {
-                each(ack);
-            }
+    /// Takes in what has arrived since the last look, and forgets its round-trip times: the round goes on with those that come. Returns whether one was
+    /// over.
+    pub(crate) fn pass(&mut self, view: &View<'_>, mut each: impl FnMut(&Ack)) -> bool {
+        let mut over = false;
+        self.follow(view, |step| match step {
+            Step::RoundOver(..) => over = true,
+            Step::Ack(ack) => each(ack),
         });
         self.least = None;
+        over
     }
 }
