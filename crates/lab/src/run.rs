@@ -6,12 +6,15 @@
 
 pub(crate) mod build;
 pub(crate) mod capture;
+pub(crate) mod event_log;
 pub(crate) mod judge;
 mod observations;
+mod unfinished;
 
 use crate::scenario::{Name, Resolved};
 use build::{KernelHosts, build};
 use capture::Captures;
+use event_log::EventLogs;
 use std::path::{Path, PathBuf};
 use transom_sim::measure::Recorder;
 use transom_sim::network::NetworkError;
@@ -43,9 +46,9 @@ pub enum RunError {
         "{0} is unconstrained, and this build has no such mode: it takes `cargo build --release --features unconstrained`"
     )]
     NeedsFeature(Name),
-    /// A capture cannot be written.
-    #[error("the capture {} cannot be written: {error}", .path.display())]
-    Capture {
+    /// A capture or an event log cannot be written.
+    #[error("{} cannot be written: {error}", .path.display())]
+    File {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -71,15 +74,15 @@ pub struct SimulateOptions<'a> {
     /// Where the scenario's trace files are looked for: in its own directory.
     pub directory: &'a Path,
     /// The directory, which is there already, for the captures that the scenario asks for: of each link two files, `capture-LINK@NODE.pcapng`,
-    /// as if somebody had listened at either end. Without it nothing is captured.
+    /// as if somebody had listened at either end; and for event logs, `log-HOST.tlog`. Without it nothing is captured or logged.
     pub captures: Option<&'a Path>,
 }
 
 /// Runs a scenario in virtual time. `progress` is called now and then, and ends the run by returning false; there are no observations
-/// then, and no captures.
+/// then, and no captures or logs.
 ///
 /// # Errors
-/// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture cannot be written.
+/// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture or a log cannot be written.
 pub fn simulate(
     scenario: &Resolved,
     seed: u64,
@@ -88,9 +91,12 @@ pub fn simulate(
 ) -> Result<Option<Observations>, RunError> {
     let SimulateOptions { directory, captures } = options;
     let mut built = build(scenario, seed, directory, KernelHosts::Refused)?;
-    let captures = match captures {
-        Some(directory) => Captures::begin(scenario, &mut built, directory)?,
-        None => Captures::default(),
+    let (captures, logs) = match captures {
+        Some(directory) => (
+            Captures::begin(scenario, &mut built, directory)?,
+            EventLogs::begin(&mut built, directory)?,
+        ),
+        None => Default::default(),
     };
     let mut recorder = Recorder::new(scenario.scenario.sample_interval.0, built.links());
     let end = scenario.scenario.duration.0;
@@ -100,11 +106,13 @@ pub fn simulate(
         );
         recorder.run_until(&mut built.network, Instant::ZERO + reached)?;
         captures.check()?;
+        logs.check()?;
         if !progress(Progress { reached, recorder: &recorder }) {
             return Ok(None);
         }
     }
     captures.finish()?;
+    logs.finish()?;
     Ok(Some(Observations::collect(scenario, &built, &recorder)))
 }
 

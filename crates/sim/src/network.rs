@@ -63,6 +63,7 @@ use wire::Wire;
 
 pub use control::WindowReport;
 pub use gateway::Departure;
+pub use host::LogReader;
 pub use topology::{HostConfig, Topology};
 
 /// A node's name.
@@ -353,6 +354,14 @@ impl Network {
         arrival_taps.resize_with(wires.len(), || None);
         if let Some(slot) = arrival_taps.get_mut(link.0 as usize) {
             *slot = Some(tap);
+        }
+    }
+
+    /// Hands the records of a host's event log to `reader`, from now on and as they are made. Of a host without a log
+    /// ([`HostConfig::log`]), and of what is no host, there are none.
+    pub fn watch_log(&mut self, node: NodeId, reader: LogReader) {
+        if let Some(Node::Host(_, host)) = self.nodes.get_mut(node.0 as usize) {
+            host.watch_log(reader);
         }
     }
 

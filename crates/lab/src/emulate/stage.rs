@@ -22,6 +22,7 @@ use super::worker::Worker;
 use super::{EmulateError, EmulateOptions, Emulation};
 use crate::run::build::{Built, KernelHosts, build};
 use crate::run::capture::Captures;
+use crate::run::event_log::EventLogs;
 use crate::run::{Observations, Progress};
 use crate::scenario::{HostKind, Name, Resolved, Traffic};
 
@@ -35,6 +36,7 @@ pub(super) struct Stage<'a> {
     scenario: &'a Resolved,
     built: Built,
     captures: Captures,
+    logs: EventLogs,
     hosts: Vec<KernelHost>,
     programs: Programs,
     driver: Driver,
@@ -50,6 +52,7 @@ impl<'a> Stage<'a> {
         check(scenario)?;
         let mut built = build(scenario, seed, options.directory, KernelHosts::Outside)?;
         let captures = Captures::begin(scenario, &mut built, options.output)?;
+        let logs = EventLogs::begin(&mut built, options.output)?;
         programs::check(&built.programs, options.directory)?;
         let outside = std::mem::take(&mut built.outside);
         let mut hosts = Vec::new();
@@ -89,7 +92,7 @@ impl<'a> Stage<'a> {
         let senders = std::mem::take(&mut built.senders);
         let driver = Driver::new(clock, doors, workers, observer, senders)
             .map_err(|source| EmulateError::System { what: "wait for packets", source })?;
-        Ok(Stage { scenario, built, captures, hosts, programs, driver })
+        Ok(Stage { scenario, built, captures, logs, hosts, programs, driver })
     }
 
     /// The hosts' namespaces, in the order of their names.
@@ -113,6 +116,7 @@ impl<'a> Stage<'a> {
             return Ok(None);
         }
         self.captures.finish()?;
+        self.logs.finish()?;
         let Driver { doors, workers, lags, .. } = &mut self.driver;
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);

@@ -29,6 +29,8 @@ pub(crate) struct Built {
     pub(crate) network: Network,
     /// The links in the order of the scenario, each with its way there and back.
     pub(crate) ways: Vec<(LinkId, LinkId)>,
+    /// The hosts whose event logs are wanted.
+    pub(crate) logged: Vec<(Name, NodeId)>,
     /// The hosts that are not in the network but behind a gateway, in the order of their names.
     pub(crate) outside: Vec<Outside>,
     /// The flows whose sender is outside, and where. Their packets are counted there.
@@ -100,6 +102,7 @@ pub(crate) fn build(
     let mut nodes: BTreeMap<&Name, NodeId> = BTreeMap::new();
     let mut places = BTreeMap::new();
     let mut applications = Applications::default();
+    let mut logged = Vec::new();
     for (name, host) in &scenario.hosts {
         let macroflows = Manager::new();
         let (node, outside) = match (host.kind, kernel) {
@@ -111,9 +114,13 @@ pub(crate) fn build(
                 (node, Some(applications.add_host(name.clone(), node)))
             }
             (HostKind::Transom, _) => {
-                let config =
-                    HostConfig { profile: profile(&host.profile, &macroflows), mtu: host.mtu };
-                (topology.host(config), None)
+                let log = scenario.measure.log.binary_search(name).is_ok();
+                let profile = profile(&host.profile, &macroflows);
+                let node = topology.host(HostConfig { profile, mtu: host.mtu, log });
+                if log {
+                    logged.push((name.clone(), node));
+                }
+                (node, None)
             }
         };
         nodes.insert(name, node);
@@ -146,7 +153,7 @@ pub(crate) fn build(
     let known = |flow: &FlowId| programs.iter().all(|plan: &Programs| plan.flow != *flow);
     let senders = senders.into_iter().map(|(flow, node, _)| (flow, node));
     let senders = senders.filter(|(flow, _)| known(flow)).collect();
-    Ok(Built { network, ways, outside, senders, programs })
+    Ok(Built { network, ways, logged, outside, senders, programs })
 }
 
 /// What runs outside of the network.

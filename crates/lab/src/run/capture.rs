@@ -8,28 +8,23 @@
 
 use super::RunError;
 use super::build::Built;
+use super::unfinished::{Content, Shared, Unfinished, lock};
 use crate::scenario::{Name, Resolved};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 use transom_device::capture::{Capture, Direction, InterfaceId};
 use transom_sim::network::Tap;
 
 /// The captures of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Captures(Vec<Shared>);
+pub(crate) struct Captures(Vec<Shared<Writing>>);
 
-/// A file that is written by what comes and by what goes.
-type Shared = Arc<Mutex<Writing>>;
-
+/// A capture of one interface, written by what comes and by what goes.
 #[derive(Debug)]
 struct Writing {
-    path: PathBuf,
-    unfinished: PathBuf,
-    capture: Option<(Capture<BufWriter<File>>, InterfaceId)>,
-    /// The first thing that went wrong; nothing is written after it.
-    error: Option<io::Error>,
+    capture: Capture<BufWriter<File>>,
+    interface: Option<InterfaceId>,
 }
 
 impl Captures {
@@ -54,26 +49,20 @@ impl Captures {
         Ok(captures)
     }
 
-    fn create(&mut self, directory: &Path, link: &Name, node: &Name) -> Result<Shared, RunError> {
-        let path = directory.join(format!("capture-{link}@{node}.pcapng"));
-        let unfinished = path.with_extension("pcapng.unfinished");
-        let begin = || {
-            let mut capture = Capture::new(BufWriter::new(File::create(&unfinished)?))?;
-            let interface = capture.add_interface(&format!("{link} at {node}"))?;
-            Ok((capture, interface))
-        };
-        match begin() {
-            Ok(begun) => {
-                let writing = Writing { path, unfinished, capture: Some(begun), error: None };
-                let shared = Arc::new(Mutex::new(writing));
-                self.0.push(shared.clone());
-                Ok(shared)
-            }
-            Err(error) => {
-                let _ = fs::remove_file(&unfinished);
-                Err(RunError::Capture { path, error })
-            }
-        }
+    fn create(
+        &mut self,
+        directory: &Path,
+        link: &Name,
+        node: &Name,
+    ) -> Result<Shared<Writing>, RunError> {
+        let name = format!("capture-{link}@{node}.pcapng");
+        let file = Unfinished::create(directory, &name, |writing: &mut Writing| {
+            let interface = writing.capture.add_interface(&format!("{link} at {node}"))?;
+            writing.interface = Some(interface);
+            Ok(())
+        })?;
+        self.0.push(file.clone());
+        Ok(file)
     }
 
     /// Whether all that was to be written has been.
@@ -88,51 +77,24 @@ impl Captures {
     }
 }
 
-fn lock(file: &Shared) -> MutexGuard<'_, Writing> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
+impl Content for Writing {
+    fn begin(file: BufWriter<File>) -> io::Result<Self> {
+        Ok(Writing { capture: Capture::new(file)?, interface: None })
+    }
+
+    fn complete(self) -> io::Result<()> {
+        self.capture.finish().map(drop)
+    }
 }
 
-fn tap(file: &Shared, direction: Direction) -> Tap {
+fn tap(file: &Shared<Writing>, direction: Direction) -> Tap {
     let file = file.clone();
     Box::new(move |at, packet| {
-        let mut writing = lock(&file);
-        let Writing { capture: Some((capture, interface)), error, .. } = &mut *writing else {
-            return;
-        };
-        if error.is_none() {
-            *error = capture.write(*interface, at, direction, &[packet], None).err();
-        }
+        lock(&file).write(|Writing { capture, interface }| {
+            let Some(interface) = *interface else { return Ok(()) };
+            capture.write(interface, at, direction, &[packet], None)
+        });
     })
-}
-
-impl Writing {
-    fn failed(&self, error: io::Error) -> RunError {
-        RunError::Capture { path: self.path.clone(), error }
-    }
-
-    fn check(&mut self) -> Result<(), RunError> {
-        match self.error.take() {
-            Some(error) => Err(self.failed(error)),
-            None => Ok(()),
-        }
-    }
-
-    fn finish(&mut self) -> Result<(), RunError> {
-        let Some((capture, _)) = self.capture.take() else { return Ok(()) };
-        let done = capture.finish().and_then(|_| fs::rename(&self.unfinished, &self.path));
-        done.map_err(|error| {
-            let _ = fs::remove_file(&self.unfinished);
-            self.failed(error)
-        })
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        if self.capture.is_some() {
-            let _ = fs::remove_file(&self.unfinished);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! `[measure]`: the series that pages draw, and the links whose packets are captured.
+//! `[measure]`: the series that pages draw, the links whose packets are captured, and the hosts whose event logs are kept.
 
 use super::name::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run's page draws of what is seen once every sample interval, by default everything; and what is captured, by default nothing. The
+/// What a run's page draws of what is seen once every sample interval, by default everything; and what is captured and logged, by default nothing. The
 /// tables of a run have every series, whatever is drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -16,6 +16,10 @@ pub struct Series {
     /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
+    /// The hosts, or groups of hosts, whose event logs are written to files, which `transom log` shows: what happened to each connection, acknowledgement by
+    /// acknowledgement. Hosts with the kernel's TCP have none.
+    #[schemars(with = "Vec<super::schema::NameText>")]
+    pub log: Vec<Name>,
 }
 
 impl Default for Series {
@@ -24,6 +28,7 @@ impl Default for Series {
             flows: FlowSeries::ALL.to_vec(),
             links: LinkSeries::ALL.to_vec(),
             capture: Vec::new(),
+            log: Vec::new(),
         }
     }
 }

@@ -132,7 +132,7 @@ pub(super) fn resolve(
     let nodes = Nodes::read(tree, problems);
     let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
-    let measure = read_measure(tree, &links, problems);
+    let measure = read_measure(tree, &nodes, &links, problems);
     let known = Known {
         header: header.as_ref(),
         flows: &flows,
@@ -298,7 +298,7 @@ fn read_flows(
     flows
 }
 
-fn read_measure(tree: &Table, links: &Links, problems: &mut Problems) -> Series {
+fn read_measure(tree: &Table, nodes: &Nodes, links: &Links, problems: &mut Problems) -> Series {
     let Some(table) = section(tree, "measure", problems) else { return Series::default() };
     let span = tree.span(way!["measure"]);
     let mut measure: Series = decode(table, &span, &[], problems).unwrap_or_default();
@@ -320,5 +320,25 @@ fn read_measure(tree: &Table, links: &Links, problems: &mut Problems) -> Series 
     }
     capture.sort();
     capture.dedup();
-    Series { capture, ..measure }
+    let log = read_logged(tree, &measure.log, nodes, problems);
+    Series { capture, log, ..measure }
+}
+
+/// The hosts whose event logs are kept.
+fn read_logged(tree: &Table, names: &[Name], nodes: &Nodes, problems: &mut Problems) -> Vec<Name> {
+    let mut log = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let members = nodes.groups.get(name).map(Vec::as_slice).unwrap_or_default();
+        let mut hosts = members.iter().filter(|one| nodes.hosts.contains_key(one)).peekable();
+        if hosts.peek().is_some() {
+            log.extend(hosts.cloned());
+        } else if !nodes.incomplete {
+            let known = nodes.hosts.keys().map(Name::to_string).collect();
+            let problem = Problem::UnknownName { what: "host", name: name.to_string(), known };
+            problems.add(tree.span(way!["measure", "log", index]), problem);
+        }
+    }
+    log.sort();
+    log.dedup();
+    log
 }

@@ -74,9 +74,9 @@ impl Resolved {
         let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
         let Header { name: _, title: _, description: _, duration, warm_up, sample_interval } =
             scenario;
-        let Series { flows: _, links: _, capture } = measure;
+        let Series { flows: _, links: _, capture, log } = measure;
         let times = (duration, warm_up, sample_interval);
-        let decides = serde_json::to_vec(&(run, times, hosts, routers, links, flows, capture))
+        let decides = serde_json::to_vec(&(run, times, hosts, routers, links, flows, capture, log))
             .unwrap_or_else(|error| unreachable!("{error}"));
         RunId(Sha256::digest(&decides).into())
     }

@@ -12,6 +12,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_stack::log::Encoded;
 use transom_stack::stack::{ConnectionId, Packet as Arrived, Stack, StackEvent};
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_tcp::profile::Profile;
@@ -35,7 +36,12 @@ pub(crate) struct Host {
     spare: Option<PacketBuf>,
     /// Datagrams that have arrived: port and payload.
     inbox: Vec<(u16, usize)>,
+    /// Who reads the event log, and the number of the next record.
+    log: Option<(LogReader, u64)>,
 }
+
+/// Takes the records of a host's event log, in their order.
+pub type LogReader = Box<dyn FnMut(&Encoded)>;
 
 /// Which application has what on a host.
 struct Registry {
@@ -199,6 +205,7 @@ impl Host {
             pool: BufferPool::new(PAYLOAD_AT + mtu as usize, 64),
             spare: None,
             inbox: Vec::new(),
+            log: None,
         }
     }
 
@@ -269,11 +276,26 @@ impl Host {
                 sent = true;
                 let packet = Packet::of(&transmit);
                 self.send(now, fabric, packet)?;
+                self.hand_out_log();
             }
             if !sent {
+                self.hand_out_log();
                 return Ok(());
             }
         }
+    }
+
+    /// Hands the event log to `reader` from now on.
+    pub(super) fn watch_log(&mut self, reader: LogReader) {
+        self.log = Some((reader, self.stack.log().written()));
+    }
+
+    /// Hands out what is new in the event log. Whatever is done at once makes fewer records than it holds.
+    fn hand_out_log(&mut self) {
+        let Some((reader, next)) = &mut self.log else { return };
+        let reading = self.stack.log().read(*next);
+        reading.records().for_each(&mut *reader);
+        *next = reading.next;
     }
 
     fn send(

@@ -45,13 +45,18 @@ pub struct HostConfig {
     pub profile: Arc<Profile>,
     /// The longest IP packet in bytes.
     pub mtu: u32,
+    /// Whether an event log is kept, for [`Network::watch_log`](super::Network::watch_log).
+    pub log: bool,
 }
 
 impl Default for HostConfig {
     fn default() -> Self {
-        HostConfig { profile: Arc::new(Profile::default()), mtu: 1500 }
+        HostConfig { profile: Arc::new(Profile::default()), mtu: 1500, log: false }
     }
 }
+
+/// Records that a host's event log holds until they are read, which is at once.
+const LOG: usize = 256;
 
 /// A network under construction.
 #[derive(Debug)]
@@ -239,8 +244,8 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
         offload: Offload { tx_checksum: true, segmentation: None },
         profile: config.profile.clone(),
         secret,
-        // Recorders see more, and nobody reads it.
-        log_records: 0,
+        // Recorders see more; without a reader there is none.
+        log_records: if config.log { LOG } else { 0 },
         ..StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
     };
     Ok(Stack::new(config, Instant::ZERO)?)

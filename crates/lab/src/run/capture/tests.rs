@@ -3,6 +3,7 @@
 use super::super::{Observations, SimulateOptions, simulate};
 use super::*;
 use crate::scenario::Scenario;
+use std::fs;
 use std::process::Command;
 use transom_sim::link::Counters;
 use transom_tcp::time::Duration;
@@ -186,7 +187,7 @@ fn a_file_that_cannot_be_written_ends_the_run() {
     let error = simulate(&scenario, 1, missing, |_| true).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "the capture /nonexistent/directory/capture-path@a.pcapng cannot be written: "
+            "/nonexistent/directory/capture-path@a.pcapng cannot be written: "
         ),
         "{error}"
     );

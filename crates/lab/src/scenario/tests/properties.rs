@@ -80,6 +80,7 @@ kind = "bulk"
 flows = ["goodput", "cwnd"]
 links = []
 capture = []
+log = []
 
 [[expect]]
 measure = "goodput"
