@@ -189,6 +189,7 @@ impl Extension for Nice {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
+        *self = Nice::new(self.parameters, self.vegas.poll);
         self.vegas.begin(view);
         self.rounds.begin(view);
         limits.at_most(variable::CWND, self.vegas.window);

@@ -6,11 +6,14 @@
 //! in queues.
 //!
 //! The window that is computed is the extension's own, and asked for as the most that cwnd may be. TCP's own window is what it would be without Vegas. So what
-//! differs from the native Vegas is that growth stops at TCP's own window plus a segment, which is where the native one would go beyond it. Everything else is the same,
-//! acknowledgement by acknowledgement:
+//! differs from the native Vegas is that growth stops at TCP's own window plus a segment, which is where the native one would go beyond it. The rest is the same,
+//! acknowledgement by acknowledgement where it looks at each:
 //! - RTT is the least of a round's samples, a round without samples changes nothing, the window grows only when it was used, and it never shrinks below two segments;
-//! - a loss halves this window, which may be narrower than TCP's, and after a timeout Vegas's slow start begins anew and ends at half of it as well;
+//! - a loss or a mark halves this window, which may be narrower than TCP's, and after a timeout Vegas's slow start begins anew and ends at half of it as well;
 //! - a reduction that TCP takes back is taken back here.
+//!
+//! It is not where TCP's window comes down for another reason: after a silence, when it was not used (RFC 7661), and at the end of a recovery without SACK, this one is no wider, but Vegas's slow
+//! start does not begin again; and while proportional rate reduction repairs, its window may be above ssthresh for moments and this one is not. Who looks once each round knows only what is in flight by then, and nothing of reductions that were taken back before.
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
@@ -86,7 +89,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     parameters: Parameters,
-    poll: Poll,
+    pub(crate) poll: Poll,
     /// What is asked for, in bytes.
     pub(crate) window: u64,
     /// Slow start is over.
@@ -95,6 +98,8 @@ pub(crate) struct Core {
     doubling: bool,
     /// What was sent before this had to wait for the window.
     limited_upto: Pos,
+    /// Bytes delivered until the last look, and since then.
+    delivered: (u64, u64),
     /// What TCP has done about losses so far.
     seen: Reductions,
     /// Slow start ends here, in bytes.
@@ -103,25 +108,42 @@ pub(crate) struct Core {
     before: Option<(u64, u64, bool)>,
 }
 
-/// What TCP has done to its window because of losses.
+/// What TCP has done to its window because of losses and marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reductions {
     timeouts: u64,
     recoveries: u64,
     spurious: u64,
-    /// What is lost is being repaired.
-    repairing: bool,
+    phase: Phase,
+    cwnd: u64,
+    ssthresh: u64,
 }
 
 impl Reductions {
+    const NONE: Self = Reductions {
+        timeouts: 0,
+        recoveries: 0,
+        spurious: 0,
+        phase: Phase::Open,
+        cwnd: 0,
+        ssthresh: u64::MAX,
+    };
+
     fn of(view: &View<'_>) -> Self {
         let counters = view.counters();
         Reductions {
             timeouts: counters.timeouts,
             recoveries: counters.fast_recoveries,
             spurious: counters.spurious_reductions,
-            repairing: matches!(view.phase(), Phase::Recovery | Phase::Loss),
+            phase: view.phase(),
+            cwnd: view.cwnd(),
+            ssthresh: view.ssthresh(),
         }
+    }
+
+    /// Whether both have come down since `before`, and not for a loss: congestion was echoed.
+    fn was_marked(&self, before: &Self) -> bool {
+        self.cwnd < before.cwnd && self.ssthresh < before.ssthresh
     }
 }
 
@@ -134,7 +156,8 @@ impl Core {
             linear: false,
             doubling: true,
             limited_upto: Pos::INITIAL,
-            seen: Reductions { timeouts: 0, recoveries: 0, spurious: 0, repairing: false },
+            delivered: (0, 0),
+            seen: Reductions::NONE,
             ssthresh: u64::MAX,
             before: None,
         }
@@ -145,10 +168,12 @@ impl Core {
     }
 
     pub(crate) fn begin(&mut self, view: &View<'_>) {
+        *self = Core::new(self.parameters, self.poll);
         self.window = view.cwnd();
         self.linear = !view.in_slow_start();
         self.seen = Reductions::of(view);
         self.ssthresh = view.ssthresh();
+        self.delivered = (view.delivered(), 0);
     }
 
     /// A reduction of TCP's window makes this one no wider than that, and than half of what it was. Slow start stands where TCP's does then. Returns whether
@@ -157,18 +182,28 @@ impl Core {
         let now = Reductions { spurious: self.seen.spurious, ..Reductions::of(view) };
         let before = core::mem::replace(&mut self.seen, now);
         let timeout = now.timeouts != before.timeouts;
-        if !timeout && now.recoveries == before.recoveries {
-            self.window = self.window.min(view.cwnd().saturating_add(view.mss()));
+        let lost = timeout || now.recoveries != before.recoveries;
+        // What is in flight may bound TCP's window while it repairs; what it will be then is ssthresh.
+        let own = if now.phase == Phase::Recovery { now.ssthresh } else { now.cwnd };
+        if !lost && !now.was_marked(&before) {
+            self.window = self.window.min(own.saturating_add(view.mss()));
             return false;
         }
-        // A timeout in the midst of a repair reduces for the same data once more.
-        if !(timeout && before.repairing && self.before.is_some()) {
+        // Of both, what is taken back came first: there is nothing yet that could show this one to have been for nothing.
+        self.take_back(view, u64::MAX);
+        let repairing = matches!(before.phase, Phase::Recovery | Phase::Loss);
+        // A timeout in the midst of a repair reduces for the same data once more, and a mark cannot turn out to have been none.
+        if !lost {
+            self.before = None;
+        } else if !(timeout && repairing && self.before.is_some()) {
             self.before = Some((self.window, self.ssthresh, self.linear));
         }
-        // TCP halves what it has of its own, and this may have been narrower.
-        let half = (self.window / 2).max(2 * view.mss());
-        self.ssthresh = view.ssthresh().min(half);
-        self.window = self.window.min(view.cwnd()).min(self.ssthresh);
+        // TCP halves what it has of its own, and this may have been narrower. Once for the same data (RFC 5681 section 3.1).
+        if !(timeout && before.phase == Phase::Loss && view.retransmits() > 1) {
+            let half = (self.window / 2).max(2 * view.mss());
+            self.ssthresh = now.ssthresh.min(half);
+        }
+        self.window = self.window.min(own).min(self.ssthresh);
         self.linear = !timeout;
         self.doubling = true;
         true
@@ -176,19 +211,34 @@ impl Core {
 
     /// If TCP has taken a reduction back, so is this one's.
     pub(crate) fn follow_up(&mut self, view: &View<'_>) {
+        self.take_back(view, view.cwnd());
+    }
+
+    fn take_back(&mut self, view: &View<'_>, most: u64) {
         let spurious = view.counters().spurious_reductions;
         if spurious != self.seen.spurious {
             self.seen.spurious = spurious;
             if let Some((window, ssthresh, linear)) = self.before.take() {
-                self.window = self.window.max(window).min(view.cwnd());
+                self.window = self.window.max(window).min(most);
                 (self.ssthresh, self.linear) = (ssthresh, linear);
             }
         }
     }
 
-    /// Notes whether the window is what holds the sender back. To be called before the acknowledgements since the last time are gone through.
+    /// Notes whether the window is what holds the sender back, and what was delivered. To be called before the acknowledgements since the last time are gone
+    /// through.
     pub(crate) fn note_limit(&mut self, view: &View<'_>) {
-        if matches!(view.limited_by(), LimitedBy::CongestionWindow | LimitedBy::VirtualWindow) {
+        let delivered = view.delivered();
+        self.delivered = (delivered, delivered - self.delivered.0);
+        let window = self.window.min(view.cwnd());
+        // Somebody else may keep the window narrower than this.
+        let full = view.in_flight() + self.delivered.1 + view.mss() > window;
+        let limited = match view.limited_by() {
+            LimitedBy::CongestionWindow => true,
+            LimitedBy::VirtualWindow => full,
+            _ => false,
+        };
+        if limited {
             self.limited_upto = view.snd_nxt();
         }
     }
@@ -207,7 +257,7 @@ impl Core {
         }
         let window = self.window.min(view.cwnd());
         // Doubling takes the whole round trip to show: half of the window in use is enough.
-        let used = (view.in_flight() + ack.acked) * 2 > window;
+        let used = (view.in_flight() + ack.acked.min(self.delivered.1)) * 2 > window;
         if used || self.was_limited(ack) {
             let more = self.window.saturating_add(ack.acked.min(window));
             self.window = more.min(self.ssthresh).max(self.window);

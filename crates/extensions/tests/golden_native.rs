@@ -5,7 +5,7 @@
 mod common;
 
 use common::world::{Path, World};
-use common::{Peer, Setup};
+use common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::compose::compose;
 use transom_tcp::extension::Variable;
@@ -40,6 +40,7 @@ fn run(name: &str, seed: u64, extension: bool) -> Run {
     }
     (setup.profile.r2, setup.profile.syn_r2) = (Some(40), 20);
     let path = Path {
+        // With more there are silences, after which the native ones begin anew.
         loss: [0, 10, 30, 60][seed as usize % 4],
         duplicate: 0,
         late: seed / 4 % 2 * 5,
@@ -110,4 +111,39 @@ fn reductions(line: &str) -> Option<[u64; 3]> {
     let list = line.split_once('[')?.1.split_once(']')?.0;
     let mut numbers = list.split(", ").map(|number| number.parse().ok());
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// Ten segments of 1000 bytes are out, and twice nothing comes: the second timeout is for the same data, and slow start still ends at five segments (RFC 5681
+/// section 3.1). Rounds of 100 ms follow.
+fn silenced(mut peer: Peer) -> Vec<u64> {
+    peer.write(250_000).drain();
+    while peer.info().counters.timeouts < 2 {
+        peer.wait(100).drain();
+    }
+    let mut windows = vec![];
+    for _ in 0..12 {
+        peer.wait(100);
+        let info = peer.info();
+        let (first, out) = (peer.acked(), (info.in_flight / 1000).max(1) as i64);
+        for n in 1..=out {
+            peer.recv(seg().ack(first + 1000 * n)).drain();
+        }
+        windows.push(peer.connection.ruling(Variable::Cwnd).used / 1000);
+    }
+    windows
+}
+
+#[test]
+fn a_second_timeout_for_the_same_data_leaves_the_threshold() {
+    for name in ["vegas", "nice"] {
+        let mut extension = Setup::default().active();
+        for choice in stack(&format!("{name}(poll=ack)")).unwrap() {
+            extension.attach(choice.extension());
+        }
+        let native = compose(name).unwrap().congestion;
+        let native = Setup::default().profile(|profile| profile.congestion = native).active();
+        let [extension, native] = [extension, native].map(silenced);
+        assert_eq!(extension, native, "{name}");
+        assert!(extension.contains(&5), "{name}: {extension:?}");
+    }
 }

@@ -134,6 +134,9 @@ fn a_reduction_stays_when_an_echo_comes_with_the_news() {
         assert_eq!(peer.info().cwnd, 5000);
         peer.wait(50).recv(seg().ack(end).sack(&[(1, 1001)]).flags(flags));
         assert_eq!(peer.info().cwnd, cwnd);
+        // For good.
+        peer.recv(seg().ack(end).sack(&[(1, 1001)]));
+        assert_eq!(peer.info().cwnd, cwnd);
     }
 }
 

@@ -310,9 +310,8 @@ impl Connection {
             snd.slow_start.on_sample(&mut snd.window, &ack);
         }
         snd.congestion.on_sample(&mut snd.window, &ack);
-        // RFC 4015 section 3.4: not with an echo of congestion, which is a reason of its own.
-        if self.was_for_nothing(&ack) && !ack.ecn_echo {
-            self.undo(ack.now);
+        if self.was_for_nothing(&ack) {
+            self.undo(ack.now, ack.ecn_echo);
         } else if verdict.entered {
             self.begin_recovery(&ack, flight);
         } else if verdict.exited && was_recovering {

@@ -8,7 +8,7 @@ use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::reduction::Reduction;
 use crate::time::Instant;
-use crate::undo::{Cause, Detector, Watch};
+use crate::undo::{Cause, Detector, UndoConfig, Watch};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::boxed::Box;
@@ -35,6 +35,13 @@ impl Connection {
         let cause = match event {
             CongestionEvent::Loss { .. } => Cause::Acknowledgements,
             CongestionEvent::Timeout { .. } => Cause::Timeout,
+            CongestionEvent::Ecn { .. } => {
+                // RFC 4015 section 3.4: the window is reduced for a reason of its own now, and stays so.
+                if let Some(episode) = &mut self.snd.episode {
+                    episode.watch = Watch::new(UndoConfig::NONE);
+                }
+                return;
+            }
             _ => return,
         };
         let nxt = self.nxt();
@@ -140,13 +147,19 @@ impl Connection {
         found
     }
 
-    /// Takes the last reduction back.
-    pub(super) fn undo(&mut self, now: Instant) {
-        let Some(episode) = self.snd.episode.take() else { return };
-        self.counters.spurious_reductions += 1;
+    /// Takes the last reduction back: nothing was lost. With an echo of congestion the window stays reduced (RFC 4015 section 3.4).
+    pub(super) fn undo(&mut self, now: Instant, congested: bool) {
+        let Some(mut episode) = self.snd.episode.take() else { return };
         self.snd.sent.unmark_lost();
         self.snd.recovery.on_undo();
         self.snd.validation.on_void();
+        if congested {
+            if let Some(reduction) = &mut episode.reduction {
+                reduction.on_exit(&mut self.snd.window);
+            }
+            return;
+        }
+        self.counters.spurious_reductions += 1;
         self.snd.congestion.on_undo(&mut self.snd.window, episode.prior, now);
     }
 }

@@ -4,7 +4,7 @@
 //! times more slowly for five rounds (Conservative Slow Start); if the round-trip time comes down meanwhile it was a false alarm, and
 //! otherwise slow start is over.
 //!
-//! That is for the first slow start of a connection (section 4.3). After a loss or a timeout ssthresh says where the next ends, and it is the usual one.
+//! That is for as long as ssthresh has its first value (section 4.3). After a loss or a timeout it says where slow start ends, which is the usual one then.
 
 use super::SlowStart;
 use crate::ack_context::AckContext;
@@ -29,8 +29,6 @@ pub struct HyStartPp {
     last_round: Option<Duration>,
     this_round: Option<Duration>,
     samples: u32,
-    /// The first slow start is over.
-    over: bool,
     /// In Conservative Slow Start: the round-trip time that began it, and its rounds so far.
     conservative: Option<(Duration, u32)>,
 }
@@ -61,7 +59,7 @@ impl SlowStart for HyStartPp {
 
     // Section 4.2.
     fn on_sample(&mut self, window: &mut Window, ack: &AckContext) {
-        if self.over || !window.in_slow_start() {
+        if window.ssthresh != u64::MAX || !window.in_slow_start() {
             return;
         }
         if ack.round_start {
@@ -93,7 +91,7 @@ impl SlowStart for HyStartPp {
     }
 
     fn on_reduction(&mut self, _timeout: bool) {
-        *self = HyStartPp { over: true, ..HyStartPp::new(self.paced) };
+        *self = HyStartPp::new(self.paced);
     }
 }
 
@@ -158,16 +156,19 @@ mod tests {
         }
     }
 
-    /// Section 4.3: a slow start after a loss or a timeout doubles until ssthresh, whatever round trips take.
+    /// Section 4.3: a slow start that has a threshold doubles until it is there, whatever round trips take. What leaves none, as a silence does, or has been
+    /// taken back, changes nothing.
     #[test]
-    fn only_the_first_slow_start_looks_at_round_trips() {
-        for timeout in [false, true] {
+    fn only_a_slow_start_without_a_threshold_looks_at_round_trips() {
+        for (ssthresh, grown) in [(1_000_000, 10_000), (u64::MAX, 2500)] {
             let (mut unit, mut window) = (HyStartPp::default(), window());
             round(&mut unit, &mut window, 80);
-            unit.on_reduction(timeout);
-            for millis in [80, 120, 160, 200] {
-                assert_eq!(round(&mut unit, &mut window, millis), 10_000);
+            unit.on_reduction(false);
+            window.ssthresh = ssthresh;
+            for millis in [80, 100] {
+                round(&mut unit, &mut window, millis);
             }
+            assert_eq!(round(&mut unit, &mut window, 120), grown);
         }
     }
 
