@@ -3,7 +3,7 @@
 use std::time::Instant as Clock;
 
 use transom_router::queue::Length;
-use transom_router::window::{ChecksumState, ControlConfig, Verdict, WindowControl};
+use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
 
 use crate::Refusal;
@@ -39,16 +39,14 @@ impl Control {
         self.inner.forward(now, packet, len, queue);
     }
 
-    /// See [`WindowControl::returning`].
-    pub(crate) fn returning(
+    /// See [`WindowControl::returning_all`].
+    pub(crate) fn returning_all(
         &mut self,
         now: Instant,
-        packet: &mut [u8],
-        len: usize,
-        checksum: ChecksumState,
+        packets: &mut [Returning<'_>],
         queue: Length,
-    ) -> Verdict {
-        self.inner.returning(now, packet, len, checksum, queue)
+    ) {
+        self.inner.returning_all(now, packets, queue);
     }
 
     /// What there is to tell, except what only the mode knows.
