@@ -97,9 +97,12 @@ impl Run {
             Some(_) => WindowControl::new(&config, [5; 16]).unwrap(),
             None => WindowControl::with_policy(Box::new(Anything(choice as u64)), &config, [5; 16]),
         };
+        let mut all = control();
+        // Asked or not, and whatever comes of it, is the same to it.
+        all.set_prefetch((choice % 2 == 0).then_some(|_| ()));
         Run {
             one: control(),
-            all: control(),
+            all,
             config,
             longest: Duration::from_millis(longest),
             per_flow: !text.contains("naive")

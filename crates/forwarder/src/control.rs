@@ -2,6 +2,7 @@
 
 use std::time::Instant as Clock;
 
+use transom_device::hints::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
 use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
@@ -23,8 +24,13 @@ impl Control {
         let mut secret = [0; 16];
         rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
             .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-        let inner = WindowControl::new(config, secret)
+        let mut inner = WindowControl::new(config, secret)
             .map_err(|error| Refusal::Parameter(error.to_string()))?;
+        inner.set_prefetch(PREFETCH);
+        for range in inner.flows().memory() {
+            // It works without.
+            let _ = prefer_huge_pages(range);
+        }
         Ok(Control { inner, policy: config.policy.name(), origin: Clock::now(), arrived_bytes: 0 })
     }
 

@@ -11,6 +11,7 @@
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::ops::Range;
 
 use siphasher::sip::SipHasher13;
 
@@ -92,6 +93,9 @@ impl core::fmt::Debug for FlowTable {
         f.debug_struct("FlowTable").field("stats", &self.stats).finish_non_exhaustive()
     }
 }
+
+/// Asks the processor for the cache line at an address, without waiting for it. To do so takes unsafe code, which this crate does without.
+pub type Prefetch = fn(usize);
 
 /// Where a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +182,28 @@ impl FlowTable {
     pub(super) fn touch(&self, hash: FlowHash) -> u32 {
         let slot = self.likely(hash).next().and_then(|place| self.slot(place));
         slot.map_or(0, |slot| slot.record.seen)
+    }
+
+    /// Asks for the tags of the flow's buckets.
+    pub(super) fn prefetch_tags(&self, hash: FlowHash, prefetch: Prefetch) {
+        for bucket in hash.buckets(self.tags.len()) {
+            if let Some(tags) = self.tags.get(bucket) {
+                prefetch(core::ptr::from_ref(tags).addr());
+            }
+        }
+    }
+
+    /// Asks for the flow's slot, when its tags are there.
+    pub(super) fn prefetch(&self, hash: FlowHash, prefetch: Prefetch) {
+        for slot in self.likely(hash).filter_map(|place| self.slot(place)) {
+            prefetch(core::ptr::from_ref(slot).addr());
+        }
+    }
+
+    /// Where its memory is, as addresses: for who wants it to lie in large pages.
+    pub fn memory(&self) -> [Range<usize>; 2] {
+        let (tags, slots) = (self.tags.as_ptr_range(), self.slots.as_ptr_range());
+        [tags.start.addr()..tags.end.addr(), slots.start.addr()..slots.end.addr()]
     }
 
     fn slot(&self, place: Place) -> Option<&Slot> {
