@@ -488,5 +488,5 @@ fn memory_is_asked_for_before_it_is_needed() {
     let asked = ASKED.lock().unwrap();
     assert_eq!(asked.len(), 5);
     assert!(asked[..4].iter().all(|address| tags.contains(address)));
-    assert!(slots.contains(&asked[4]) && (asked[4] - slots.start) % 64 == 0);
+    assert!(slots.contains(&asked[4]) && (asked[4] - slots.start).is_multiple_of(64));
 }
