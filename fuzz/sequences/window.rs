@@ -99,7 +99,7 @@ impl Run {
         };
         let mut all = control();
         // Asked or not, and whatever comes of it, is the same to it.
-        all.set_prefetch((choice % 2 == 0).then_some(|_| ()));
+        all.set_prefetch(choice.is_multiple_of(2).then_some(|_| ()));
         Run {
             one: control(),
             all,

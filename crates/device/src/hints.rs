@@ -3,19 +3,21 @@
 use std::io;
 use std::ops::Range;
 
-/// Asks the processor for the cache line at an address, whatever is there; `None` where this is not known how to.
-pub const PREFETCH: Option<fn(usize)> =
+/// Asks the processor for the cache lines at these addresses, whatever is there; `None` where this is not known how to.
+pub const PREFETCH: Option<fn(&[usize])> =
     if cfg!(target_arch = "x86_64") { Some(prefetch) } else { None };
 
 #[cfg(target_arch = "x86_64")]
-fn prefetch(address: usize) {
+fn prefetch(addresses: &[usize]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: it is a hint; an address at which nothing is makes no fault.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) }
+    for address in addresses.iter().filter(|address| **address != 0) {
+        // SAFETY: it is a hint; an address at which nothing is makes no fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(*address as *const i8) }
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_address: usize) {}
+fn prefetch(_addresses: &[usize]) {}
 
 /// `MADV_COLLAPSE` (madvise(2), Linux 6.1): makes huge pages of what is there already, at once.
 const COLLAPSE: libc::c_int = 25;
@@ -64,7 +66,7 @@ mod tests {
         prefer_huge_pages(start + 1..start + 2).unwrap();
         prefer_huge_pages(0..0).unwrap();
         if let Some(prefetch) = PREFETCH {
-            [0, start, usize::MAX].into_iter().for_each(prefetch);
+            prefetch(&[0, start, usize::MAX]);
         }
     }
 }

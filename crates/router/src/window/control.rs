@@ -186,8 +186,16 @@ impl WindowControl {
             }
             let hashes = || seen.iter().flatten().filter_map(|(_, hash)| *hash);
             if let Some(prefetch) = self.prefetch {
-                hashes().for_each(|hash| self.table.prefetch_tags(hash, prefetch));
-                hashes().for_each(|hash| self.table.prefetch(hash, prefetch));
+                let mut tags = [[0; 2]; BATCH];
+                for (at, hash) in tags.iter_mut().zip(hashes()) {
+                    *at = self.table.tags_at(hash);
+                }
+                prefetch(tags.as_flattened());
+                let mut slots = [0; BATCH];
+                for (at, hash) in slots.iter_mut().zip(hashes()) {
+                    *at = self.table.slot_at(hash);
+                }
+                prefetch(&slots);
             } else {
                 hashes().for_each(|hash| _ = black_box(self.table.touch_tags(hash)));
                 hashes().for_each(|hash| _ = black_box(self.table.touch(hash)));

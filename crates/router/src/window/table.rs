@@ -94,8 +94,9 @@ impl core::fmt::Debug for FlowTable {
     }
 }
 
-/// Asks the processor for the cache line at an address, without waiting for it. To do so takes unsafe code, which this crate does without.
-pub type Prefetch = fn(usize);
+/// Asks the processor for the cache lines at these addresses, without waiting for them; zero stands for none. To do so takes unsafe
+/// code, which this crate does without.
+pub type Prefetch = fn(&[usize]);
 
 /// Where a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,20 +185,18 @@ impl FlowTable {
         slot.map_or(0, |slot| slot.record.seen)
     }
 
-    /// Asks for the tags of the flow's buckets.
-    pub(super) fn prefetch_tags(&self, hash: FlowHash, prefetch: Prefetch) {
-        for bucket in hash.buckets(self.tags.len()) {
-            if let Some(tags) = self.tags.get(bucket) {
-                prefetch(core::ptr::from_ref(tags).addr());
-            }
-        }
+    /// Where the tags of the flow's buckets are.
+    pub(super) fn tags_at(&self, hash: FlowHash) -> [usize; 2] {
+        let at = |bucket: usize| {
+            self.tags.get(bucket).map_or(0, |tags| core::ptr::from_ref(tags).addr())
+        };
+        hash.buckets(self.tags.len()).map(at)
     }
 
-    /// Asks for the flow's slot, when its tags are there.
-    pub(super) fn prefetch(&self, hash: FlowHash, prefetch: Prefetch) {
-        for slot in self.likely(hash).filter_map(|place| self.slot(place)) {
-            prefetch(core::ptr::from_ref(slot).addr());
-        }
+    /// Where the flow's slot probably is, when its tags are there; zero if it is nowhere.
+    pub(super) fn slot_at(&self, hash: FlowHash) -> usize {
+        let slot = self.likely(hash).next().and_then(|place| self.slot(place));
+        slot.map_or(0, |slot| core::ptr::from_ref(slot).addr())
     }
 
     /// Where its memory is, as addresses: for who wants it to lie in large pages.
