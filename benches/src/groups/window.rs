@@ -5,7 +5,8 @@
 //! lookup, the policy, the marker, writing window and checksum. Putting the packet together is done for all cases alike and is
 //! measured beside them.
 //!
-//! One by one, and in batches of 32 as a device hands packets over: a batch asks for the memory of all before it needs that of one.
+//! One by one, and in batches of 32 as a device hands packets over: a batch asks for the memory of all before it needs that of one. The table
+//! lies in huge pages where the kernel has them, as it does on a router.
 
 use super::Settings;
 use crate::clock::thread_time;
@@ -15,6 +16,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use transom_device::hints::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
 use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict, WindowControl};
 use transom_tcp::time::Instant as Time;
@@ -86,6 +88,12 @@ impl Router {
         let policy = "target-window(upper=35 packets, lower=15 packets, initial=20kB)".parse()?;
         let config = ControlConfig { flows: flows as u32, ..ControlConfig::new(policy) };
         let mut control = WindowControl::new(&config, [7; 16])?;
+        // As the deployments that get packets do.
+        control.set_prefetch(PREFETCH);
+        for range in control.flows().memory() {
+            // Small tables have no huge page in them.
+            let _ = prefer_huge_pages(range);
+        }
         let options = Options { mss: Some(1448), window_scale: Some(7), ..Options::default() };
         let mut handshake = [
             packet(true, Flags::SYN, (99, 0), options)?,

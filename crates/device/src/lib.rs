@@ -14,6 +14,7 @@
 //! - [`frames`]: whole frames of an interface that exists already.
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
+//! - [`hints`]: about memory, to the processor and the kernel.
 //! - [`scheduling`]: for threads that cannot wait.
 //!
 //! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
@@ -45,6 +46,7 @@ pub mod capture;
 mod device;
 pub mod diag;
 pub mod frames;
+pub mod hints;
 pub mod interface;
 pub mod kernel_tcp;
 pub mod memory;

@@ -39,6 +39,8 @@ const ACCEPT: u32 = 1;
 const BODY_LEN: usize = 4;
 /// What the socket holds for us.
 const RECEIVE_BUFFER: usize = 4 << 20;
+/// The longest message: 64 KiB of a packet, and what is said of it.
+const MESSAGE: usize = 128 * 1024;
 
 /// How a queue is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,8 @@ pub struct QueueOptions {
 pub struct PacketQueue {
     netlink: Netlink,
     number: u16,
-    buffer: Vec<u8>,
+    /// One for each packet of a batch. They are made when a batch is as large for the first time.
+    buffers: Vec<Vec<u8>>,
 }
 
 /// A packet that waits for a verdict.
@@ -71,12 +74,15 @@ pub struct QueuedPacket<'a> {
     pub len: usize,
     /// Whether its checksum is what it will be on the wire.
     pub checksum_ready: bool,
+    /// What is to be done with it: written by who decides.
+    pub decision: Decision,
 }
 
 /// What is to be done with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
     /// It goes on.
+    #[default]
     Accept,
     /// It goes on with the bytes as they are now.
     AcceptChanged,
@@ -108,7 +114,7 @@ impl PacketQueue {
             .attribute(CFG_MASK, &(FLAG_FAIL_OPEN | FLAG_GSO).to_be_bytes())
             .attribute(CFG_FLAGS, &flags.to_be_bytes());
         netlink.execute(request)?;
-        Ok(PacketQueue { netlink, number, buffer: vec![0; 128 * 1024] })
+        Ok(PacketQueue { netlink, number, buffers: Vec::new() })
     }
 
     /// Its number.
@@ -116,46 +122,67 @@ impl PacketQueue {
         self.number
     }
 
-    /// Takes one packet, if there is one, and does with it what `decide` says. Whether there was one.
+    /// Takes the packets that are there, up to `most`, and does with them what `decide` has written beside each, in their order. Nothing is
+    /// waited for. Whether there may be more.
     ///
     /// # Errors
     /// The kernel's. Packets that were lost on the way here are no error: they went on.
-    pub fn receive(
+    pub fn receive_all(
         &mut self,
-        decide: impl FnOnce(&mut QueuedPacket<'_>) -> Decision,
+        most: usize,
+        decide: impl FnOnce(&mut [QueuedPacket<'_>]),
     ) -> io::Result<bool> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let taken = self.receive_into(&mut buffer, decide);
-        self.buffer = buffer;
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let taken = self.receive_into(&mut buffers, most, decide);
+        self.buffers = buffers;
         taken
     }
 
     fn receive_into(
         &mut self,
-        buffer: &mut [u8],
-        decide: impl FnOnce(&mut QueuedPacket<'_>) -> Decision,
+        buffers: &mut Vec<Vec<u8>>,
+        most: usize,
+        decide: impl FnOnce(&mut [QueuedPacket<'_>]),
     ) -> io::Result<bool> {
-        let length = match self.netlink.receive_raw(buffer) {
-            Ok(length) => length,
-            Err(Errno::AGAIN) => return Ok(false),
-            // Interrupted, or more came than the socket holds; the kernel has let that pass.
-            Err(Errno::INTR | Errno::NOBUFS) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        };
-        let Some(found) = buffer.get(..length).and_then(parse) else { return Ok(true) };
-        let mut packet = QueuedPacket {
-            id: found.id,
-            bytes: buffer.get_mut(found.at..found.at + found.captured).unwrap_or_default(),
-            len: found.len,
-            checksum_ready: found.checksum_ready,
-        };
-        let decision = decide(&mut packet);
-        match decision {
-            Decision::Accept => self.accept(packet.id, None)?,
-            Decision::AcceptChanged => self.accept(packet.id, Some(packet.bytes))?,
-            Decision::Keep => {}
+        let (mut found, mut more) = (Vec::new(), true);
+        while more && found.len() < most {
+            if buffers.len() == found.len() {
+                buffers.push(vec![0; MESSAGE]);
+            }
+            let Some(buffer) = buffers.get_mut(found.len()) else { break };
+            match self.netlink.receive_raw(buffer) {
+                Ok(length) => found.extend(buffer.get(..length).and_then(parse)),
+                Err(Errno::AGAIN) => more = false,
+                // Interrupted, or more came than the socket holds; the kernel has let that pass.
+                Err(Errno::INTR | Errno::NOBUFS) => {}
+                // It will be said again when those before have their verdicts.
+                Err(_) if !found.is_empty() => break,
+                Err(errno) => return Err(errno.into()),
+            }
         }
-        Ok(true)
+        if found.is_empty() {
+            return Ok(more);
+        }
+        let mut packets: Vec<QueuedPacket<'_>> = found
+            .iter()
+            .zip(buffers)
+            .map(|(found, buffer)| QueuedPacket {
+                id: found.id,
+                bytes: buffer.get_mut(found.at..found.at + found.captured).unwrap_or_default(),
+                len: found.len,
+                checksum_ready: found.checksum_ready,
+                decision: Decision::Accept,
+            })
+            .collect();
+        decide(&mut packets);
+        for packet in &packets {
+            match packet.decision {
+                Decision::Accept => self.accept(packet.id, None)?,
+                Decision::AcceptChanged => self.accept(packet.id, Some(packet.bytes))?,
+                Decision::Keep => {}
+            }
+        }
+        Ok(more)
     }
 
     /// Lets a packet go on, with other bytes if there are some.

@@ -2,8 +2,9 @@
 
 use std::time::Instant as Clock;
 
+use transom_device::hints::{PREFETCH, prefer_huge_pages};
 use transom_router::queue::Length;
-use transom_router::window::{ChecksumState, ControlConfig, Verdict, WindowControl};
+use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
 
 use crate::Refusal;
@@ -23,8 +24,13 @@ impl Control {
         let mut secret = [0; 16];
         rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty())
             .map_err(|errno| Refusal::io("cannot get random numbers")(errno.into()))?;
-        let inner = WindowControl::new(config, secret)
+        let mut inner = WindowControl::new(config, secret)
             .map_err(|error| Refusal::Parameter(error.to_string()))?;
+        inner.set_prefetch(PREFETCH);
+        for range in inner.flows().memory() {
+            // It works without.
+            let _ = prefer_huge_pages(range);
+        }
         Ok(Control { inner, policy: config.policy.name(), origin: Clock::now(), arrived_bytes: 0 })
     }
 
@@ -39,16 +45,14 @@ impl Control {
         self.inner.forward(now, packet, len, queue);
     }
 
-    /// See [`WindowControl::returning`].
-    pub(crate) fn returning(
+    /// See [`WindowControl::returning_all`].
+    pub(crate) fn returning_all(
         &mut self,
         now: Instant,
-        packet: &mut [u8],
-        len: usize,
-        checksum: ChecksumState,
+        packets: &mut [Returning<'_>],
         queue: Length,
-    ) -> Verdict {
-        self.inner.returning(now, packet, len, checksum, queue)
+    ) {
+        self.inner.returning_all(now, packets, queue);
     }
 
     /// What there is to tell, except what only the mode knows.

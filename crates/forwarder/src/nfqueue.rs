@@ -5,6 +5,10 @@
 //! with their checksums complete, and may go back changed. The length of the interface's own queue is asked of the kernel, at most once in a
 //! millisecond: that is the time which some hundred packets take here.
 //!
+//! What has come when the thread wakes up is taken together, up to 32 packets, and each gets its verdict in the order in which they came; it is
+//! not waited for more. So memory of their flows is asked for all at once (see
+//! [`returning_all`](transom_router::window::WindowControl::returning_all)).
+//!
 //! When we are not there, packets pass by the rules (`--queue-bypass`), and when we are too slow, they pass us (`fail-open`). A packet that
 //! the kernel held for us when we died is dropped with the queue; it will be sent again.
 
@@ -16,10 +20,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::interface::Interfaces;
-use transom_device::nfqueue::{Decision, PacketQueue, QueueOptions};
+use transom_device::nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 use transom_device::qdisc::RootQueues;
 use transom_router::queue::Length;
-use transom_router::window::{ChecksumState, ControlConfig};
+use transom_router::window::{ChecksumState, ControlConfig, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 
 use crate::control::Control;
@@ -39,8 +43,10 @@ const HEADERS: u16 = 256;
 const HELD: u32 = 4096;
 /// How old what is known of the queue may be.
 const FRESH: Duration = Duration::from_millis(1);
-/// So many packets are taken from one queue before the other has its turn.
-const TURN: usize = 64;
+/// So many packets are taken together, if they are there.
+const BATCH: usize = 32;
+/// So many batches are taken from one queue before the other has its turn.
+const TURN: usize = 2;
 /// How often the thread looks whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
 /// The first queue number that is tried. Others have numbers near zero.
@@ -213,9 +219,11 @@ impl Decider {
         let now = lock(&self.control).now();
         let length = self.length(now);
         let control = &self.control;
-        self.forward.receive(|packet| {
-            lock(control).forward(now, packet.bytes, packet.len, length);
-            Decision::Accept
+        self.forward.receive_all(BATCH, |packets| {
+            let mut control = lock(control);
+            for packet in packets {
+                control.forward(now, packet.bytes, packet.len, length);
+            }
         })
     }
 
@@ -223,27 +231,35 @@ impl Decider {
         let now = lock(&self.control).now();
         let length = self.length(now);
         let (control, held) = (&self.control, &mut self.held);
-        self.returning.receive(|packet| {
-            // Neither happens, as the queue was bound; a changed packet would go on with a checksum that nobody completes.
-            if packet.bytes.len() < packet.len || !packet.checksum_ready {
-                return Decision::Accept;
-            }
-            let verdict = lock(control).returning(
-                now,
-                packet.bytes,
-                packet.len,
-                ChecksumState::Complete,
-                length,
-            );
-            if !verdict.hold.is_zero() {
-                let due = now + verdict.hold;
-                let due = held.back().map_or(due, |(last, _)| due.max(*last));
-                held.push_back((due, packet.id));
-                return Decision::Keep;
-            }
-            match verdict.rewritten {
-                true => Decision::AcceptChanged,
-                false => Decision::Accept,
+        self.returning.receive_all(BATCH, |packets| {
+            // All are, as the queue was bound; one that is not would go on with a checksum that nobody completes.
+            let whole = |packet: &QueuedPacket<'_>| {
+                packet.bytes.len() >= packet.len && packet.checksum_ready
+            };
+            let mut batch: Vec<Returning<'_>> = packets
+                .iter_mut()
+                .filter(|packet| whole(packet))
+                .map(|packet| Returning {
+                    packet: &mut *packet.bytes,
+                    len: packet.len,
+                    checksum: ChecksumState::Complete,
+                    verdict: Verdict::default(),
+                })
+                .collect();
+            lock(control).returning_all(now, &mut batch, length);
+            let verdicts: Vec<Verdict> = batch.iter().map(|one| one.verdict).collect();
+            let decided = packets.iter_mut().filter(|packet| whole(packet));
+            for (packet, verdict) in decided.zip(verdicts) {
+                packet.decision = if !verdict.hold.is_zero() {
+                    let due = now + verdict.hold;
+                    let due = held.back().map_or(due, |(last, _)| due.max(*last));
+                    held.push_back((due, packet.id));
+                    Decision::Keep
+                } else if verdict.rewritten {
+                    Decision::AcceptChanged
+                } else {
+                    Decision::Accept
+                };
             }
         })
     }

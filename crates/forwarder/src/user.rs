@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::frames::FrameSocket;
 use transom_device::interface::{Interfaces, hardware};
 use transom_router::queue::{Discipline, Event, Item};
-use transom_router::window::ChecksumState;
+use transom_router::window::{ChecksumState, Returning, Verdict};
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::ip::{peek_ecn, set_ecn};
 use transom_wire::offload::VirtioNetHdr;
@@ -35,6 +35,8 @@ use crate::worker::{Stop, Worker};
 const CAPABILITIES: [u32; 2] = [12, 13];
 /// So many frames are taken from one interface before the other has its turn.
 const TURN: usize = 64;
+/// So many frames that come back are treated together, if they are there.
+const BATCH: usize = 32;
 /// How often the thread looks whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -197,7 +199,7 @@ impl Carrier {
                     break;
                 }
             }
-            for _ in 0..TURN {
+            for _ in 0..TURN / BATCH {
                 if !self.back().map_err(failed())? {
                     break;
                 }
@@ -283,36 +285,48 @@ impl Carrier {
         Ok(())
     }
 
-    /// A frame from behind the bottleneck goes on. Whether there was one.
+    /// The frames that have come from behind the bottleneck go on, in their order; nothing is waited for. Whether there may be more.
     fn back(&mut self) -> io::Result<bool> {
-        let Some(mut frame) = take(&self.far, &mut self.buffer)? else { return Ok(false) };
-        let at = self.start(&frame);
-        let checksum = match frame[0] & VirtioNetHdr::NEEDS_CSUM {
-            0 => ChecksumState::Complete,
-            _ => ChecksumState::ToBeMade,
-        };
-        let packet = packet(&mut frame, at, self.link_header);
-        let mut due = Instant::ZERO;
-        if !packet.is_empty() {
-            let mut shared = lock(&self.shared);
-            let now = shared.control.now();
-            let length = packet.len();
-            let verdict =
-                shared.control.returning(now, packet, length, checksum, self.queue.length());
-            if !verdict.hold.is_zero() {
-                due = now + verdict.hold;
+        let mut frames = Vec::new();
+        while frames.len() < BATCH
+            && let Some(frame) = take(&self.far, &mut self.buffer)?
+        {
+            frames.push(frame);
+        }
+        let more = frames.len() == BATCH;
+        let mut batch: Vec<Returning<'_>> = frames
+            .iter_mut()
+            .map(|frame| {
+                let at = self.start(frame);
+                let checksum = match frame[0] & VirtioNetHdr::NEEDS_CSUM {
+                    0 => ChecksumState::Complete,
+                    _ => ChecksumState::ToBeMade,
+                };
+                // Of what is no IP nothing is shown, and nothing is done to it.
+                let packet = packet(frame, at, self.link_header);
+                let len = packet.len();
+                Returning { packet, len, checksum, verdict: Verdict::default() }
+            })
+            .collect();
+        if batch.is_empty() {
+            return Ok(false);
+        }
+        let mut shared = lock(&self.shared);
+        let now = shared.control.now();
+        shared.control.returning_all(now, &mut batch, self.queue.length());
+        drop(shared);
+        let verdicts: Vec<Verdict> = batch.iter().map(|one| one.verdict).collect();
+        for (frame, verdict) in frames.into_iter().zip(verdicts) {
+            let due = if verdict.hold.is_zero() { Instant::ZERO } else { now + verdict.hold };
+            // Nothing overtakes what is held.
+            let due = self.held.back().map_or(due, |(last, _)| due.max(*last));
+            if due > Instant::ZERO {
+                self.held.push_back((due, frame));
+            } else {
+                self.near.send(&frame)?;
             }
         }
-        // Nothing overtakes what is held.
-        if let Some((last, _)) = self.held.back() {
-            due = due.max(*last);
-        }
-        if due > Instant::ZERO {
-            self.held.push_back((due, frame));
-        } else {
-            self.near.send(&frame)?;
-        }
-        Ok(true)
+        Ok(more)
     }
 
     fn release(&mut self, now: Instant) -> io::Result<()> {

@@ -46,7 +46,7 @@ pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
 pub use policy::{AckContext, Policy, Wish};
 pub use segment::{ChecksumState, Segment};
-pub use table::{FlowTable, TableStats};
+pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};
 
 #[cfg(test)]

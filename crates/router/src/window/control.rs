@@ -15,7 +15,7 @@ use super::flow::{FlowKey, Open, Opening, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
 use super::policy::{AckContext, Policy, Wish};
 use super::segment::{ChecksumState, Segment};
-use super::table::{Ages, FlowHash, FlowTable, Place, TableStats};
+use super::table::{Ages, FlowHash, FlowTable, Place, Prefetch, TableStats};
 use crate::queue::Length;
 
 /// Half-open flows are forgotten after this long: a SYN is sent again after one, three and seven seconds (RFC 6298).
@@ -83,6 +83,7 @@ pub struct WindowControl {
     /// The least that is advertised to flows of which nothing is known.
     mss: u16,
     active: Active,
+    prefetch: Option<Prefetch>,
     sweep_every: Duration,
     sweep_at: Instant,
     counters: Counters,
@@ -118,10 +119,17 @@ impl WindowControl {
             returns_only: config.returns_only,
             mss: config.mss,
             active: Active::default(),
+            prefetch: None,
             sweep_every: config.idle.over(sweeps).max(Duration::from_nanos(1)),
             sweep_at: Instant::ZERO,
             counters: Counters::default(),
         }
+    }
+
+    /// Has memory asked for by this from now on, where [`returning_all`](Self::returning_all) otherwise reads it too early: a processor
+    /// goes on at once after asking, but not for ever after reading.
+    pub fn set_prefetch(&mut self, prefetch: Option<Prefetch>) {
+        self.prefetch = prefetch;
     }
 
     /// A packet of `len` bytes comes to the queue, in which `queue` waits without it. `packet` is at least its headers.
@@ -176,11 +184,21 @@ impl WindowControl {
                     (segment, self.per_flow.then(|| self.table.hash(&key)))
                 });
             }
-            for (_, hash) in seen.iter().flatten() {
-                black_box(hash.map(|hash| self.table.touch_tags(hash)));
-            }
-            for (_, hash) in seen.iter().flatten() {
-                black_box(hash.map(|hash| self.table.touch(hash)));
+            let hashes = || seen.iter().flatten().filter_map(|(_, hash)| *hash);
+            if let Some(prefetch) = self.prefetch {
+                let mut tags = [[0; 2]; BATCH];
+                for (at, hash) in tags.iter_mut().zip(hashes()) {
+                    *at = self.table.tags_at(hash);
+                }
+                prefetch(tags.as_flattened());
+                let mut slots = [0; BATCH];
+                for (at, hash) in slots.iter_mut().zip(hashes()) {
+                    *at = self.table.slot_at(hash);
+                }
+                prefetch(&slots);
+            } else {
+                hashes().for_each(|hash| _ = black_box(self.table.touch_tags(hash)));
+                hashes().for_each(|hash| _ = black_box(self.table.touch(hash)));
             }
             for (seen, one) in seen.iter().zip(batch) {
                 one.verdict = match seen {

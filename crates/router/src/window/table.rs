@@ -11,6 +11,7 @@
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::ops::Range;
 
 use siphasher::sip::SipHasher13;
 
@@ -92,6 +93,10 @@ impl core::fmt::Debug for FlowTable {
         f.debug_struct("FlowTable").field("stats", &self.stats).finish_non_exhaustive()
     }
 }
+
+/// Asks the processor for the cache lines at these addresses, without waiting for them; zero stands for none. To do so takes unsafe
+/// code, which this crate does without.
+pub type Prefetch = fn(&[usize]);
 
 /// Where a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +183,26 @@ impl FlowTable {
     pub(super) fn touch(&self, hash: FlowHash) -> u32 {
         let slot = self.likely(hash).next().and_then(|place| self.slot(place));
         slot.map_or(0, |slot| slot.record.seen)
+    }
+
+    /// Where the tags of the flow's buckets are.
+    pub(super) fn tags_at(&self, hash: FlowHash) -> [usize; 2] {
+        let at = |bucket: usize| {
+            self.tags.get(bucket).map_or(0, |tags| core::ptr::from_ref(tags).addr())
+        };
+        hash.buckets(self.tags.len()).map(at)
+    }
+
+    /// Where the flow's slot probably is, when its tags are there; zero if it is nowhere.
+    pub(super) fn slot_at(&self, hash: FlowHash) -> usize {
+        let slot = self.likely(hash).next().and_then(|place| self.slot(place));
+        slot.map_or(0, |slot| core::ptr::from_ref(slot).addr())
+    }
+
+    /// Where its memory is, as addresses: for who wants it to lie in large pages.
+    pub fn memory(&self) -> [Range<usize>; 2] {
+        let (tags, slots) = (self.tags.as_ptr_range(), self.slots.as_ptr_range());
+        [tags.start.addr()..tags.end.addr(), slots.start.addr()..slots.end.addr()]
     }
 
     fn slot(&self, place: Place) -> Option<&Slot> {

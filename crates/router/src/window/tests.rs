@@ -460,3 +460,35 @@ fn several_at_once_are_as_one_by_one() {
     assert_eq!(packets, expected);
     assert_eq!(one.control.counters(), all.control.counters());
 }
+
+/// The addresses that have been asked for.
+static ASKED: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+
+#[test]
+fn memory_is_asked_for_before_it_is_needed() {
+    let mut path = Path::new(always(2000));
+    path.connect();
+    let mut known =
+        packet(path.receiver, path.sender, Flags::ACK, (901, 9101), 500, &Options::default(), 0);
+    path.sender.set_port(1);
+    let mut unknown =
+        packet(path.receiver, path.sender, Flags::ACK, (901, 9101), 500, &Options::default(), 0);
+    path.control.set_prefetch(Some(|addresses| {
+        ASKED.lock().unwrap().extend(addresses.iter().filter(|address| **address != 0));
+    }));
+    let mut batch = [&mut known, &mut unknown].map(|packet| Returning {
+        len: packet.len(),
+        packet,
+        checksum: ChecksumState::Complete,
+        verdict: Verdict::default(),
+    });
+    path.control.returning_all(path.now, &mut batch, Length::default());
+    assert_eq!(batch.map(|one| one.verdict.rewritten), [true, false]);
+    // The tags of two buckets for each, then the slot of the one that is there: 188 buckets of eight slots, of 64 bytes and two.
+    let [tags, slots] = path.control.flows().memory();
+    assert_eq!((tags.len(), slots.len()), (188 * 16, 188 * 512));
+    let asked = ASKED.lock().unwrap();
+    assert_eq!(asked.len(), 5);
+    assert!(asked[..4].iter().all(|address| tags.contains(address)));
+    assert!(slots.contains(&asked[4]) && (asked[4] - slots.start).is_multiple_of(64));
+}
