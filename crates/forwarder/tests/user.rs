@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, wire};
+use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, senders, wire};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
@@ -28,8 +28,9 @@ fn less_is_lost_than_without_control() {
     let drops = |text| {
         let net = wire(Offloads::On)?;
         let mut user = start(&net, text)?;
-        net.transfer(Way::default(), 10, 1_000_000);
+        net.transfer(Way { senders: senders(), ..Way::default() }, 10, 1_000_000);
         let status = user.status(0).unwrap();
+        assert_eq!((status.counters.confirmed, status.counters.unknown), (10, 0));
         // Ten megabytes at ten megabits in a second, and headers; whoever sends faster has not waited.
         assert!(status.queue.sent_bytes > 10_000_000, "{status:?}");
         Some(status.queue.drops)

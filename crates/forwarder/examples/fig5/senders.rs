@@ -29,11 +29,19 @@ pub(crate) enum Senders {
     Transom,
     /// All of these, dealt out in turn.
     Mixed,
+    /// Cubic to receivers like those of the paper.
+    Small,
 }
 
 impl Senders {
-    pub(crate) const ALL: [Senders; 5] =
-        [Senders::Cubic, Senders::Reno, Senders::Bbr, Senders::Transom, Senders::Mixed];
+    pub(crate) const ALL: [Senders; 6] = [
+        Senders::Cubic,
+        Senders::Reno,
+        Senders::Bbr,
+        Senders::Transom,
+        Senders::Mixed,
+        Senders::Small,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -42,6 +50,15 @@ impl Senders {
             Senders::Bbr => "bbr",
             Senders::Transom => "transom",
             Senders::Mixed => "mixed",
+            Senders::Small => "cubic-32k",
+        }
+    }
+
+    /// What their receivers keep for them, if that is set: Linux 2.0 had windows of 32 KiB, and did not scale them.
+    pub(crate) const fn window(self) -> Option<usize> {
+        match self {
+            Senders::Small => Some(32 * 1024),
+            _ => None,
         }
     }
 
@@ -52,7 +69,7 @@ impl Senders {
 
     fn of(self, flow: usize) -> Sender {
         let kinds: &[Sender] = match self {
-            Senders::Cubic => &[Sender::Kernel("cubic")],
+            Senders::Cubic | Senders::Small => &[Sender::Kernel("cubic")],
             Senders::Reno => &[Sender::Kernel("reno")],
             Senders::Bbr => &[Sender::Kernel("bbr")],
             Senders::Transom => &[Sender::Transom],

@@ -50,6 +50,11 @@ pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, String> {
     let listen = || TcpListener::bind(at);
     let listener = bed.net.receiver.run(listen).map_err(|error| error.to_string())?;
     let listener = listener.map_err(failed)?;
+    if let Some(window) = senders.window() {
+        // The kernel takes half of what is asked for as the window; and it tunes nothing from then on.
+        let set = rustix::net::sockopt::set_socket_recv_buffer_size;
+        set(&listener, window).map_err(|errno| failed(errno.into()))?;
+    }
     let to = listener.local_addr().map_err(failed)?;
     let (mut streams, mut round_trips) = (Vec::new(), Vec::new());
     for flow in 0..FLOWS {

@@ -360,8 +360,7 @@ mod tests {
         assert_eq!(measured(directory.path(), "router").unwrap(), "");
         write("router-linux.md", "Kernels.\n\n## A table\n\n").unwrap();
         write("ictcp-linux.md", "Of another paper.\n").unwrap();
-        let kernels =
-            "\n### router: measured with the kernel's TCP\n\nKernels.\n\n#### A table\n";
+        let kernels = "\n### router: measured with the kernel's TCP\n\nKernels.\n\n#### A table\n";
         assert_eq!(measured(directory.path(), "router").unwrap(), kernels);
         write("router-benchmarks.md", "Costs.\n").unwrap();
         let both = format!("\n### router: measured by benchmarks\n\nCosts.\n{kernels}");
