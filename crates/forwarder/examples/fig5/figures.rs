@@ -49,11 +49,6 @@ pub(crate) struct Figures {
 pub(crate) const BLIND: f64 = 0.02;
 
 impl Figures {
-    /// Whether the machine had something else to do.
-    pub(crate) fn disturbed(&self) -> bool {
-        self.unseen > BLIND
-    }
-
     pub(crate) fn of(told: &Told) -> Result<Figures, String> {
         let first = told.completed.iter().copied().fold(f64::INFINITY, f64::min);
         let last = told.completed.iter().copied().fold(0.0, f64::max);

@@ -19,21 +19,25 @@ mod report;
 mod senders;
 mod transfers;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bed::{Bed, Control};
 use figures::Figures;
 use machine::Machine;
 use report::{Report, Run};
 use senders::Senders;
+use transfers::Failure;
 
 const HELP: &str = "\
 Ten transfers of 1 MB through a router, without window control and with it (figures 4 and 5), with the kernel's TCP.
 
-Usage: fig5 [--turns N] [--only WORD]...
+Usage: fig5 [--turns N] [--minutes N] [--only WORD]...
 
   --turns N    how often everything is run [default: 5]; a turn takes about four minutes
+  --minutes N  begin no run after so many [default: 40]; runs that something else on the machine has disturbed are
+               put off to the end
   --only WORD  only this deployment (none, tc, nfqueue, user) or this kind of sender (cubic, reno, bbr, transom,
                mixed, cubic-32k); may be repeated
   --help       this text
@@ -43,6 +47,7 @@ Takes root. A line for each run goes to stderr, the report to stdout.";
 /// What to run.
 struct Plan {
     turns: usize,
+    patience: Duration,
     controls: Vec<Control>,
     senders: Vec<Senders>,
 }
@@ -50,13 +55,18 @@ struct Plan {
 impl Plan {
     /// Understands the command line; `None` if it asks for help.
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Plan>, String> {
-        let (mut turns, mut controls, mut senders) = (5, Vec::new(), Vec::new());
+        let (mut turns, mut minutes) = (5, 40u32);
+        let (mut controls, mut senders) = (Vec::new(), Vec::new());
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--turns" => {
                     let count = words.next().and_then(|count| count.parse().ok());
                     turns = count.filter(|count| *count > 0).ok_or("--turns takes a number")?;
+                }
+                "--minutes" => {
+                    let count = words.next().and_then(|count| count.parse().ok());
+                    minutes = count.ok_or("--minutes takes a number")?;
                 }
                 "--only" => {
                     let name = words.next().ok_or("--only takes a word")?;
@@ -77,12 +87,13 @@ impl Plan {
         if senders.is_empty() {
             senders.extend(Senders::ALL);
         }
-        Ok(Some(Plan { turns, controls, senders }))
+        let patience = Duration::from_secs(60 * u64::from(minutes));
+        Ok(Some(Plan { turns, patience, controls, senders }))
     }
 }
 
 fn main() -> ExitCode {
-    let mut plan = match Plan::parse(std::env::args().skip(1)) {
+    let plan = match Plan::parse(std::env::args().skip(1)) {
         Ok(Some(plan)) => plan,
         Ok(None) => {
             println!("{HELP}");
@@ -96,27 +107,37 @@ fn main() -> ExitCode {
     let machine = Machine::detect();
     let begin = Instant::now();
     let mut report = Report::default();
+    let mut agenda = VecDeque::new();
     for turn in 1..=plan.turns {
-        for senders in plan.senders.clone() {
-            for control in plan.controls.clone() {
-                let label = format!(
-                    "turn {turn} of {}: {:<7} {:<9}",
-                    plan.turns,
-                    control.name(),
-                    senders.name()
-                );
-                match undisturbed(control, senders, &label, &mut report) {
-                    Ok(Some(figures)) => report.runs.push(Run { control, senders, figures }),
-                    Ok(None) => {
-                        plan.controls.retain(|other| *other != control);
-                        report.skipped.push(control.name());
-                    }
-                    Err(error) => {
-                        eprintln!("{label} FAILED: {error}");
-                        let what = format!("{} with {}: {error}", control.name(), senders.name());
-                        report.failed.push(what);
-                    }
-                }
+        for senders in &plan.senders {
+            agenda.extend(plan.controls.iter().map(|control| (turn, *senders, *control)));
+        }
+    }
+    while let Some((turn, senders, control)) = agenda.pop_front() {
+        if report.skipped.contains(&control.name()) {
+            continue;
+        }
+        let names = format!("{:<7} {:<9}", control.name(), senders.name());
+        let label = format!("turn {turn} of {}: {names}", plan.turns);
+        if begin.elapsed() > plan.patience {
+            eprintln!("{label} not run: {:?} are over", plan.patience);
+            report.unfinished += 1;
+            continue;
+        }
+        match one(control, senders) {
+            Ok(Some(figures)) => {
+                eprintln!("{label} {figures}");
+                report.runs.push(Run { control, senders, figures });
+            }
+            Ok(None) => report.skipped.push(control.name()),
+            Err(Failure::Disturbed(unseen)) => {
+                eprintln!("{label} put off: nobody could look for {:.0} ms", unseen * 1e3);
+                report.disturbed += 1;
+                agenda.push_back((turn, senders, control));
+            }
+            Err(Failure::Other(error)) => {
+                eprintln!("{label} FAILED: {error}");
+                report.failed.push(format!("{} with {}: {error}", control.name(), senders.name()));
             }
         }
     }
@@ -128,25 +149,9 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// So often it is tried to have a run in which the machine has nothing else to do.
-const ATTEMPTS: usize = 3;
-
-/// A run, repeated if the machine had something else to do; `None`, and a word about it, where the system does not let us.
-fn undisturbed(
-    control: Control,
-    senders: Senders,
-    label: &str,
-    report: &mut Report,
-) -> Result<Option<Figures>, String> {
-    for _ in 0..ATTEMPTS {
-        let Some(mut bed) = Bed::new(control, senders)? else { return Ok(None) };
-        let figures = Figures::of(&transfers::run(&mut bed, senders)?)?;
-        if !figures.disturbed() {
-            eprintln!("{label} {figures}");
-            return Ok(Some(figures));
-        }
-        eprintln!("{label} {figures}: DISTURBED");
-        report.disturbed += 1;
-    }
-    Err(format!("disturbed by something else on this machine, {ATTEMPTS} times in a row"))
+/// One run; `None`, and a word about it, where the system does not let us.
+fn one(control: Control, senders: Senders) -> Result<Option<Figures>, Failure> {
+    let Some(mut bed) = Bed::new(control, senders)? else { return Ok(None) };
+    let told = transfers::run(&mut bed, senders)?;
+    Ok(Some(Figures::of(&told)?))
 }

@@ -22,6 +22,8 @@ pub(crate) struct Report {
     pub(crate) runs: Vec<Run>,
     /// Deployments that the system does not let us have.
     pub(crate) skipped: Vec<&'static str>,
+    /// How many runs there was no time for.
+    pub(crate) unfinished: usize,
     /// How many runs were thrown away because the machine had something else to do.
     pub(crate) disturbed: usize,
     /// Runs that came to nothing, and why.
@@ -66,6 +68,9 @@ impl Report {
         );
         for name in &self.skipped {
             let _ = write!(text, "**{name} was not measured**: the system does not let us.\n\n");
+        }
+        if self.unfinished > 0 {
+            let _ = write!(text, "**There was no time for {} runs**.\n\n", self.unfinished);
         }
         for what in &self.failed {
             let _ = write!(text, "**A run failed**: {what}.\n\n");

@@ -3,7 +3,7 @@
 //! All are open before any sends, so that no SYN is lost in a full queue: its sender would wait for a second.
 
 use std::io::{self, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::bed::Bed;
+use crate::figures::{BLIND, UNTIL};
 use crate::senders::{PATIENCE, Senders};
 use transom_forwarder::status::QueueStatus;
 
@@ -26,6 +27,20 @@ pub(crate) struct Sample {
     pub(crate) queue: QueueStatus,
     /// Bytes that each flow's receiver has taken.
     pub(crate) arrived: [u64; FLOWS],
+}
+
+/// Why there are no figures of a run.
+pub(crate) enum Failure {
+    /// The machine had something else to do: nobody looked for so many seconds.
+    Disturbed(f64),
+    /// Something did not work.
+    Other(String),
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Self {
+        Failure::Other(what)
+    }
 }
 
 /// A run.
@@ -44,7 +59,7 @@ pub(crate) struct Told {
 }
 
 /// Lets all transfers go, and waits until they are done.
-pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, String> {
+pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, Failure> {
     let failed = |error: io::Error| error.to_string();
     let at = bed.receiver;
     let listen = || TcpListener::bind(at);
@@ -71,6 +86,10 @@ pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, String> {
     let arrived: [AtomicU64; FLOWS] = Default::default();
     let (start, done) = (Barrier::new(FLOWS + 1), AtomicBool::new(false));
     let (pattern, arrived, start, done) = (&pattern, &arrived, &start, &done);
+    // By which what has become worthless is ended.
+    let receivers: io::Result<Vec<_>> =
+        streams.iter().map(|(_, receiver)| receiver.try_clone()).collect();
+    let receivers = receivers.map_err(failed)?;
     let (samples, origin, flows) = thread::scope(|scope| {
         let mut threads = Vec::new();
         for ((mut stream, receiver), arrived) in streams.into_iter().zip(arrived) {
@@ -81,10 +100,18 @@ pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, String> {
             });
             threads.push((sending, receiving));
         }
-        let watching = scope.spawn(|| {
+        let bed = &mut *bed;
+        let watching = scope.spawn(move || {
             start.wait();
             let origin = Instant::now();
-            watch(bed, origin, arrived, done).map(|samples| (samples, origin))
+            let watched = watch(bed, origin, arrived, done);
+            if watched.is_err() {
+                for receiver in &receivers {
+                    // One that has ended by itself cannot be ended again.
+                    let _ = receiver.shutdown(Shutdown::Both);
+                }
+            }
+            watched.map(|samples| (samples, origin))
         });
         let flows: Vec<_> = threads
             .into_iter()
@@ -92,7 +119,7 @@ pub(crate) fn run(bed: &mut Bed, senders: Senders) -> Result<Told, String> {
             .collect();
         done.store(true, Ordering::Relaxed);
         let (samples, origin) = joined(watching)?;
-        Ok::<_, String>((samples, origin, flows))
+        Ok::<_, Failure>((samples, origin, flows))
     })?;
     let (mut completed, mut resent) = (Vec::new(), 0);
     for (sent, received) in flows {
@@ -125,7 +152,11 @@ fn receive(mut stream: TcpStream, pattern: &[u8], arrived: &AtomicU64) -> io::Re
     }
     let now = Instant::now();
     match stream.read(&mut buffer)? {
-        0 => Ok(now),
+        0 => {
+            // The socket has another name as well, so that dropping it would not end the connection.
+            stream.shutdown(Shutdown::Write)?;
+            Ok(now)
+        }
         _ => Err(io::Error::other("more has arrived than was sent")),
     }
 }
@@ -135,13 +166,18 @@ fn watch(
     origin: Instant,
     arrived: &[AtomicU64; FLOWS],
     done: &AtomicBool,
-) -> Result<Vec<Sample>, String> {
-    let mut samples = Vec::new();
+) -> Result<Vec<Sample>, Failure> {
+    let mut samples: Vec<Sample> = Vec::new();
     loop {
         let last = done.load(Ordering::Relaxed);
         let queue = bed.queue()?;
         let arrived = arrived.each_ref().map(|count| count.load(Ordering::Relaxed));
-        samples.push(Sample { at: origin.elapsed().as_secs_f64(), queue, arrived });
+        let at = origin.elapsed().as_secs_f64();
+        let unseen = at - samples.last().map_or(0.0, |sample| sample.at);
+        if unseen > BLIND && at < UNTIL {
+            return Err(Failure::Disturbed(unseen));
+        }
+        samples.push(Sample { at, queue, arrived });
         if last {
             return Ok(samples);
         }
