@@ -21,6 +21,8 @@ pub(crate) struct Figures {
     pub(crate) drops: u64,
     /// And after [`FROM`].
     pub(crate) late: u64,
+    /// And after [`SETTLED`].
+    pub(crate) rest: u64,
     /// The longest queue that was seen between the two times, bytes.
     pub(crate) longest: u64,
     /// The same from [`SETTLED`] on.
@@ -81,6 +83,7 @@ impl Figures {
         Ok(Figures {
             drops: end_of_all - told.before.drops,
             late: end_of_all - begin.queue.drops,
+            rest: end_of_all - at(&told.samples, SETTLED)?.queue.drops,
             longest: longest(FROM),
             settled: longest(SETTLED),
             delay: area / span * 8.0 / RATE as f64,
@@ -114,10 +117,11 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>4} drops, {:>3} late, longest {:>4.1} kB, then {:>4.1}, delay {:>4.1} ms, Jain {:.3}, {:.2} to {:.2} s, \
+            "{:>4} drops, {:>3} late, {:>3} after 1 s, longest {:>4.1} kB, then {:>4.1}, delay {:>4.1} ms, Jain {:.3}, {:.2} to {:.2} s, \
              utilisation {:.3}, {} sent again, {} rewritten, unseen for {:.0} ms",
             self.drops,
             self.late,
+            self.rest,
             self.longest as f64 / 1e3,
             self.settled as f64 / 1e3,
             self.delay * 1e3,

@@ -21,6 +21,7 @@ mod transfers;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bed::{Bed, Control};
@@ -43,6 +44,9 @@ Usage: fig5 [--turns N] [--minutes N] [--only WORD]...
   --help       this text
 
 Takes root. A line for each run goes to stderr, the report to stdout.";
+
+/// How long whoever disturbs a run is left alone.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What to run.
 struct Plan {
@@ -134,6 +138,7 @@ fn main() -> ExitCode {
                 eprintln!("{label} put off: nobody could look for {:.0} ms", unseen * 1e3);
                 report.disturbed += 1;
                 agenda.push_back((turn, senders, control));
+                thread::sleep(PAUSE);
             }
             Err(Failure::Other(error)) => {
                 eprintln!("{label} FAILED: {error}");

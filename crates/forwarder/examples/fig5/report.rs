@@ -123,6 +123,7 @@ impl Report {
 fn spread(mut values: Vec<f64>, digits: usize) -> String {
     values.sort_by(f64::total_cmp);
     let shown = |at: usize| format!("{:.digits$}", values[at]);
-    let (least, median, most) = (shown(0), shown(values.len() / 2), shown(values.len() - 1));
+    let middle = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
+    let (least, median, most) = (shown(0), format!("{middle:.digits$}"), shown(values.len() - 1));
     if least == most { median } else { format!("{median} ({least}–{most})") }
 }
