@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, wire};
+use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, senders, wire};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
@@ -28,15 +28,18 @@ fn less_is_lost_than_without_control() {
     let drops = |text| {
         let net = wire(Offloads::On)?;
         let mut user = start(&net, text)?;
-        net.transfer(Way::default(), 10, 1_000_000);
+        net.transfer(Way { senders: senders(), ..Way::default() }, 10, 1_000_000);
         let status = user.status(0).unwrap();
         // Ten megabytes at ten megabits in a second, and headers; whoever sends faster has not waited.
         assert!(status.queue.sent_bytes > 10_000_000, "{status:?}");
-        Some(status.queue.drops)
+        Some((status.queue.drops, status.counters))
     };
     // The same queue and link, and a policy that does nothing before acknowledgements would have to wait for minutes.
     let nothing = "policy = 'ack-delay(above=1GB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
-    let (Some(without), Some(with)) = (drops(nothing), drops(TEXT)) else { return };
+    let (Some((without, _)), Some((with, counters))) = (drops(nothing), drops(TEXT)) else {
+        return;
+    };
+    assert_eq!((counters.confirmed, counters.unknown, counters.implausible), (10, 0, 0));
     eprintln!("without control {without} dropped, with it {with}");
     assert!(with * 2 < without, "{with} dropped, {without} without control");
 }

@@ -155,10 +155,10 @@ pub(crate) fn policy() -> ControlConfig {
 
 /// Both families, and connections opened by either side.
 pub(crate) const WAYS: [Way; 4] = [
-    Way { six: false, reverse: false },
-    Way { six: false, reverse: true },
-    Way { six: true, reverse: false },
-    Way { six: true, reverse: true },
+    Way { six: false, reverse: false, senders: &[] },
+    Way { six: false, reverse: true, senders: &[] },
+    Way { six: true, reverse: false, senders: &[] },
+    Way { six: true, reverse: true, senders: &[] },
 ];
 
 /// With offloads off: lets flows of all kinds through, and looks at every packet on both sides of the router.
@@ -198,16 +198,38 @@ pub(crate) fn intact(net: &Net, deployment: &mut dyn Deployment) {
     assert!(counters.rewritten > 100, "hardly anything was done: {counters:?}");
 }
 
-/// Ten transfers of 1 MB (figures 4 and 5 of the paper, with the queue in bytes): without control, and then with it.
-pub(crate) fn compared(net: &Net, start: impl FnOnce() -> Option<Box<dyn Deployment>>) {
-    let without = net.transfer(Way::default(), 10, 1_000_000);
-    let Some(_deployment) = start() else { return };
-    let with = net.transfer(Way::default(), 10, 1_000_000);
+/// Ten transfers of 1 MB (figures 4 and 5 of the paper, with the queue in bytes), by senders of all kinds: without control, and then with it.
+/// What was dropped with it.
+pub(crate) fn compared(
+    net: &Net,
+    start: impl FnOnce() -> Option<Box<dyn Deployment>>,
+) -> Option<Drops> {
+    let way = Way { senders: senders(), ..Way::default() };
+    let without = net.transfer(way, 10, 1_000_000);
+    let mut deployment = start()?;
+    let with = net.transfer(way, 10, 1_000_000);
+    let counters = deployment.status(0).unwrap().counters;
     eprintln!("without control {without:?}, with it {with:?}");
+    assert_eq!((counters.confirmed, counters.unknown, counters.implausible), (10, 0, 0));
     assert!(without.late > 0 && without.all > 0, "the queue was never full: {without:?}");
     // Slow start is over before the first acknowledgement has come back from a full queue; the paper loses there too.
     assert!(with.all < without.all, "{with:?}, {without:?} without control");
     assert!(with.late * 10 < without.late, "{with:?}, {without:?} without control");
+    Some(with)
+}
+
+/// The kernel's congestion controls that behave most differently, as far as it has them.
+pub(crate) fn senders() -> &'static [&'static str] {
+    const KINDS: &[&str] = &["cubic", "reno", "bbr"];
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let known = std::fs::read_to_string(file).unwrap();
+    // Not all: those from the front that there are, at least one of which there always is.
+    let there = |kind: &&&str| known.split_whitespace().any(|word| word == **kind);
+    let count = KINDS.iter().take_while(there).count();
+    if count < KINDS.len() {
+        eprintln!("SKIPPED: senders with {:?}: this kernel has {known}", &KINDS[count..]);
+    }
+    &KINDS[..count]
 }
 
 /// Runs a program inside a namespace; it must succeed. What it printed.
@@ -263,8 +285,11 @@ impl Net {
         thread::scope(|scope| {
             let accepting = scope.spawn(move || {
                 thread::scope(|scope| {
-                    for _ in 0..flows {
+                    for flow in 0..flows {
                         let (stream, from) = listener.accept().unwrap();
+                        if to.reverse {
+                            to.choose(&stream, flow);
+                        }
                         // The name by which both ends know the flow.
                         let salt = from.port();
                         scope.spawn(move || carry(stream, !to.reverse, salt, bytes, arrived));
@@ -274,8 +299,11 @@ impl Net {
             connecting
                 .run(|| {
                     thread::scope(|scope| {
-                        for _ in 0..flows {
+                        for flow in 0..flows {
                             let stream = connect(at);
+                            if !to.reverse {
+                                to.choose(&stream, flow);
+                            }
                             let salt = stream.local_addr().unwrap().port();
                             scope.spawn(move || carry(stream, to.reverse, salt, bytes, arrived));
                         }
@@ -303,6 +331,16 @@ pub(crate) struct Way {
     pub(crate) six: bool,
     /// The receiver of the data opens the connection.
     pub(crate) reverse: bool,
+    /// The senders' congestion controls, dealt out in turn; the system's own if there are none.
+    pub(crate) senders: &'static [&'static str],
+}
+
+impl Way {
+    fn choose(self, stream: &TcpStream, flow: usize) {
+        if let Some(name) = self.senders.get(flow % self.senders.len().max(1)) {
+            rustix::net::sockopt::set_tcp_congestion(stream, name).unwrap();
+        }
+    }
 }
 
 fn connect(to: SocketAddr) -> TcpStream {

@@ -89,22 +89,32 @@ pub(super) fn page(directory: &Path) -> anyhow::Result<String> {
         for one in found.iter().filter(|one| !one.headings.is_empty()) {
             page += &points(one)?;
         }
-        page += &benchmarks(directory, paper)?;
+        page += &measured(directory, paper)?;
     }
     Ok(page)
 }
 
-/// What of a paper is measured by benchmarks, not by scenarios: what `transom-benches --markdown` has written beside the summaries.
-fn benchmarks(directory: &Path, paper: &str) -> anyhow::Result<String> {
-    let path = directory.join(format!("{paper}-benchmarks.md"));
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(format!(
-            "\n### {paper}: measured by benchmarks\n\n{}\n",
-            text.replace("\n## ", "\n#### ").trim_end()
-        )),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+/// What of a paper is not measured by scenarios, and how: pages beside the summaries, which `transom-benches --markdown` and the example `fig5` of
+/// `transom-forwarder` have written.
+const MEASURED: &[(&str, &str)] =
+    &[("benchmarks", "measured by benchmarks"), ("linux", "measured with the kernel's TCP")];
+
+fn measured(directory: &Path, paper: &str) -> anyhow::Result<String> {
+    let mut page = String::new();
+    for (name, how) in MEASURED {
+        let path = directory.join(format!("{paper}-{name}.md"));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let text = text.replace("\n## ", "\n#### ");
+                let _ = write!(page, "\n### {paper}: {how}\n\n{}\n", text.trim_end());
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        }
     }
+    Ok(page)
 }
 
 impl Found {
@@ -341,5 +351,19 @@ mod tests {
         let zipped = [point(&["1", "x"]), point(&["2", "y"]), point(&["3", "y"])];
         assert_eq!(telling(&zipped), [0]);
         assert!(telling(&[point(&["1"])]).is_empty());
+    }
+
+    #[test]
+    fn what_no_scenario_measures_stands_beside_the_summaries() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text);
+        assert_eq!(measured(directory.path(), "router").unwrap(), "");
+        write("router-linux.md", "Kernels.\n\n## A table\n\n").unwrap();
+        write("ictcp-linux.md", "Of another paper.\n").unwrap();
+        let kernels = "\n### router: measured with the kernel's TCP\n\nKernels.\n\n#### A table\n";
+        assert_eq!(measured(directory.path(), "router").unwrap(), kernels);
+        write("router-benchmarks.md", "Costs.\n").unwrap();
+        let both = format!("\n### router: measured by benchmarks\n\nCosts.\n{kernels}");
+        assert_eq!(measured(directory.path(), "router").unwrap(), both);
     }
 }
