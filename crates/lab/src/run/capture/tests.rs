@@ -186,9 +186,7 @@ fn a_file_that_cannot_be_written_ends_the_run() {
     };
     let error = simulate(&scenario, 1, missing, |_| true).unwrap_err().to_string();
     assert!(
-        error.starts_with(
-            "/nonexistent/directory/capture-path@a.pcapng cannot be written: "
-        ),
+        error.starts_with("/nonexistent/directory/capture-path@a.pcapng cannot be written: "),
         "{error}"
     );
     // A device that is always full, behind the name that is going to be written to.
