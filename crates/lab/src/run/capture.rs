@@ -8,7 +8,7 @@
 
 use super::RunError;
 use super::build::Built;
-use super::unfinished::{Content, Shared, Unfinished, lock};
+use super::unfinished::{Content, Files, Shared, lock};
 use crate::scenario::{Name, Resolved};
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -18,13 +18,13 @@ use transom_sim::network::Tap;
 
 /// The captures of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Captures(Vec<Shared<Writing>>);
+pub(crate) struct Captures(Files<Writing>);
 
 /// A capture of one interface, written by what comes and by what goes.
 #[derive(Debug)]
 struct Writing {
     capture: Capture<BufWriter<File>>,
-    interface: Option<InterfaceId>,
+    interface: InterfaceId,
 }
 
 impl Captures {
@@ -55,33 +55,25 @@ impl Captures {
         link: &Name,
         node: &Name,
     ) -> Result<Shared<Writing>, RunError> {
-        let name = format!("capture-{link}@{node}.pcapng");
-        let file = Unfinished::create(directory, &name, |writing: &mut Writing| {
-            let interface = writing.capture.add_interface(&format!("{link} at {node}"))?;
-            writing.interface = Some(interface);
-            Ok(())
-        })?;
-        self.0.push(file.clone());
-        Ok(file)
+        self.0.create(directory, &format!("capture-{link}@{node}.pcapng"), |file| {
+            let mut capture = Capture::new(file)?;
+            let interface = capture.add_interface(&format!("{link} at {node}"))?;
+            Ok(Writing { capture, interface })
+        })
     }
 
     /// Whether all that was to be written has been.
     pub(crate) fn check(&self) -> Result<(), RunError> {
-        self.0.iter().try_for_each(|file| lock(file).check())
+        self.0.check()
     }
 
     /// Completes the files.
     pub(crate) fn finish(self) -> Result<(), RunError> {
-        self.check()?;
-        self.0.iter().try_for_each(|file| lock(file).finish())
+        self.0.finish()
     }
 }
 
 impl Content for Writing {
-    fn begin(file: BufWriter<File>) -> io::Result<Self> {
-        Ok(Writing { capture: Capture::new(file)?, interface: None })
-    }
-
     fn complete(self) -> io::Result<()> {
         self.capture.finish().map(drop)
     }
@@ -91,8 +83,7 @@ fn tap(file: &Shared<Writing>, direction: Direction) -> Tap {
     let file = file.clone();
     Box::new(move |at, packet| {
         lock(&file).write(|Writing { capture, interface }| {
-            let Some(interface) = *interface else { return Ok(()) };
-            capture.write(interface, at, direction, &[packet], None)
+            capture.write(*interface, at, direction, &[packet], None)
         });
     })
 }

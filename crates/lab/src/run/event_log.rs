@@ -2,7 +2,7 @@
 
 use super::RunError;
 use super::build::Built;
-use super::unfinished::{Content, Shared, Unfinished, lock};
+use super::unfinished::{Content, Files, lock};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use transom_stack::log::file::Header;
 
 /// The event logs of a run.
 #[derive(Debug, Default)]
-pub(crate) struct EventLogs(Vec<Shared<Writing>>);
+pub(crate) struct EventLogs(Files<Writing>);
 
 /// A header and all records.
 #[derive(Debug)]
@@ -22,9 +22,12 @@ impl EventLogs {
     pub(crate) fn begin(built: &mut Built, directory: &Path) -> Result<Self, RunError> {
         let mut logs = EventLogs::default();
         for (name, node) in std::mem::take(&mut built.logged) {
-            let file =
-                Unfinished::<Writing>::create(directory, &format!("log-{name}.tlog"), |_| Ok(()))?;
-            logs.0.push(file.clone());
+            let begin = |mut file: BufWriter<File>| {
+                // The network's clock has no date.
+                file.write_all(&Header { origin: 0, places: 0 }.encode())?;
+                Ok(Writing(file))
+            };
+            let file = logs.0.create(directory, &format!("log-{name}.tlog"), begin)?;
             let reader = move |record: &Encoded| lock(&file).write(|log| log.0.write_all(record));
             built.network.watch_log(node, Box::new(reader));
         }
@@ -33,23 +36,16 @@ impl EventLogs {
 
     /// Whether all that was to be written has been.
     pub(crate) fn check(&self) -> Result<(), RunError> {
-        self.0.iter().try_for_each(|file| lock(file).check())
+        self.0.check()
     }
 
     /// Completes the files.
     pub(crate) fn finish(self) -> Result<(), RunError> {
-        self.check()?;
-        self.0.iter().try_for_each(|file| lock(file).finish())
+        self.0.finish()
     }
 }
 
 impl Content for Writing {
-    fn begin(mut file: BufWriter<File>) -> io::Result<Self> {
-        // The network's clock has no date.
-        file.write_all(&Header { origin: 0, places: 0 }.encode())?;
-        Ok(Writing(file))
-    }
-
     fn complete(mut self) -> io::Result<()> {
         self.0.flush()
     }

@@ -7,11 +7,44 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is written into such a file.
-pub(super) trait Content: Sized {
-    /// Begins with an empty file.
-    fn begin(file: BufWriter<File>) -> io::Result<Self>;
+pub(super) trait Content {
     /// Writes what is left to be written.
     fn complete(self) -> io::Result<()>;
+}
+
+/// The files of a run that have the same kind of content.
+#[derive(Debug)]
+pub(super) struct Files<C>(Vec<Shared<C>>);
+
+impl<C> Default for Files<C> {
+    fn default() -> Self {
+        Files(Vec::new())
+    }
+}
+
+impl<C: Content> Files<C> {
+    /// Creates the file `name` in `directory`, whose content `begin` begins.
+    pub(super) fn create(
+        &mut self,
+        directory: &Path,
+        name: &str,
+        begin: impl FnOnce(BufWriter<File>) -> io::Result<C>,
+    ) -> Result<Shared<C>, RunError> {
+        let file = Arc::new(Mutex::new(Unfinished::create(directory, name, begin)?));
+        self.0.push(file.clone());
+        Ok(file)
+    }
+
+    /// Whether all that was to be written has been.
+    pub(super) fn check(&self) -> Result<(), RunError> {
+        self.0.iter().try_for_each(|file| lock(file).check())
+    }
+
+    /// Completes the files.
+    pub(super) fn finish(self) -> Result<(), RunError> {
+        self.check()?;
+        self.0.iter().try_for_each(|file| lock(file).finish())
+    }
 }
 
 /// A file under its name for the time being.
@@ -32,24 +65,15 @@ pub(super) fn lock<C>(file: &Shared<C>) -> MutexGuard<'_, Unfinished<C>> {
 }
 
 impl<C: Content> Unfinished<C> {
-    /// Creates the file `name` in `directory`.
-    pub(super) fn create(
+    fn create(
         directory: &Path,
         name: &str,
-        then: impl FnOnce(&mut C) -> io::Result<()>,
-    ) -> Result<Shared<C>, RunError> {
+        begin: impl FnOnce(BufWriter<File>) -> io::Result<C>,
+    ) -> Result<Self, RunError> {
         let path = directory.join(name);
         let for_now = directory.join(format!("{name}.unfinished"));
-        let begin = || {
-            let mut content = C::begin(BufWriter::new(File::create(&for_now)?))?;
-            then(&mut content)?;
-            Ok(content)
-        };
-        match begin() {
-            Ok(content) => {
-                let file = Unfinished { path, for_now, content: Some(content), error: None };
-                Ok(Arc::new(Mutex::new(file)))
-            }
+        match File::create(&for_now).and_then(|file| begin(BufWriter::new(file))) {
+            Ok(content) => Ok(Unfinished { path, for_now, content: Some(content), error: None }),
             Err(error) => {
                 let _ = fs::remove_file(&for_now);
                 Err(RunError::File { path, error })
@@ -65,12 +89,12 @@ impl<C: Content> Unfinished<C> {
     }
 
     /// What went wrong, if anything did.
-    pub(super) fn check(&mut self) -> Result<(), RunError> {
+    fn check(&mut self) -> Result<(), RunError> {
         self.error.take().map_or(Ok(()), |error| Err(self.failed(error)))
     }
 
     /// Completes the file and gives it its name.
-    pub(super) fn finish(&mut self) -> Result<(), RunError> {
+    fn finish(&mut self) -> Result<(), RunError> {
         let Some(content) = self.content.take() else { return Ok(()) };
         let done = content.complete().and_then(|()| fs::rename(&self.for_now, &self.path));
         done.map_err(|error| {
