@@ -18,7 +18,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::interface::Interfaces;
 use transom_device::nfqueue::{Decision, PacketQueue, QueueOptions, QueuedPacket};
 use transom_device::qdisc::RootQueues;
@@ -29,7 +28,7 @@ use transom_tcp::time::{Duration, Instant};
 use crate::control::Control;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, Status};
-use crate::worker::{Stop, Worker};
+use crate::worker::{Stop, Worker, wait_for_either};
 
 mod rules;
 
@@ -191,17 +190,7 @@ impl Decider {
     }
 
     fn wait(&self, patience: Duration) -> io::Result<()> {
-        let mut descriptors = [&self.forward, &self.returning]
-            .map(|queue| PollFd::from_borrowed_fd(queue.as_fd(), PollFlags::IN));
-        let nanos = patience.as_nanos();
-        let timeout = Timespec {
-            tv_sec: (nanos / 1_000_000_000) as _,
-            tv_nsec: (nanos % 1_000_000_000) as _,
-        };
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        wait_for_either([self.forward.as_fd(), self.returning.as_fd()], patience)
     }
 
     /// What waits in the interface's queue, as far as it is known.

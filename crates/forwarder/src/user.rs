@@ -16,7 +16,6 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transom_device::frames::FrameSocket;
 use transom_device::interface::{Interfaces, hardware};
 use transom_router::queue::{Discipline, Event, Item};
@@ -29,7 +28,7 @@ use crate::control::Control;
 use crate::policy::PolicyFile;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, QueueStatus, Status};
-use crate::worker::{Stop, Worker};
+use crate::worker::{Stop, Worker, wait_for_either};
 
 /// CAP_NET_ADMIN, to take in frames for others, and CAP_NET_RAW.
 const CAPABILITIES: [u32; 2] = [12, 13];
@@ -221,17 +220,7 @@ impl Carrier {
         if let Some((due, _)) = self.held.front() {
             patience = patience.min(*due - now);
         }
-        let mut descriptors = [&self.near, &self.far]
-            .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
-        let nanos = patience.as_nanos();
-        let timeout = Timespec {
-            tv_sec: (nanos / 1_000_000_000) as _,
-            tv_nsec: (nanos % 1_000_000_000) as _,
-        };
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        wait_for_either([self.near.as_fd(), self.far.as_fd()], patience)
     }
 
     /// A frame from the senders' side goes to the queue. Whether there was one.

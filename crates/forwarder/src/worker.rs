@@ -1,8 +1,13 @@
-//! The thread that works for a deployment as long as this lives.
+//! The thread that works for a deployment as long as this lives, and how it waits.
 
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transom_tcp::time::Duration;
 
 use crate::Refusal;
 
@@ -44,6 +49,18 @@ impl Worker {
             None => Ok(()),
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         }
+    }
+}
+
+/// Waits until one of two descriptors has something to be read, at most so long.
+pub(crate) fn wait_for_either(ends: [BorrowedFd<'_>; 2], patience: Duration) -> io::Result<()> {
+    let mut descriptors = ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN));
+    let nanos = patience.as_nanos();
+    let timeout =
+        Timespec { tv_sec: (nanos / 1_000_000_000) as _, tv_nsec: (nanos % 1_000_000_000) as _ };
+    match poll(&mut descriptors, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 
