@@ -130,6 +130,21 @@ impl Delayed {
         }
     }
 
+    /// Transfers so many bytes.
+    ///
+    /// # Errors
+    /// When nothing arrives any more.
+    pub fn transfer(&mut self, bytes: u64) -> anyhow::Result<()> {
+        let (mut received, mut fruitless) = (0u64, 0);
+        while received < bytes {
+            let arrived = self.step()?;
+            received += arrived;
+            fruitless = if arrived == 0 { fruitless + 1 } else { 0 };
+            ensure!(fruitless < STALL, "the transfer stalled");
+        }
+        Ok(())
+    }
+
     /// The next event, whatever it is; returns the bytes that the application got.
     fn step(&mut self) -> anyhow::Result<u64> {
         let Hosts { client, server, .. } = &mut self.crowd.hosts;

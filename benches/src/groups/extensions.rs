@@ -27,7 +27,7 @@ use transom_tcp::time::{Duration, Instant};
 /// Bytes of each socket buffer.
 const BUFFER: usize = 262_144;
 /// What four links of the paper's carry.
-const PATH: Path = Path { rate: 400_000_000, delay: Duration::from_millis(1) };
+pub const PATH: Path = Path { rate: 400_000_000, delay: Duration::from_millis(1) };
 /// The throughput of a host that is busy all the time goes down by as much as a byte costs more.
 const PER_ACK: Bound = Bound::AtLeast(0.98);
 const PER_ROUND: Bound = Bound::AtLeast(0.995);
@@ -90,6 +90,16 @@ fn with(choices: Vec<ExtensionChoice>) -> Profile {
 fn synthetic(wakes: Wake, lists: bool) -> Vec<ExtensionChoice> {
     let one = Synthetic { wakes, lists };
     vec![ExtensionChoice::new("synthetic", move || Box::new(one))]
+}
+
+/// Connections without extensions.
+pub fn plain_profile() -> Profile {
+    with(Vec::new())
+}
+
+/// Connections with the synthetic extension.
+pub fn woken_profile(wakes: Wake, lists: bool) -> Profile {
+    with(synthetic(wakes, lists))
 }
 
 fn case(name: &'static str, profile: Profile, count: usize, feed: Feed) -> anyhow::Result<Case> {

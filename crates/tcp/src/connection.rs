@@ -51,6 +51,7 @@ use crate::time::{Duration, Instant};
 use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::ops::Range;
 use limiter::ReplyLimiter;
 use timers::Timers;
 use transom_wire::{Seq, TcpHeader};
@@ -274,8 +275,8 @@ struct Receiver {
     fin: Option<Pos>,
     /// RCV.UP.
     urgent: Option<Pos>,
-    /// What arrived twice and is not yet reported (RFC 2883).
-    dsack: Option<(Pos, Pos)>,
+    /// What arrived twice and is not yet reported (RFC 2883); empty if nothing did.
+    dsack: Range<Pos>,
     /// The largest segment the peer has sent, an estimate of its SMSS.
     segment: u64,
     /// The round-trip time as a receiver sees it ([`Duration::MAX`] before there is one), and the echo it was last taken from.
@@ -315,7 +316,7 @@ pub struct Connection {
     /// Where data may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.
-    extensions: Option<Box<extensions::Host>>,
+    extensions: extensions::Layers,
     events: u8,
     error: Option<ConnectionError>,
     soft_error: Option<IcmpError>,

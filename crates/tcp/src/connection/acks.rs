@@ -142,7 +142,7 @@ impl Connection {
         let reported = header.options.sack.iter().next().filter(|_| duplicated > 0);
         let reported = reported.map(|block| position(block.left)..position(block.right));
         self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
-        if self.extensions.is_some() {
+        if self.hears_of_ack(round_start) {
             let mut kind = AckKind::empty();
             kind.set(AckKind::NEW_DATA, delivered.acked > 0);
             kind.set(AckKind::DUPLICATE, duplicate);
@@ -150,12 +150,9 @@ impl Connection {
             kind.set(AckKind::DSACK, duplicated > 0);
             kind.set(AckKind::WINDOW_UPDATE, window != prior_window);
             kind.set(AckKind::ECN_ECHO, self.agreed.ecn && header.flags.contains(Flags::ECE));
-            if let Some(what) = self.hears_of_ack(now, kind, round_start) {
-                let duplicated = reported;
-                let (acked, sacked, rtt) = (delivered.acked, delivered.sacked, delivered.rtt);
-                let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated, rtt };
-                self.tell_of_ack(told, what);
-            }
+            let Delivered { acked, sacked, rtt, .. } = delivered;
+            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
+            self.tell_of_ack(told, round_start);
         }
         true
     }

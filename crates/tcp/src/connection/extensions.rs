@@ -1,13 +1,16 @@
 //! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
 //! that to a log in `news`.
 
+mod layers;
 mod news;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
 mod used;
 mod view;
 
+pub(super) use layers::Layers;
 pub use news::{LayerChange, LayerNews};
+use used::ASKED_ANEW;
 pub use view::View;
 
 use super::timers::Timer;
@@ -88,6 +91,8 @@ pub(super) struct Host {
     next_id: u32,
     /// What wakes any of them.
     wakes: Wake,
+    /// What is to be heard of for the lists.
+    listed: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
     /// Keeps the pacing rate where the connection does not pace by itself.
@@ -104,6 +109,7 @@ impl Default for Host {
             shared: Shared::default(),
             next_id: 0,
             wakes: Wake::empty(),
+            listed: Wake::empty(),
             pending: Wake::empty(),
             clock: Instant::FAR_FUTURE,
             armed: None,
@@ -116,15 +122,12 @@ impl Default for Host {
 }
 
 impl Host {
-    /// What the layers ask may have changed; a layer may have replaced its limits whole, or be gone. Returns the variables of which they together
-    /// ask for something else.
-    fn recombine(&mut self) -> Variables {
+    /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
+    /// together ask for something else.
+    fn recombine(&mut self, asked: Variables) -> Variables {
         let Shared { combined, tallies, .. } = &mut self.shared;
-        let mut some = combined.some();
-        self.layers.iter().for_each(|layer| some.add(layer.limits.some()));
         let mut changed = Variables::NONE;
-        for variable in some.iter() {
-            let before = combined.conflicts(variable);
+        for variable in asked.iter() {
             let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
             let change = combined.combine(variable, layers);
             if change == Change::None {
@@ -132,9 +135,10 @@ impl Host {
             }
             changed.add(Variables::one(variable));
             self.news.request_changed(variable, change == Change::Values);
-            let begins = combined.conflicts(variable) && !before;
-            if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize) {
-                *conflicts += u64::from(begins);
+            let begins = change == Change::Askers && combined.conflicts(variable);
+            if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize).filter(|_| begins)
+            {
+                *conflicts += 1;
             }
         }
         changed
@@ -148,17 +152,13 @@ impl Host {
             self.wakes |= layer.wakes;
             requires |= layer.requires;
         }
-        self.shared.history.keep(
-            requires.contains(Capabilities::ACK_LIST),
-            requires.contains(Capabilities::MESSAGE_LIST),
-        );
+        let acks = requires.contains(Capabilities::ACK_LIST);
+        self.listed = if acks { Wake::ACK } else { Wake::empty() };
+        self.shared.history.keep(acks, requires.contains(Capabilities::MESSAGE_LIST));
     }
 
-    /// Removes the layers that failed, and tells of them. Returns whether there were any.
-    fn expel(&mut self) -> bool {
-        if self.layers.iter().all(|layer| layer.fault.is_none()) {
-            return false;
-        }
+    /// Removes the layers that failed, and tells of them.
+    fn expel(&mut self) {
         let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
             let Some(fault) = layer.fault else { return true };
@@ -169,13 +169,21 @@ impl Host {
             note(departures, departure);
             false
         });
-        true
+        self.survey();
     }
 
     /// Whether anybody waits for any of this, or for the time.
     #[inline]
     fn hears(&self, what: Wake, now: Instant) -> bool {
         self.wakes.intersects(what) || self.clock <= now
+    }
+
+    /// What may wake a layer: anything, once somebody waits for a time, or something waits to be told.
+    fn heard(&self) -> Wake {
+        if self.clock != Instant::FAR_FUTURE || !self.pending.is_empty() {
+            return Wake::all();
+        }
+        self.wakes | self.listed
     }
 }
 
@@ -226,6 +234,7 @@ impl Connection {
             return Err(AttachError::Lacks(lacking));
         }
         let mut host = self.extensions.take().unwrap_or_default();
+        let mut asked = Variables::NONE;
         let result = if host.layers.len() < MAX_LAYERS {
             let id = LayerId(host.next_id);
             host.next_id += 1;
@@ -237,6 +246,7 @@ impl Connection {
             match layer.fault {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
+                    asked = layer.limits.some();
                     host.news.tell(&layer, LayerChange::Attached);
                     host.layers.push(layer);
                     host.survey();
@@ -246,7 +256,7 @@ impl Connection {
         } else {
             Err(AttachError::TooMany)
         };
-        self.settle(now, host);
+        self.settle(now, host, asked);
         result
     }
 
@@ -259,15 +269,15 @@ impl Connection {
         for choice in &profile.extensions {
             #[cfg(feature = "unconstrained")]
             if choice.is_unconstrained() {
-                let host = self.extensions.get_or_insert_default();
-                host.shared.combined.lift_ranges();
+                self.extensions.lift_ranges();
             }
             if let Err(error) = self.attach(now, choice.extension()) {
-                let host = self.extensions.get_or_insert_default();
+                let mut host = self.extensions.take().unwrap_or_default();
                 let (name, reason) = (choice.to_string(), error.into());
                 let departure = Departure { layer: None, name, reason };
                 host.news.departed(&departure);
                 note(&mut host.departures, departure);
+                self.extensions.put(host);
             }
         }
     }
@@ -277,30 +287,35 @@ impl Connection {
         let mut host = self.extensions.take()?;
         let index = host.layers.iter().position(|other| other.id == layer);
         let gone = index.map(|index| host.layers.remove(index));
+        let mut asked = Variables::NONE;
         if let Some(layer) = &gone {
+            asked = layer.limits.some();
             host.news.tell(layer, LayerChange::Detached);
             host.survey();
         }
-        self.settle(now, host);
+        self.settle(now, host, asked);
         gone.map(|layer| layer.extension)
     }
 
     /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
     /// somebody outside asks, and has just been asked something. Returns whether there is such a layer.
     pub fn wake_layer(&mut self, now: Instant, layer: LayerId) -> bool {
-        let Some(host) = &mut self.extensions else { return false };
-        let Some(layer) = host.layers.iter_mut().find(|other| other.id == layer) else {
+        let found = self.extensions.change(|host| {
+            let layer = host.layers.iter_mut().find(|other| other.id == layer)?;
+            layer.limits.wake_at(now);
+            host.clock = host.clock.min(now);
+            Some(())
+        });
+        if found.flatten().is_none() {
             return false;
-        };
-        layer.limits.wake_at(now);
-        host.clock = host.clock.min(now);
+        }
         self.tell_of(now, Wake::empty());
         true
     }
 
     /// The layers, in the order in which they were attached.
     pub fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
-        self.extensions.iter().flat_map(|host| {
+        self.extensions.get().into_iter().flat_map(|host| {
             host.layers.iter().map(|layer| LayerInfo {
                 id: layer.id,
                 name: layer.extension.name(),
@@ -311,17 +326,17 @@ impl Connection {
 
     /// The next layer that was detached for a fault of its own, or that the profile names and could not be attached.
     pub fn poll_departure(&mut self) -> Option<Departure> {
-        self.extensions.as_mut()?.departures.pop_front()
+        self.extensions.get_mut()?.departures.pop_front()
     }
 
     /// The departures that [`Connection::poll_departure`] would give, the oldest first.
     pub fn departures(&self) -> impl Iterator<Item = &Departure> {
-        self.extensions.iter().flat_map(|host| &host.departures)
+        self.extensions.get().into_iter().flat_map(|host| &host.departures)
     }
 
     /// What is asked of a variable, what is used, and who decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
-        match &self.extensions {
+        match self.extensions.get() {
             Some(host) => self.rule(&host.shared, variable),
             None => self.rule(&Shared::default(), variable),
         }
@@ -329,7 +344,7 @@ impl Connection {
 
     /// What became of what extensions asked for.
     pub fn tallies(&self) -> Tallies {
-        self.extensions.as_ref().map_or(Tallies::default(), |host| host.shared.tallies)
+        self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies)
     }
 
     /// What the connection has that an extension may require.
@@ -343,14 +358,12 @@ impl Connection {
 
     /// Something happened that is told with the next event.
     pub(super) fn note_for_extensions(&mut self, what: Wake) {
-        if let Some(host) = &mut self.extensions {
-            host.pending |= what;
-        }
+        self.extensions.change(|host| host.pending |= what);
     }
 
     /// The messages before `ack` are about to leave the scoreboard.
     pub(super) fn remember_messages(&mut self, now: Instant, ack: Pos) {
-        let Some(host) = &mut self.extensions else { return };
+        let Some(host) = self.extensions.get_mut() else { return };
         if host.shared.history.keeps_messages() {
             for record in self.snd.sent.records().take_while(|record| record.start < ack) {
                 host.shared.history.note_acknowledged(record, ack, now);
@@ -358,47 +371,37 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement of this kind has been dealt with, and a `round` may be over. Whether anybody wants to hear more of it: then
-    /// [`tell_of_ack`](Self::tell_of_ack) is to follow, with what is returned.
+    /// An acknowledgement has been dealt with, and a `round` may be over. Whether a layer may want to hear more of it: then
+    /// [`tell_of_ack`](Self::tell_of_ack) is to follow.
     #[inline]
-    pub(super) fn hears_of_ack(
-        &mut self,
-        now: Instant,
-        kind: AckKind,
-        round: bool,
-    ) -> Option<Wake> {
+    pub(super) fn hears_of_ack(&mut self, round: bool) -> bool {
         let all = self.una() == self.nxt();
-        let host = self.extensions.as_deref_mut()?;
-        if round || all {
-            host.news.round_over();
-        }
-        let mut what = Wake::empty();
-        what.set(Wake::ACK, kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
-        what.set(Wake::DUPLICATE_ACK, kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
-        what.set(Wake::ROUND, round);
-        if host.hears(what | host.pending, now) || host.shared.history.keeps_acks() {
-            return Some(what);
-        }
-        host.pending = Wake::empty();
+        let Some(host) = self.extensions.get_mut() else { return false };
         host.shared.history.count_ack();
-        None
+        if (round || all) && host.news.wait_for_round() {
+            self.extensions.change(|host| host.news.round_over());
+        }
+        let acks = Wake::ACK | Wake::DUPLICATE_ACK;
+        self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
     }
 
-    /// An acknowledgement has been dealt with.
-    pub(super) fn tell_of_ack(&mut self, ack: Ack, what: Wake) {
-        let Some(host) = &mut self.extensions else { return };
+    /// An acknowledgement has been dealt with that a layer may want to hear of.
+    #[inline]
+    pub(super) fn tell_of_ack(&mut self, ack: Ack, round: bool) {
+        let mut what = Wake::empty();
+        what.set(Wake::ACK, ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
+        what.set(Wake::DUPLICATE_ACK, ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
+        what.set(Wake::ROUND, round);
+        let Some(host) = self.extensions.get_mut() else { return };
         host.shared.history.note_ack(&ack);
-        self.wake(Event { now: ack.at, what, ack: Some(ack), sent: None });
+        self.wake(&mut Event { now: ack.at, what, ack: Some(ack), sent: None });
     }
 
     /// Data has left.
     #[inline]
     pub(super) fn tell_of_data(&mut self, now: Instant, sent: Range<Pos>) {
-        let Some(host) = self.extensions.as_deref_mut() else { return };
-        if host.hears(Wake::SEND | host.pending, now) {
-            self.wake(Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
-        } else {
-            host.pending = Wake::empty();
+        if self.extensions.hear(Wake::SEND) {
+            self.wake(&mut Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
         }
     }
 
@@ -406,7 +409,7 @@ impl Connection {
     #[inline]
     pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
-        if self.extensions.is_some() && (self.rcv.next > next || new(self)) {
+        if self.extensions.hear(Wake::DATA) && (self.rcv.next > next || new(self)) {
             self.tell_of(now, Wake::DATA);
         }
     }
@@ -414,58 +417,60 @@ impl Connection {
     /// Something happened that is neither an acknowledgement nor a transmission; or what is pending is to be told now.
     pub(super) fn tell_of(&mut self, now: Instant, what: Wake) {
         if self.extensions.is_some() {
-            self.wake(Event { now, what, ack: None, sent: None });
+            self.wake(&mut Event { now, what, ack: None, sent: None });
         }
     }
 
     /// Wakes every layer that waits for any of it. None of them sees what another asks for in answer.
-    fn wake(&mut self, mut event: Event) {
+    fn wake(&mut self, event: &mut Event) {
         if self.state == State::Closed {
             return; // There is nothing left to be narrowed.
         }
-        let Some(host) = self.extensions.as_deref_mut() else { return };
+        let Some(mut host) = self.extensions.take() else { return };
         event.what |= core::mem::take(&mut host.pending);
         if !host.hears(event.what, event.now) {
-            return;
+            return self.extensions.put(host);
         }
-        let Some(mut host) = self.extensions.take() else { return };
         let happened = event.what - Wake::TIMER;
-        let mut woken = 0;
         let Host { layers, shared, .. } = &mut *host;
         let view = View::new(self, shared, event.now);
+        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
         for layer in layers.iter_mut() {
             let due = layer.limits.take_due(event.now);
             if due || layer.wakes.intersects(happened) {
                 event.what = happened;
                 event.what.set(Wake::TIMER, due);
-                layer.extension.on_wake(&event, &view, &mut layer.limits);
+                // It may change its limits, or replace them whole.
+                asked.add(layer.limits.some());
+                layer.extension.on_wake(event, &view, &mut layer.limits);
                 layer.examine();
+                asked.add(layer.limits.some());
+                faulty |= layer.fault.is_some();
                 woken += 1;
             }
         }
         shared.tallies.wakes += woken;
-        self.settle(event.now, host);
+        if faulty {
+            host.expel();
+        }
+        self.settle(event.now, host, asked);
     }
 
-    /// After layers were attached, woken or detached: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>) {
-        if host.expel() {
-            host.survey();
-        }
-        let changed = host.recombine();
+    /// After layers were attached, woken or detached, which ask or asked something of the variables `asked`: what follows for the connection.
+    fn settle(&mut self, now: Instant, mut host: Box<Host>, asked: Variables) {
+        let changed = if asked.is_empty() { asked } else { host.recombine(asked) };
         if !changed.is_empty() && self.una() == self.nxt() {
             host.news.round_over();
         }
-        let clocks = host.layers.iter().filter_map(|layer| layer.limits.next_wake());
-        host.clock = clocks.min().unwrap_or(Instant::FAR_FUTURE);
+        let clocks = host.layers.iter().map(|layer| layer.limits.clock());
+        host.clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
         match self.state {
             State::Closed => self.timers.clear(Timer::Extension),
             _ => self.timers.set(Timer::Extension, host.clock),
         }
-        let armed = host.armed;
-        self.extensions = Some(host).filter(|host| !host.is_idle());
-        if !changed.is_empty() && self.state.is_synchronized() {
-            self.limits_changed(now, armed, changed);
+        self.extensions.put(host);
+        if changed.has_any(ASKED_ANEW) && self.state.is_synchronized() {
+            self.limits_changed(now, changed);
         }
     }
 }
@@ -474,9 +479,9 @@ impl Connection {
 mod tests {
     use super::*;
 
-    /// A connection without extensions pays for a pointer.
+    /// A connection without extensions pays for a pointer, a window and what fits into a word.
     #[test]
     fn nothing_is_kept_for_nobody() {
-        assert_eq!(size_of::<Option<Box<Host>>>(), size_of::<usize>());
+        assert_eq!(size_of::<Layers>(), 2 * size_of::<usize>());
     }
 }

@@ -22,6 +22,7 @@ use crate::units;
 use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::ops::Range;
 use transom_wire::{Flags, Options, Seq};
 
 /// The two ports of a connection.
@@ -191,7 +192,7 @@ impl Connection {
                 ack_now: false,
                 fin: None,
                 urgent: None,
-                dsack: None,
+                dsack: Range::default(),
                 segment: 536,
                 rtt: Duration::MAX,
                 rtt_echo: 0,
@@ -206,7 +207,7 @@ impl Connection {
             limiter: ReplyLimiter::default(),
             reset_due: None,
             partial: None,
-            extensions: None,
+            extensions: Default::default(),
             events: 0,
             error: None,
             soft_error: None,

@@ -131,7 +131,8 @@ impl Connection {
         }
         // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
         // segments that differ in size split badly. What arrived out of order is reported at once anyway.
-        let report = self.rcv.ack_now && (self.rcv.dsack.is_some() || self.rcv.ordering.has_gap());
+        let report =
+            self.rcv.ack_now && (!self.rcv.dsack.is_empty() || self.rcv.ordering.has_gap());
         if report || self.user_timeout.due || self.forward_point_is_due() {
             return Some(Plan::Ack);
         }
@@ -600,13 +601,14 @@ impl Connection {
             header.options.user_timeout = self.user_timeout_option();
         }
         header.options.partial = self.announcement(now);
-        let dsack = self.rcv.dsack.take();
-        if self.agreed.sack && (dsack.is_some() || self.rcv.ordering.has_gap()) {
+        let dsack = core::mem::take(&mut self.rcv.dsack);
+        if self.agreed.sack && (!dsack.is_empty() || self.rcv.ordering.has_gap()) {
             let room = header.options.sack_room();
             let space = self.rcv.space;
             let mut blocks = SackBlocks::default();
-            if let Some((left, right)) = dsack {
-                blocks.push(SackBlock { left: space.to_wire(left), right: space.to_wire(right) });
+            if !dsack.is_empty() {
+                let (left, right) = (space.to_wire(dsack.start), space.to_wire(dsack.end));
+                blocks.push(SackBlock { left, right });
             }
             self.rcv.ordering.sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
             header.options.sack = blocks;

@@ -229,7 +229,7 @@ impl Connection {
             return;
         }
         self.counters.duplicate_bytes_received += bytes;
-        self.rcv.dsack = Some((from, upto));
+        self.rcv.dsack = from..upto;
     }
 
     /// Nobody will read what has arrived.

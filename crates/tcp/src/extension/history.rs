@@ -114,19 +114,13 @@ impl History {
         keep(&mut self.messages, messages);
     }
 
-    /// Whether acknowledgements are remembered.
-    pub(crate) fn keeps_acks(&self) -> bool {
-        self.acks.is_some()
-    }
-
-    /// Counts an acknowledgement that nobody wants to know more of.
+    /// Counts an acknowledgement.
     pub(crate) fn count_ack(&mut self) {
         self.acks_seen += 1;
     }
 
-    /// Notes an acknowledgement.
+    /// Notes an acknowledgement that is counted.
     pub(crate) fn note_ack(&mut self, ack: &Ack) {
-        self.count_ack();
         if let Some(acks) = &mut self.acks {
             push(acks, ack.clone());
         }

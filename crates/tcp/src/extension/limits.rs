@@ -12,7 +12,8 @@ pub struct Limits {
     asked: [Interval; COUNT],
     /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
     some: Variables,
-    wake_at: Option<Instant>,
+    /// When it wants to be woken by the clock; [`Instant::FAR_FUTURE`] if it does not.
+    wake_at: Instant,
     nonsense: Option<Variable>,
 }
 
@@ -21,7 +22,7 @@ impl Default for Limits {
         Limits {
             asked: [Interval::ANY; COUNT],
             some: Variables::NONE,
-            wake_at: None,
+            wake_at: Instant::FAR_FUTURE,
             nonsense: None,
         }
     }
@@ -86,16 +87,22 @@ impl Limits {
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
     /// wish.
     pub fn wake_at(&mut self, at: Instant) {
-        self.wake_at = Some(at);
+        self.wake_at = at;
     }
 
     /// Not by the clock, after all.
     pub fn sleep(&mut self) {
-        self.wake_at = None;
+        self.wake_at = Instant::FAR_FUTURE;
     }
 
     /// When the layer wants to be woken by the clock.
     pub fn next_wake(&self) -> Option<Instant> {
+        Some(self.wake_at).filter(|at| *at != Instant::FAR_FUTURE)
+    }
+
+    /// The same, [`Instant::FAR_FUTURE`] for never.
+    #[inline]
+    pub(crate) fn clock(&self) -> Instant {
         self.wake_at
     }
 
@@ -110,10 +117,11 @@ impl Limits {
     }
 
     /// Whether the time to be woken has come, which is then over.
+    #[inline]
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
-        let due = self.wake_at.is_some_and(|at| at <= now);
+        let due = self.wake_at <= now;
         if due {
-            self.wake_at = None;
+            self.wake_at = Instant::FAR_FUTURE;
         }
         due
     }

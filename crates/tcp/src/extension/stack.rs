@@ -81,17 +81,25 @@ impl Combined {
         let wish = layers
             .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
         let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
+        if let Wish::Between { interval, low_by, high_by } = wish
+            && let Wish::Between { interval: old, low_by: low, high_by: high } = before
+            && (low, high) == (low_by, high_by)
+        {
+            return if old == interval { Change::None } else { Change::Values };
+        }
         match wish {
             Wish::Nothing => self.some.remove(Variables::one(variable)),
             _ => self.some.add(Variables::one(variable)),
         }
-        match (before, wish) {
-            _ if before == wish => Change::None,
-            (
-                Wish::Between { low_by: low, high_by: high, .. },
-                Wish::Between { low_by, high_by, .. },
-            ) if (low, high) == (low_by, high_by) => Change::Values,
-            _ => Change::Askers,
+        if before == wish { Change::None } else { Change::Askers }
+    }
+
+    /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
+    pub(crate) fn untouched(&self, variable: Variable) -> u64 {
+        match self.wishes[variable as usize] {
+            _ if self.is_unconstrained() => 0,
+            Wish::Between { interval, .. } => interval.high(),
+            Wish::Nothing | Wish::Conflict => u64::MAX,
         }
     }
 

@@ -117,6 +117,16 @@ impl Variables {
         self.0 & Variables::one(variable).0 != 0
     }
 
+    /// Whether any of `others` is among them.
+    pub(crate) const fn has_any(self, others: Variables) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// These and others.
+    pub(crate) const fn and(self, others: Variables) -> Self {
+        Variables(self.0 | others.0)
+    }
+
     /// These and not others.
     pub(crate) fn remove(&mut self, others: Variables) {
         self.0 &= !others.0;

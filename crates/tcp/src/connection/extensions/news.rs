@@ -3,7 +3,7 @@
 //! It is kept until somebody [takes](Connection::poll_layer_news) it, and bounded: of more changes than are remembered the oldest are
 //! forgotten.
 
-use super::{Connection, Departure, Host, Layer};
+use super::{Connection, Departure, Host, Layer, Layers};
 use crate::extension::variable::Variables;
 use crate::extension::{DepartureReason, LayerId, Variable};
 use alloc::collections::VecDeque;
@@ -64,6 +64,12 @@ impl News {
         }
     }
 
+    /// Whether the end of a round trip makes a difference.
+    #[inline]
+    pub(super) fn wait_for_round(&self) -> bool {
+        !self.told.is_empty()
+    }
+
     /// A round trip is over, or nothing is outstanding that could end one.
     #[inline]
     pub(super) fn round_over(&mut self) {
@@ -93,29 +99,28 @@ impl Connection {
     /// Whether something is to be taken by the two functions below.
     #[inline]
     pub fn has_layer_news(&self) -> bool {
-        self.extensions.as_ref().is_some_and(|host| !host.news.is_empty())
+        self.extensions.have_news()
     }
 
     /// The next change of the set of layers, the oldest first.
     pub fn poll_layer_news(&mut self) -> Option<LayerNews> {
-        let news = self.extensions.as_mut()?.news.changes.pop_front();
-        self.forget_empty_host();
-        news
+        self.extensions.take_news(|news| news.changes.pop_front())
     }
 
     /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
     /// [ruling](Connection::ruling). Where the same layers go on to ask for other values that is at most once in a round trip, and once more when
     /// it is over.
     pub fn poll_changed_request(&mut self) -> Option<Variable> {
-        let variable = self.extensions.as_mut()?.news.requests.pop();
-        self.forget_empty_host();
-        variable
+        self.extensions.take_news(|news| news.requests.pop())
     }
+}
 
-    fn forget_empty_host(&mut self) {
-        if self.extensions.as_ref().is_some_and(|host| host.is_idle()) {
-            self.extensions = None;
-        }
+impl Layers {
+    fn take_news<T>(&mut self, take: impl FnOnce(&mut News) -> Option<T>) -> Option<T> {
+        let mut host = self.take()?;
+        let taken = take(&mut host.news);
+        self.put(host);
+        taken
     }
 }
 

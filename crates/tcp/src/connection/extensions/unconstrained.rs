@@ -17,7 +17,7 @@ use crate::units::direct::*;
 impl Connection {
     /// Whether the safe ranges are not kept to.
     pub(in super::super) fn is_unconstrained(&self) -> bool {
-        self.extensions.as_deref().is_some_and(|host| host.shared.combined.is_unconstrained())
+        self.extensions.get().is_some_and(|host| host.shared.combined.is_unconstrained())
     }
 
     /// What is used of a variable; TCP's own value where nobody asks for another.

@@ -13,17 +13,16 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-impl Host {
-    fn asks(&self, variable: Variable) -> bool {
-        self.shared.combined.asks(variable)
-    }
-}
+/// The variables of which something runs by what was asked before.
+pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
+    .and(Variables::one(Variable::PacingRate))
+    .and(Variables::one(Variable::Rto));
 
 impl Connection {
     /// The layers, if they ask anything of `variable`: most connections are done here.
     #[inline]
     pub(super) fn asked(&self, variable: Variable) -> Option<&Host> {
-        self.extensions.as_deref().filter(|host| host.asks(variable))
+        if self.extensions.asks(variable) { self.extensions.get() } else { None }
     }
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
@@ -79,6 +78,9 @@ impl Connection {
     /// none, and not a small one.
     pub(in super::super) fn used_cwnd(&self) -> Used<u64> {
         let own = self.snd.window.cwnd;
+        if self.extensions.leave_cwnd(own) {
+            return Used::new(own);
+        }
         let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
         let used = host.shared.combined.used(Variable::Cwnd, own, safe::cwnd(own));
         let segment = self.snd.window.segment();
@@ -109,7 +111,7 @@ impl Connection {
         }
         let window = &self.snd.window;
         let own = window.cwnd_cnt.saturating_add(acked).min(window.cwnd);
-        let Some(host) = &self.extensions else { return false };
+        let Some(host) = self.extensions.get() else { return false };
         let combined = &host.shared.combined;
         let ruling = combined.rule(Variable::CwndCnt, own, safe::cwnd_cnt(own));
         let withheld = Used::new(ruling.used).is_below(own);
@@ -143,7 +145,7 @@ impl Connection {
         let next = Used::new(self.rule(&host.shared, Variable::RcvNxt).used);
         let new = start + len > self.rcv.next;
         let rejects = new && next.is_above(start.get());
-        if rejects && let Some(host) = &mut self.extensions {
+        if rejects && let Some(host) = self.extensions.get_mut() {
             host.shared.tallies.segments_rejected += 1;
         }
         rejects
@@ -151,9 +153,6 @@ impl Connection {
 
     /// Whether an acknowledgement is not believed.
     pub(in super::super) fn rejects_ack(&mut self, ack: Pos) -> bool {
-        if self.extensions.is_none() {
-            return false;
-        }
         let rule = |host: &Host, variable| Used::new(self.rule(&host.shared, variable).used);
         let old = self
             .asked(Variable::SndUna)
@@ -162,7 +161,7 @@ impl Connection {
             .asked(Variable::SndNxt)
             .is_some_and(|host| rule(host, Variable::SndNxt).is_below(ack.get()));
         if (old || early)
-            && let Some(host) = &mut self.extensions
+            && let Some(host) = self.extensions.get_mut()
         {
             host.shared.tallies.acks_rejected += 1;
         }
@@ -201,7 +200,7 @@ impl Connection {
     /// `bytes` have left.
     pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64) {
         let Some((rate, _)) = self.used_pacing() else { return };
-        if let Some(host) = &mut self.extensions {
+        if let Some(host) = self.extensions.get_mut() {
             host.pacer.on_sent(now, bytes, Some(rate));
             host.paced_at = rate;
         }
@@ -211,26 +210,22 @@ impl Connection {
     #[inline]
     pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
         let used = self.used_rto();
-        if let Some(host) = &mut self.extensions {
+        if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
         }
         self.set_retransmission(used.map_or(own, |used| used.after(now)));
     }
 
     /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
-    pub(super) fn limits_changed(
-        &mut self,
-        now: Instant,
-        armed: Option<Armed>,
-        changed: Variables,
-    ) {
+    pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
+        let armed = self.extensions.get().and_then(|host| host.armed);
         if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
             self.rcv.ack_now = true;
         }
         if changed.has(Variable::PacingRate) {
             self.timers.clear(Timer::Pacing);
             let rate = self.used_pacing().map(|(rate, _)| rate);
-            if let Some(host) = &mut self.extensions
+            if let Some(host) = self.extensions.get_mut()
                 && let Some(rate) = rate
             {
                 host.pacer.change_rate(now, host.paced_at, rate);
@@ -254,7 +249,7 @@ impl Connection {
             None if by_request => self.set_retransmission(armed.own.max(now)),
             None => return,
         }
-        if let Some(host) = &mut self.extensions {
+        if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(armed);
         }
     }

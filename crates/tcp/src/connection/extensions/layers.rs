@@ -1,0 +1,124 @@
+//! The layers of a connection, and an outline of them that costs nothing to look at.
+//!
+//! A connection asks at every packet whether a layer limits this variable, or waits for that event, and nearly always none does. So the answers are
+//! kept beside the pointer to the layers: a connection whose layers have nothing to do with a packet pays for it no more than one without layers.
+
+use super::Host;
+use crate::extension::variable::Variables;
+use crate::extension::{Variable, Wake};
+use alloc::boxed::Box;
+
+/// What of the layers concerns the next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outline {
+    /// TCP's own cwnd is used as it is up to this, in bytes.
+    cwnd: u32,
+    /// The variables of which anything is asked.
+    asked: Variables,
+    /// What may wake a layer, or has to be counted for one.
+    heard: Wake,
+    /// There is something to be told to a log.
+    news: bool,
+}
+
+impl Default for Outline {
+    fn default() -> Self {
+        let (asked, heard) = (Variables::NONE, Wake::empty());
+        Outline { cwnd: u32::MAX, asked, heard, news: false }
+    }
+}
+
+impl Outline {
+    #[inline]
+    fn of(host: &Host) -> Self {
+        let untouched = host.shared.combined.untouched(Variable::Cwnd);
+        Outline {
+            cwnd: u32::try_from(untouched).unwrap_or(u32::MAX),
+            asked: host.shared.combined.some(),
+            heard: host.heard(),
+            news: !host.news.is_empty(),
+        }
+    }
+}
+
+/// The layers, if there are any.
+#[derive(Debug, Default)]
+pub(in super::super) struct Layers {
+    host: Option<Box<Host>>,
+    outline: Outline,
+}
+
+impl Layers {
+    /// Whether there are any, or something is left to be told of them.
+    #[inline]
+    pub(super) fn is_some(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// Whether anything is asked of `variable`.
+    #[inline]
+    pub(super) fn asks(&self, variable: Variable) -> bool {
+        self.outline.asked.has(variable)
+    }
+
+    /// Whether a cwnd of this size is used as it is.
+    #[inline]
+    pub(super) fn leave_cwnd(&self, own: u64) -> bool {
+        own <= u64::from(self.outline.cwnd)
+    }
+
+    /// Whether any of this concerns a layer.
+    #[inline]
+    pub(super) fn hear(&self, what: Wake) -> bool {
+        self.outline.heard.intersects(what)
+    }
+
+    /// Whether there is something to be told to a log.
+    #[inline]
+    pub(super) fn have_news(&self) -> bool {
+        self.outline.news
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<&Host> {
+        let host = self.host.as_deref();
+        debug_assert!(host.is_none_or(|host| self.outline == Outline::of(host)));
+        host
+    }
+
+    /// For what is in no outline.
+    #[inline]
+    pub(super) fn get_mut(&mut self) -> Option<&mut Host> {
+        self.host.as_deref_mut()
+    }
+
+    /// For everything else.
+    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
+        let host = self.host.as_deref_mut()?;
+        let result = change(host);
+        self.outline = Outline::of(host);
+        Some(result)
+    }
+
+    /// Safe ranges are not kept to from now on.
+    #[cfg(feature = "unconstrained")]
+    pub(super) fn lift_ranges(&mut self) {
+        self.host.get_or_insert_default().shared.combined.lift_ranges();
+    }
+
+    /// Takes them out, for as long as they look at the connection; [`put`](Self::put) is to follow.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Box<Host>> {
+        self.host.take()
+    }
+
+    /// The layers are these from now on; none, if there is nobody and nothing left to be told.
+    #[inline]
+    pub(super) fn put(&mut self, host: Box<Host>) {
+        if host.is_idle() {
+            return *self = Layers::default();
+        }
+        self.outline = Outline::of(&host);
+        self.host = Some(host);
+    }
+}
