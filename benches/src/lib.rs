@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod bare;
+pub mod callgrind;
 pub mod clock;
 pub mod counting;
 pub mod crowd;

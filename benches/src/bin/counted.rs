@@ -1,20 +1,35 @@
-//! What an extension costs, in instructions: the cases of the group `extensions`, counted by valgrind's callgrind instead of timed.
+//! Instructions counted by valgrind's callgrind, where time would only scatter: a count is the same on a busy machine and from run to run, so that a
+//! hundredth of a per cent shows.
 //!
-//! A count is the same on a busy machine and from run to run, so that a hundredth of a per cent shows. Each case is run twice under callgrind, and
-//! the second time transfers [`BYTES`] more: the difference is those bytes' instructions, of everything: both hosts, the copies, the path.
-//! Instructions are not time. An instruction of a copy moves 32 bytes, and a cache miss counts nothing, so a share in instructions is an upper bound of
-//! sorts for what runs in cache, as an extension on few connections does, and says nothing of what a thousand connections fetch from memory.
+//! Each number is the difference of two runs, one of which does more: so what comes before and after is not in it.
 //!
-//! `cargo run --release -p transom-benches --bin counted` needs valgrind; it takes about three minutes.
-//! With `--keep DIR` it leaves callgrind's files there, for `callgrind_annotate`.
+//! - **Packets**: one end of a conversation in memory is replayed ([`replay`](transom_benches::replay)): bulk sending, bulk receiving, and short
+//!   requests; with checksums in software, and left to the device. Acknowledgements count as packets.
+//! - **Extensions**: the cases of the group `extensions`, of which [`BYTES`] are counted: of everything, both hosts, the copies, the path.
+//!
+//! Instructions are not time. One of a copy moves 32 bytes, and waiting for memory counts nothing: a share in instructions says little of
+//! what a thousand connections have to fetch.
+//!
+//! `cargo run --release -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep DIR` callgrind's files stay
+//! there, for `callgrind_annotate`.
 
-use anyhow::{Context, bail, ensure};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use anyhow::{Context, bail};
+use std::hint::black_box;
+use std::path::Path;
+use transom_benches::callgrind::instructions;
 use transom_benches::delayed::{Delayed, plain_feed};
 use transom_benches::groups::extensions::{PATH, plain_profile, woken_profile};
+use transom_benches::replay::{Checksums, Replay, Role};
 use transom_tcp::extension::Wake;
 use transom_tcp::profile::Profile;
+
+const ROLES: [(&str, Role); 3] = [
+    ("bulk-send", Role::BulkSender),
+    ("bulk-receive", Role::BulkReceiver),
+    ("request", Role::Requester),
+];
+const CHECKSUMS: [(&str, Checksums); 2] =
+    [("software", Checksums::Software), ("device", Checksums::Device)];
 
 /// Bytes that are counted.
 const BYTES: u64 = 16 << 20;
@@ -22,9 +37,61 @@ const BYTES: u64 = 16 << 20;
 const WARM_UP: u64 = 16 << 20;
 const COUNTS: [usize; 3] = [1, 96, 1000];
 const CASES: [&str; 4] = ["plain", "per ack", "per round", "per round with lists"];
+/// Payload of a full segment with timestamps.
 const MSS: u64 = 1448;
-// glibc copies longer pieces with `rep movsb`, which valgrind counts as an instruction per byte.
-const COPIES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["replay", role, checksums, what] => replay(role, checksums, *what == "run"),
+        ["transfer", case, count, bytes] => {
+            let mut delayed = Delayed::new(profile(case)?, count.parse()?, PATH, plain_feed())?;
+            delayed.transfer(bytes.parse()?)
+        }
+        ["--keep", dir] => count(Path::new(dir)),
+        [] => count(tempfile::tempdir()?.path()),
+        _ => bail!("usage: counted [--keep DIR]"),
+    }
+}
+
+fn count(dir: &Path) -> anyhow::Result<()> {
+    packets(dir)?;
+    println!();
+    extensions(dir)
+}
+
+/// The instructions by which the second run is longer.
+fn difference(dir: &Path, before: &[&str], all: &[&str]) -> anyhow::Result<u64> {
+    let before = instructions(dir, before)?;
+    instructions(dir, all)?.checked_sub(before).context("more work took fewer instructions")
+}
+
+fn named<T: Copy>(all: &[(&str, T)], name: &str) -> anyhow::Result<T> {
+    let found = all.iter().find(|(other, _)| *other == name);
+    found.map(|(_, value)| *value).with_context(|| format!("there is no {name:?}"))
+}
+
+fn replay(role: &str, checksums: &str, runs: bool) -> anyhow::Result<()> {
+    let replay = Replay::new(named(&ROLES, role)?, named(&CHECKSUMS, checksums)?)?;
+    black_box(if runs { replay.run() } else { replay });
+    Ok(())
+}
+
+fn packets(dir: &Path) -> anyhow::Result<()> {
+    println!("| instructions per packet | checksums in software | left to the device |");
+    println!("|---|--:|--:|");
+    for (name, role) in ROLES {
+        print!("| {name} |");
+        for (checksums, kind) in CHECKSUMS {
+            let case = |what| ["replay", name, checksums, what];
+            let counted = difference(dir, &case("prepare"), &case("run"))?;
+            print!(" {} |", counted / Replay::new(role, kind)?.packets());
+        }
+        println!();
+    }
+    Ok(())
+}
 
 fn profile(case: &str) -> anyhow::Result<Profile> {
     let acks = Wake::ACK | Wake::DUPLICATE_ACK;
@@ -33,57 +100,25 @@ fn profile(case: &str) -> anyhow::Result<Profile> {
         "per ack" => woken_profile(acks, false),
         "per round" => woken_profile(Wake::ROUND, false),
         "per round with lists" => woken_profile(Wake::ROUND, true),
-        _ => bail!("no case {case:?}"),
+        _ => bail!("there is no {case:?}"),
     })
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
-        ["--case", case, count, bytes] => {
-            let mut delayed = Delayed::new(profile(case)?, count.parse()?, PATH, plain_feed())?;
-            delayed.transfer(bytes.parse()?)
-        }
-        ["--keep", dir] => count(Path::new(dir)),
-        [] => count(tempfile::tempdir()?.path()),
-        _ => bail!("only --keep DIR"),
-    }
-}
-
-fn count(dir: &Path) -> anyhow::Result<()> {
-    println!("| connections | woken | instructions per segment | of plain |");
+fn extensions(dir: &Path) -> anyhow::Result<()> {
+    println!("| connections | extension woken | instructions per segment | of plain |");
     println!("|--:|---|--:|--:|");
+    let [before, all] = [WARM_UP, WARM_UP + BYTES].map(|bytes| bytes.to_string());
     for count in COUNTS {
+        let connections = count.to_string();
         let mut plain = None;
-        for case in CASES {
-            let counted = instructions(dir, case, count, WARM_UP + BYTES)?
-                .checked_sub(instructions(dir, case, count, WARM_UP)?)
-                .context("more bytes took fewer instructions")?;
+        for name in CASES {
+            let case = |bytes| ["transfer", name, &connections, bytes];
+            let counted = difference(dir, &case(&before), &case(&all))?;
             let plain = *plain.get_or_insert(counted);
             let per_segment = counted as f64 * MSS as f64 / BYTES as f64;
             let ratio = counted as f64 / plain as f64;
-            println!("| {count} | {case} | {per_segment:.0} | {ratio:.4} |");
+            println!("| {count} | {name} | {per_segment:.0} | {ratio:.4} |");
         }
     }
     Ok(())
-}
-
-/// The instructions of a whole run.
-fn instructions(dir: &Path, case: &str, count: usize, bytes: u64) -> anyhow::Result<u64> {
-    let file: PathBuf = dir.join(format!("callgrind.{}.{count}.{bytes}", case.replace(' ', "-")));
-    let output = Command::new("valgrind")
-        .arg("--tool=callgrind")
-        .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(std::env::current_exe()?)
-        .args(["--case", case, &count.to_string(), &bytes.to_string()])
-        .env(COPIES.0, COPIES.1)
-        .output()
-        .context("valgrind (is it installed?)")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let total = text
-        .lines()
-        .find_map(|line| line.strip_prefix("summary:").or(line.strip_prefix("totals:")));
-    Ok(total.context("no total")?.trim().parse()?)
 }
