@@ -1,6 +1,6 @@
 //! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::profile::{AckChoice, Profile, ProfileError};

@@ -4,7 +4,7 @@
 //! Nothing may panic, the connection's own counters must agree after each step, sending stays within the windows,
 //! answers, memory and timers stay bounded, and an aborted connection is gone. A failing seed is named by the panic.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Seg, Setup, ms, seg};
 use transom_tcp::connection::{IcmpError, State};

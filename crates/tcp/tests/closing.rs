@@ -1,6 +1,6 @@
 //! Every path out of a connection (RFC 9293 section 3.3.2, figures 5, 12 and 13; sections 3.6, 3.10.4, 3.10.5).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, ReadError, State, WriteError};

@@ -1,6 +1,6 @@
 //! Slow start and congestion avoidance, traced by hand (RFC 5681 section 3.1, RFC 6928, RFC 3465).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::profile::CongestionChoice;

@@ -1,7 +1,7 @@
 //! Every congestion control algorithm on a path with a bottleneck, in virtual time: a file arrives intact, the link is used, queues are as the
 //! algorithm wants them, and background flows give way.
 
-mod common;
+use crate::common;
 
 use common::{IRS, ISS, Peer, Setup};
 use std::cmp::Reverse;

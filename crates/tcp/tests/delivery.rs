@@ -1,6 +1,6 @@
 //! The receiving side's units other than the ordinary ones, segment by segment: unordered delivery, data units, no flow control.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, pattern, seg};
 use transom_tcp::adu::AduConfig;

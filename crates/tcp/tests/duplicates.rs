@@ -3,7 +3,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is ten of them, the retransmission timeout 300 ms.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::compose::Fraction;

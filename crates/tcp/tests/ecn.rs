@@ -1,6 +1,6 @@
 //! Explicit congestion notification, worked by hand (RFC 3168 section 6.1, RFC 8257 section 3).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;

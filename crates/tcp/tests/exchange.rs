@@ -2,7 +2,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::ack_context::AckContext;

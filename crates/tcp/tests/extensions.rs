@@ -2,7 +2,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms, RTTVAR 50 and RTO 300 ms at the start.
 
-mod common;
+use crate::common;
 
 use common::{Setup, ms, seg};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Go-back-N: from the loss on everything again.
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 use transom_tcp::profile::RecoveryChoice;

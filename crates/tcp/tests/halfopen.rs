@@ -1,7 +1,7 @@
 //! Passive opens: a listener's entry for a SYN, and the connection it becomes (RFC 9293 sections 3.5, 3.10.7.2 and
 //! 3.10.7.4 for SYN-RECEIVED).
 
-mod common;
+use crate::common;
 
 use common::{ISS, PORTS, Setup, half_open, line, ms, secs, seg};
 use std::sync::Arc;

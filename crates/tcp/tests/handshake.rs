@@ -1,6 +1,6 @@
 //! Opening a connection (RFC 9293 sections 3.5 and 3.10.7.3, RFC 7323 sections 2 and 3, RFC 6298 section 5.7).
 
-mod common;
+use crate::common;
 
 use common::{Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, IcmpError, State};

@@ -1,6 +1,6 @@
 //! What ICMP reports (RFC 9293 section 3.9.2.2, RFC 5927) and path MTU discovery (RFC 1191, RFC 8201).
 
-mod common;
+use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
 use transom_tcp::connection::{Event, IcmpError, State};

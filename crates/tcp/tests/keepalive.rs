@@ -1,6 +1,6 @@
 //! Keep-alives (RFC 9293 section 3.8.4).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, secs, seg};
 use transom_tcp::connection::{ConnectionError, State};

@@ -3,7 +3,7 @@
 //! What must hold whatever the path does: every byte arrives once and in order, both ends close in order, the flight
 //! stays within the windows, nothing is sent for ever, and time ends. A failing seed is named by the panic.
 
-mod common;
+use crate::common;
 
 use common::world::{Path, Random, World};
 use common::{Setup, secs};

@@ -1,6 +1,6 @@
 //! What a connection costs while nothing happens on it.
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 use transom_tcp::profile::Profile;

@@ -1,7 +1,7 @@
 //! Small segments: Nagle's algorithm (RFC 9293 section 3.7.4), the sender's and the receiver's avoidance of silly
 //! windows (section 3.8.6.2), and PSH (section 3.9.1.2).
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 

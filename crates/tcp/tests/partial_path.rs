@@ -1,6 +1,6 @@
 //! Partial reliability over a path that loses: what is lost is a hole, what is not is not, and nothing else is different.
 
-mod common;
+use crate::common;
 
 use common::world::{Path, World};
 use common::{Setup, ms, secs};

@@ -1,6 +1,6 @@
 //! A receiver that takes forward points, and one that loses patience with any sender.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{Event, ReadError, State};

@@ -1,6 +1,6 @@
 //! A sender that gives data up: what it announces instead of sending it again, and what it sends again all the same.
 
-mod common;
+use crate::common;
 
 use common::{ISS, Peer, Setup, ms, seg};
 use transom_tcp::connection::{Connection, IcmpError, State};

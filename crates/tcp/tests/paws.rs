@@ -1,6 +1,6 @@
 //! Timestamps: what is echoed, and what is rejected as old (RFC 7323 sections 3 to 5).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::connection::State;

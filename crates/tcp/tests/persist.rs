@@ -1,6 +1,6 @@
 //! Zero windows, seen from both ends (RFC 9293 sections 3.8.6.1 and 3.10.7.4).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, State};

@@ -1,6 +1,6 @@
 //! Proportional Rate Reduction, worked by hand from RFC 9937 section 6.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::profile::ReductionChoice;

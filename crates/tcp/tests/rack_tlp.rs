@@ -1,6 +1,6 @@
 //! RACK-TLP, worked by hand from RFC 8985. Round trips take 100 ms, so a quarter is 25 ms; the retransmission timeout is 300 ms.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::profile::RecoveryChoice;

@@ -1,6 +1,6 @@
 //! Blind resets, SYNs and data (RFC 5961), and how many answers they get.
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 use transom_tcp::connection::{ConnectionError, State};

@@ -3,7 +3,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, SRTT is 100 ms and RTO 300 ms at the start.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, State};

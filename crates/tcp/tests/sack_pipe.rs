@@ -4,7 +4,7 @@
 //! as new data waits (so that neither rule 3 nor a rescue adds a second copy of what is not lost) both must come to
 //! the same.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Selective acknowledgements sent: the examples of RFC 2018 section 7 and of RFC 2883 section 4.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 

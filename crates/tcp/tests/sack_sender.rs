@@ -2,7 +2,7 @@
 //!
 //! Ten segments of 1000 bytes are out at cwnd 10 000 and more are queued. `pipe` is the `in_flight` of the snapshot.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::recovery::Phase;

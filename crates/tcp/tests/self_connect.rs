@@ -1,7 +1,7 @@
 //! A connection to itself: both ports and both addresses the same. RFC 9293 appendix A.2 names it as a case in which
 //! the sequence check of the main text needs care: each segment is its own answer.
 
-mod common;
+use crate::common;
 
 use common::{ISS, Peer, Setup};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Both initial sequence numbers lie just below 2³², so every longer script crosses the wrap.
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::connection::State;

@@ -1,6 +1,6 @@
 //! Both ends open at once (RFC 9293 figure 8).
 
-mod common;
+use crate::common;
 
 use common::{IRS, ISS, Setup, secs, seg};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The choices of the retransmission timer on a connection, worked by hand. Segments are 1000 bytes.
 
-mod common;
+use crate::common;
 
 use common::{Setup, ms, seg};
 use transom_tcp::compose::compose;

@@ -1,6 +1,6 @@
 //! TIME-WAIT without the connection (RFC 9293 sections 3.6.1 and 3.10.7.4, RFC 1337, RFC 6191).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, line, ms, secs, seg, theirs};
 use transom_tcp::packet::Payload;

@@ -1,6 +1,6 @@
 //! Reductions that were for nothing, found and taken back (RFC 3522, RFC 3708, RFC 5682).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::recovery::Phase;

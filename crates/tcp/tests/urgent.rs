@@ -1,6 +1,6 @@
 //! Urgent data (RFC 9293 section 3.8.5).
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 use transom_tcp::connection::{Event, State};

@@ -1,6 +1,6 @@
 //! The user timeout (RFC 9293 sections 3.8.3 and 3.10.8) and its option (RFC 5482).
 
-mod common;
+use crate::common;
 
 use common::{Setup, line, ms, secs, seg};
 use std::sync::Arc;

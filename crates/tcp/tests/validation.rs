@@ -1,6 +1,6 @@
 //! What a window is worth that was not used, worked by hand (RFC 5681 section 4.1, RFC 7661).
 
-mod common;
+use crate::common;
 
 use common::{Peer, Setup, seg};
 use transom_tcp::compose::compose;

@@ -1,6 +1,6 @@
 //! Windows: scaled, large, shrinking, growing (RFC 9293 section 3.8.6, RFC 7323 section 2).
 
-mod common;
+use crate::common;
 
 use common::{Setup, seg};
 use transom_tcp::connection::{LimitedBy, State};
