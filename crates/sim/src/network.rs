@@ -325,7 +325,9 @@ impl Network {
     /// What a link is like now, and how long packets have waited since the last such look.
     pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
         let now = self.now;
-        Some(LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now))
+        let sample = LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now);
+        let window = self.window_report(link).map(Into::into);
+        Some(LinkSample { window, ..sample })
     }
 
     /// What waits before a link now.

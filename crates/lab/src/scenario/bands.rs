@@ -1,6 +1,7 @@
 //! Reads `[[expect]]`: from what is written to bands around quantities that exist.
 
 use super::bound::{Bound, Scalar, Unit};
+use super::control::{self, Elsewhere};
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
 use super::expect::{Band, BandOptions, Quantity, QuantityOptions, Statistic};
@@ -23,6 +24,8 @@ pub struct Comparison {
 pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
+    /// What is measured at other points, which has to be there.
+    pub(super) elsewhere: Vec<Elsewhere>,
 }
 
 impl Bands {
@@ -59,6 +62,9 @@ impl Bands {
             return None;
         };
         let own = known.quantity(measure, &quantity, table, span, problems);
+        if let (true, Some(own)) = (applies, &own) {
+            control::check(own, known.links, place(table, "link"), problems);
+        }
         let is_moment = quantity.reaches.is_some() || quantity.stays_above.is_some();
         let mut unit = if is_moment { Unit::Time } else { measure.unit() };
         let mut relative_to = None;
@@ -105,9 +111,19 @@ impl Bands {
                 problems.add(place(&all, "measure"), Problem::Conflict(text));
                 return None;
             }
-            relative_to.as_ref()?;
+            let divisor = relative_to.clone()?;
             if at.is_some() && baseline.is_none() {
                 return None;
+            }
+            if applies {
+                let place = all.get("link").unwrap_or(node).span.clone();
+                match baseline {
+                    None => control::check(&divisor, known.links, place, problems),
+                    Some(point) if control::is_asked(&divisor) => {
+                        self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
+                    }
+                    Some(_) => {}
+                }
             }
         }
         let bound = |key, scalar: &Option<Scalar>, problems: &mut Problems| {

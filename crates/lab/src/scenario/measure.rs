@@ -87,15 +87,26 @@ pub enum LinkSeries {
     Drops,
     /// Packets marked by the queue (ECN), so far.
     Marks,
+    /// The window that its window control has arrived at.
+    WindowTarget,
+    /// Acknowledgements whose window its window control has rewritten, and all that it has seen, so far.
+    WindowsRewritten,
 }
 
 impl LinkSeries {
     /// All of them.
-    pub const ALL: [LinkSeries; 5] = [
+    pub const ALL: [LinkSeries; 7] = [
         LinkSeries::Throughput,
         LinkSeries::QueueLength,
         LinkSeries::QueueDelay,
         LinkSeries::Drops,
         LinkSeries::Marks,
+        LinkSeries::WindowTarget,
+        LinkSeries::WindowsRewritten,
     ];
+
+    /// Whether only links with window control have anything of it.
+    pub fn is_of_window_control(self) -> bool {
+        matches!(self, LinkSeries::WindowTarget | LinkSeries::WindowsRewritten)
+    }
 }

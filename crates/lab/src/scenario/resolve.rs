@@ -4,6 +4,7 @@
 //! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
 
 use super::bands::{Bands, Comparison};
+use super::control::{self, Open};
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::flow::Flows;
@@ -109,6 +110,7 @@ pub(super) struct Outcome {
     pub(super) resolved: Resolved,
     pub(super) seeds: Vec<u64>,
     pub(super) comparisons: Vec<Comparison>,
+    pub(super) open: Open,
 }
 
 /// Resolves `tree`, in which the values of the sweep's `point` have been put already. `None` if anything is wrong.
@@ -132,7 +134,7 @@ pub(super) fn resolve(
     let nodes = Nodes::read(tree, problems);
     let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
-    let measure = read_measure(tree, &nodes, &links, problems);
+    let (measure, undrawn) = read_measure(tree, &nodes, &links, problems);
     let known = Known {
         header: header.as_ref(),
         flows: &flows,
@@ -165,9 +167,10 @@ pub(super) fn resolve(
         links: links.links,
         flows: flows.flows,
         measure,
-        expect: bands.bands,
+        expect: std::mem::take(&mut bands.bands),
     };
-    Some(Outcome { resolved, seeds: seeds?, comparisons: bands.comparisons })
+    let Bands { comparisons, elsewhere, .. } = bands;
+    Some(Outcome { resolved, seeds: seeds?, comparisons, open: Open { elsewhere, undrawn } })
 }
 
 fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {
@@ -298,10 +301,18 @@ fn read_flows(
     flows
 }
 
-fn read_measure(tree: &Table, nodes: &Nodes, links: &Links, problems: &mut Problems) -> Series {
-    let Some(table) = section(tree, "measure", problems) else { return Series::default() };
+/// What is drawn, captured and logged, and where series are named of which there is nothing.
+fn read_measure(
+    tree: &Table,
+    nodes: &Nodes,
+    links: &Links,
+    problems: &mut Problems,
+) -> (Series, Vec<Span>) {
     let span = tree.span(way!["measure"]);
-    let mut measure: Series = decode(table, &span, &[], problems).unwrap_or_default();
+    let table = section(tree, "measure", problems);
+    let read = table.and_then(|table| decode(table, &span, &[], problems));
+    let mut measure: Series = read.unwrap_or_default();
+    let undrawn = control::leave_out(tree, &mut measure.links, &links.links);
     measure.flows.sort_unstable();
     measure.flows.dedup();
     measure.links.sort_unstable();
@@ -321,7 +332,7 @@ fn read_measure(tree: &Table, nodes: &Nodes, links: &Links, problems: &mut Probl
     capture.sort();
     capture.dedup();
     let log = read_logged(tree, &measure.log, nodes, problems);
-    Series { capture, log, ..measure }
+    (Series { capture, log, ..measure }, undrawn)
 }
 
 /// The hosts whose event logs are kept.
