@@ -68,6 +68,7 @@ mod link;
 mod measure;
 mod name;
 mod nodes;
+mod open;
 mod paper;
 mod profile;
 mod quantity;
@@ -84,8 +85,8 @@ mod trace;
 mod traffic;
 mod tree;
 
-use control::AllOpen;
 use error::{Problem, Problems};
+use open::AllOpen;
 use resolve::resolve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

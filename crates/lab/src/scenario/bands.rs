@@ -1,11 +1,12 @@
 //! Reads `[[expect]]`: from what is written to bands around quantities that exist.
 
 use super::bound::{Bound, Scalar, Unit};
-use super::control::{self, Elsewhere};
+use super::control;
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
 use super::expect::{Band, BandOptions, Quantity, QuantityOptions, Statistic};
 use super::known::Known;
+use super::open::Elsewhere;
 use super::resolve::split;
 use super::sweep::wrong_type;
 use super::tree::{Span, Table, Value, way};

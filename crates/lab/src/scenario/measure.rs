@@ -16,6 +16,10 @@ pub struct Series {
     /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
+    /// Whether a segment that a host with Transom's TCP gives to a captured link has a comment in the capture at that host, which Wireshark shows with it: the
+    /// sender's windows, phase and timeout, what holds it back, what extensions change.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub capture_comments: bool,
     /// The hosts, or groups of hosts, whose event logs are written to files, which `transom log` shows: what happened to each connection, acknowledgement by
     /// acknowledgement. Hosts with the kernel's TCP have none.
     #[schemars(with = "Vec<super::schema::NameText>")]
@@ -28,6 +32,7 @@ impl Default for Series {
             flows: FlowSeries::ALL.to_vec(),
             links: LinkSeries::ALL.to_vec(),
             capture: Vec::new(),
+            capture_comments: false,
             log: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 //! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
 
 use super::bands::{Bands, Comparison};
-use super::control::{self, Open};
+use super::control;
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::flow::Flows;
@@ -14,6 +14,7 @@ use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
 use super::measure::Series;
 use super::name::Name;
 use super::nodes::Nodes;
+use super::open::Open;
 use super::quantity::Time;
 use super::reach;
 use super::resolved::Resolved;
@@ -134,7 +135,8 @@ pub(super) fn resolve(
     let nodes = Nodes::read(tree, problems);
     let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
-    let (measure, undrawn) = read_measure(tree, &nodes, &links, problems);
+    let mut open = Open::default();
+    let measure = read_measure(tree, &nodes, &links, &mut open, problems);
     let known = Known {
         header: header.as_ref(),
         flows: &flows,
@@ -160,17 +162,23 @@ pub(super) fn resolve(
     if !problems.is_empty() {
         return None;
     }
-    let resolved = Resolved {
+    let Bands { bands, comparisons, elsewhere } = bands;
+    open.elsewhere = elsewhere;
+    let mut resolved = Resolved {
         scenario: header?,
         hosts: nodes.hosts,
         routers: nodes.routers,
         links: links.links,
         flows: flows.flows,
         measure,
-        expect: std::mem::take(&mut bands.bands),
+        expect: bands,
     };
-    let Bands { comparisons, elsewhere, .. } = bands;
-    Some(Outcome { resolved, seeds: seeds?, comparisons, open: Open { elsewhere, undrawn } })
+    if resolved.measure.capture_comments && resolved.commenting().is_empty() {
+        let text = "no link in `capture` leads from or to a host with Transom's TCP, and others do not comment";
+        open.nothing.push((tree.span(way!["measure", "capture-comments"]), text));
+        resolved.measure.capture_comments = false;
+    }
+    Some(Outcome { resolved, seeds: seeds?, comparisons, open })
 }
 
 fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {
@@ -301,18 +309,18 @@ fn read_flows(
     flows
 }
 
-/// What is drawn, captured and logged, and where series are named of which there is nothing.
 fn read_measure(
     tree: &Table,
     nodes: &Nodes,
     links: &Links,
+    open: &mut Open,
     problems: &mut Problems,
-) -> (Series, Vec<Span>) {
+) -> Series {
     let span = tree.span(way!["measure"]);
     let table = section(tree, "measure", problems);
     let read = table.and_then(|table| decode(table, &span, &[], problems));
     let mut measure: Series = read.unwrap_or_default();
-    let undrawn = control::leave_out(tree, &mut measure.links, &links.links);
+    control::leave_out(tree, &mut measure.links, &links.links, open);
     measure.flows.sort_unstable();
     measure.flows.dedup();
     measure.links.sort_unstable();
@@ -332,7 +340,7 @@ fn read_measure(
     capture.sort();
     capture.dedup();
     let log = read_logged(tree, &measure.log, nodes, problems);
-    (Series { capture, log, ..measure }, undrawn)
+    Series { capture, log, ..measure }
 }
 
 /// The hosts whose event logs are kept.

@@ -41,9 +41,8 @@ fn the_target_goes_by_the_papers_rule() {
         &seen.links.iter().find(is_it).unwrap().samples
     };
     let targets: Vec<u64> = way(false).iter().filter_map(|sample| sample.window?.target).collect();
-    // Up to each sample, 25 more datagrams have come, less one now and then.
     let expected = [
-        // The first comes at once.
+        // The first comes at once, and up to 9.9 ms there are 25.
         65_536 + 15,
         65_536 + 25 * 15,
         65_536 + 31 * 15,
@@ -96,4 +95,63 @@ max = 0
     assert_eq!(values, [vec![536.0], vec![mean], vec![19.8e6], vec![], vec![0.0]]);
     let passed: Vec<bool> = judged.iter().map(|one| one.passed).collect();
     assert_eq!(passed, [true, true, true, false, true]);
+}
+
+/// Ten segments of 1460 bytes, each acknowledged, to a receiver that offers 20,000 bytes whatever it has.
+const TRANSFER: &str = r#"
+[scenario]
+name = "transfer"
+duration = "5s"
+[hosts.a]
+profile = { tcp = "minimal" }
+[hosts.b]
+profile = { tcp = "minimal + immediate-ack", recv-buffer = "20000B" }
+[routers.middle]
+[[links]]
+from = "a"
+to = "middle"
+[[links]]
+name = "path"
+from = "middle"
+to = "b"
+rate = "10Mbit/s"
+delay = "10ms"
+there = { window = "target-window(upper=35 packets, lower=15 packets, initial=2kB, most=2kB)" }
+[[flows]]
+name = "file"
+from = "a"
+to = "b"
+kind = "transfer"
+size = "14600B"
+"#;
+
+/// The n-th acknowledgement of a segment may say 20,000 − 1460 n bytes, as what the SYN's answer has offered is not taken back; the receiver says more each
+/// time. So all ten are rewritten.
+#[test]
+fn every_acknowledgement_is_counted() {
+    let measures = [
+        "acks-seen",
+        "windows-rewritten",
+        "flows-opened",
+        "acks-unknown",
+        "acks-implausible",
+        "acks-held",
+    ];
+    let bands = |more: &str| -> String {
+        let band =
+            |one| format!("[[expect]]\nmeasure = \"{one}\"\nlink = \"path\"\nmin = 0\n{more}");
+        measures.into_iter().map(band).collect()
+    };
+    let values = |more: &str| -> (Vec<f64>, Observations) {
+        let scenario = resolved(&format!("{TRANSFER}{}", bands(more)));
+        let seen = run(&scenario, 1);
+        (judge(&scenario, &seen).into_iter().flat_map(|one| one.values).collect(), seen)
+    };
+    let (counts, seen) = values("");
+    let back = seen.links.iter().find(|one| one.name.as_str() == "path" && one.back).unwrap();
+    // And the answer to the SYN. The last segment bears the FIN, and its acknowledgement the receiver's.
+    assert_eq!(back.samples.last().unwrap().counters.delivered.packets, 11);
+    assert_eq!(counts, [10.0, 10.0, 1.0, 0.0, 0.0, 0.0]);
+    // After the first second nothing happens.
+    assert_eq!(values("from = \"1s\"\n").0, [0.0; 6]);
 }
