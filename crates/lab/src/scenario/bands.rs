@@ -63,9 +63,6 @@ impl Bands {
             return None;
         };
         let own = known.quantity(measure, &quantity, table, span, problems);
-        if let (true, Some(own)) = (applies, &own) {
-            control::check(own, known.links, place(table, "link"), problems);
-        }
         let is_moment = quantity.reaches.is_some() || quantity.stays_above.is_some();
         let mut unit = if is_moment { Unit::Time } else { measure.unit() };
         let mut relative_to = None;
@@ -116,16 +113,20 @@ impl Bands {
             if at.is_some() && baseline.is_none() {
                 return None;
             }
-            if applies {
-                let place = all.get("link").unwrap_or(node).span.clone();
-                match baseline {
-                    None => control::check(&divisor, known.links, place, problems),
-                    Some(point) if control::is_asked(&divisor) => {
-                        self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
-                    }
-                    Some(_) => {}
+            // A point relative to itself says nothing.
+            applies &= baseline != Some(known.point);
+            let place = all.get("link").unwrap_or(node).span.clone();
+            match baseline {
+                _ if !applies => {}
+                None => control::check(&divisor, known.links, place, problems),
+                Some(point) if control::is_about(&divisor) => {
+                    self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
                 }
+                Some(_) => {}
             }
+        }
+        if let (true, Some(own)) = (applies, &own) {
+            control::check(own, known.links, place(table, "link"), problems);
         }
         let bound = |key, scalar: &Option<Scalar>, problems: &mut Problems| {
             let read = Bound::read(scalar.as_ref()?, unit);
@@ -168,8 +169,6 @@ impl Bands {
         match baseline {
             _ if !applies => {}
             None => self.bands.push(band),
-            // A point relative to itself says nothing.
-            Some(baseline) if baseline == known.point => {}
             Some(baseline) => self.comparisons.push(Comparison { band, baseline }),
         }
         Some(())

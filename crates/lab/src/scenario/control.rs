@@ -11,14 +11,14 @@ use super::measure::LinkSeries;
 use super::open::Open;
 use super::tree::{Span, Table, way};
 
-/// Whether a quantity is one of window control.
-pub(super) fn is_asked(quantity: &Quantity) -> bool {
+/// Whether a quantity is about window control.
+pub(super) fn is_about(quantity: &Quantity) -> bool {
     matches!(quantity.measure.needs(), Needs::WindowControl | Needs::WindowTarget)
 }
 
 /// What a quantity needs and is missing at these links, in words; `None` if nothing is.
 pub(super) fn missing(quantity: &Quantity, links: &[Link]) -> Option<String> {
-    if !is_asked(quantity) {
+    if !is_about(quantity) {
         return None;
     }
     // A link that is not there has been reported.

@@ -172,7 +172,7 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     let controlled =
         of_interest.iter().any(|link| link.samples.iter().any(|one| one.window.is_some()));
     if controlled {
-        head.extend(["target (kB)#", "rewritten#"]);
+        head.extend(["target (KiB)#", "rewritten#"]);
     }
     head.push("");
     let mut table = Table::new("Links in numbers", &head);
@@ -237,10 +237,10 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// The mean of the target, in kB, and how many windows were rewritten, with their share of the acknowledgements.
+/// The mean of the target, in KiB, and how many windows were rewritten, with their share of the acknowledgements.
 fn window_control(samples: &[LinkSample]) -> [Cell; 2] {
     let windows: Vec<WindowSample> = samples.iter().filter_map(|one| one.window).collect();
-    let targets = windows.iter().filter_map(|one| Some(one.target? as f64 / 1e3));
+    let targets = windows.iter().filter_map(|one| Some(one.target? as f64 / 1024.0));
     let rewritten = windows.first().zip(windows.last()).map(|(first, last)| {
         let (rewritten, acks) = (last.rewritten - first.rewritten, last.acks - first.acks);
         match rewritten {

@@ -113,6 +113,10 @@ error: `a-b` has no window control on the way there
          relative-to = {{ measure = \"acks-seen\", at = {{ links.a-b.there.window = \"{TARGET}\" }} }}"
     )));
     is_right(&relative("measure = \"drops\", ", "none"));
+    // At the point that is the divisor's, nothing is compared.
+    let all = "[[expect]]\nmeasure = \"acks-seen\"\nlink = \"a-b\"\nmin = 1\n\
+               relative-to = { measure = \"drops\", at = { links.a-b.there.window = \"none\" } }";
+    is_right(&swept(all));
     let here = "[[expect]]\nmeasure = \"drops\"\nlink = \"a-b\"\nmin = 1\nrelative-to = { measure = \"acks-seen\" }";
     assert!(refused(&minimal(here)).contains("has no window control"));
     is_right(&with(TARGET, here));
