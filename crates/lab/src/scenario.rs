@@ -53,6 +53,7 @@ mod bands;
 mod bound;
 mod claim;
 mod composition;
+mod control;
 mod decode;
 mod distribution;
 mod error;
@@ -67,6 +68,7 @@ mod link;
 mod measure;
 mod name;
 mod nodes;
+mod open;
 mod paper;
 mod profile;
 mod quantity;
@@ -84,6 +86,7 @@ mod traffic;
 mod tree;
 
 use error::{Problem, Problems};
+use open::AllOpen;
 use resolve::resolve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +101,7 @@ pub use claim::Claim;
 pub use composition::Composition;
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{Band, Course, Direction, Measure, Quantity, Statistic, Taken};
+pub use expect::{Band, Course, Direction, Measure, Needs, Quantity, Statistic, Taken};
 pub use extensions::Extensions;
 pub use flow::Flow;
 pub use header::Header;
@@ -233,6 +236,7 @@ impl Scenario {
         let sweep = Sweep::read(&tree, problems);
         let mut files = Files::new(directory);
         let mut seeds = Vec::new();
+        let mut open = AllOpen::default();
         let points = if problems.is_empty() { sweep.points() } else { 1 };
         for point in 0..points {
             problems.at_point(&sweep.settings(point));
@@ -240,10 +244,20 @@ impl Scenario {
             let outcome = resolve(&here, &sweep, point, &mut files, problems);
             if let Some(outcome) = outcome {
                 seeds = outcome.seeds;
+                open.add(outcome.open);
             }
             if problems.are_enough() {
                 break;
             }
+        }
+        if problems.is_empty() {
+            let links = |point| {
+                let mut unheard = Problems::default();
+                let there = sweep.apply(&tree, point, &mut unheard);
+                let outcome = resolve(&there, &sweep, point, &mut files, &mut unheard);
+                (sweep.settings(point), outcome.map(|outcome| outcome.resolved.links))
+            };
+            open.check(links, problems);
         }
         (tree, sweep, seeds)
     }

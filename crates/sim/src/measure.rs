@@ -7,8 +7,9 @@ mod delay;
 mod summary;
 
 use crate::link::{Counters, Delays, LinkModel, Traffic};
-use crate::network::{LinkId, Network, NetworkError};
+use crate::network::{LinkId, Network, NetworkError, WindowReport};
 use crate::traffic::{Counted, Flow, Sent};
+use transom_router::window;
 use transom_tcp::connection::Info;
 use transom_tcp::time::{Duration, Instant};
 
@@ -126,14 +127,44 @@ pub struct LinkSample {
     pub counters: Counters,
     /// How long the packets had waited that left the queue since the sample before.
     pub delays: Delays,
+    /// Its window control, if it has one.
+    pub window: Option<WindowSample>,
 }
 
 impl LinkSample {
-    /// What a link is like at `at`, and what its packets have waited since the last such look; for that it has to be told before, by
-    /// [`LinkModel::measure_delays`].
+    /// What a link without window control is like at `at`, and what its packets have waited since the last such look; for that it has to be told
+    /// before, by [`LinkModel::measure_delays`].
     pub fn take<P: Clone + Send + 'static>(link: &mut LinkModel<P>, at: Instant) -> Self {
-        let waiting = link.queued(at);
-        LinkSample { at, waiting, counters: link.counters(), delays: link.take_delays(at) }
+        let (waiting, delays) = (link.queued(at), link.take_delays(at));
+        LinkSample { at, waiting, counters: link.counters(), delays, window: None }
+    }
+}
+
+/// A link's window control at one moment. What it has been shown on the way there is what was offered to the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowSample {
+    /// The window that the policy has arrived at, in bytes; `None` of a policy that has not the same for all flows.
+    pub target: Option<u64>,
+    /// Acknowledgements that have come back so far, SYNs and resets not counted.
+    pub acks: u64,
+    /// Of these, how many had their window rewritten.
+    pub rewritten: u64,
+    /// How many were of flows that are not known, and passed as they were.
+    pub unknown: u64,
+    /// How many could not be of the flow they said, and passed as they were.
+    pub implausible: u64,
+    /// How many were to go on later.
+    pub held: u64,
+    /// Flows whose handshake has been seen so far.
+    pub opened: u64,
+}
+
+impl From<WindowReport> for WindowSample {
+    fn from(report: WindowReport) -> Self {
+        let WindowReport { counters, target, table: _, active: _ } = report;
+        let window::Counters { arrived: _, acks, rewritten, unknown, implausible, held, opened } =
+            counters;
+        WindowSample { target, acks, rewritten, unknown, implausible, held, opened }
     }
 }
 

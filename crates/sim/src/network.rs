@@ -110,8 +110,9 @@ pub enum NetworkError {
     Packet(#[from] transom_wire::Error),
 }
 
-/// Called for each packet that comes to a link, or out of one: when, and its bytes with all checksums.
-pub type Tap = Box<dyn FnMut(Instant, &[u8]) + Send>;
+/// Called for each packet that comes to a link, or out of one: when, its bytes with all checksums, and what the host that sends it right now says of
+/// it, if it [comments](HostConfig::comments).
+pub type Tap = Box<dyn FnMut(Instant, &[u8], Option<&str>) + Send>;
 
 enum Node {
     /// With its number among the hosts.
@@ -135,6 +136,8 @@ pub(crate) struct Fabric {
     undeliverable: u64,
     /// Packets that left a host.
     sent: u64,
+    /// What a host says of the packet that it sends next. Empty of all others.
+    comment: String,
 }
 
 impl Fabric {
@@ -150,6 +153,7 @@ impl Fabric {
             ledger: Ledger::default(),
             undeliverable: 0,
             sent: 0,
+            comment: String::new(),
         }
     }
 
@@ -163,7 +167,9 @@ impl Fabric {
         self.sent += 1;
         let link = destination(packet.headers()).and_then(|host| routes.towards(host));
         let id = self.packets.insert(packet);
-        self.send(now, link, id)
+        let sent = self.send(now, link, id);
+        self.comment.clear();
+        sent
     }
 
     /// Sends a packet that a wire has damaged on from a router.
@@ -195,7 +201,7 @@ impl Fabric {
         if let Some(link) = link.filter(|_| !self.controls.is_empty()) {
             self.show_to_control(now, link, id);
         }
-        let Fabric { wires, taps, packets, agenda, undeliverable, .. } = self;
+        let Fabric { wires, taps, packets, agenda, undeliverable, comment, .. } = self;
         let Some(packet) = packets.get_mut(id) else { return Ok(()) };
         let Some((link, wire)) =
             link.and_then(|link| Some((link, wires.get_mut(link.0 as usize)?)))
@@ -205,7 +211,8 @@ impl Fabric {
             return Ok(());
         };
         if let Some(tap) = taps.get_mut(link.0 as usize).and_then(Option::as_mut) {
-            tap(now, &packet.bytes()?);
+            let comment = Some(comment.as_str()).filter(|comment| !comment.is_empty());
+            tap(now, &packet.bytes()?, comment);
         }
         match wire.model.send_with(now, id, packet.len(), packet.ecn()) {
             Admission::Queued => {}
@@ -325,7 +332,9 @@ impl Network {
     /// What a link is like now, and how long packets have waited since the last such look.
     pub fn sample_link(&mut self, link: LinkId) -> Option<LinkSample> {
         let now = self.now;
-        Some(LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now))
+        let sample = LinkSample::take(&mut self.fabric.wires.get_mut(link.0 as usize)?.model, now);
+        let window = self.window_report(link).map(Into::into);
+        Some(LinkSample { window, ..sample })
     }
 
     /// What waits before a link now.
@@ -458,8 +467,8 @@ impl Network {
             self.fabric.arrival_taps.get_mut(link.0 as usize).and_then(Option::as_mut)
         {
             match &damaged {
-                Some(bytes) => tap(now, bytes),
-                None => tap(now, &packet.bytes()?),
+                Some(bytes) => tap(now, bytes, None),
+                None => tap(now, &packet.bytes()?, None),
             }
         }
         let mut delay = Duration::ZERO;

@@ -38,6 +38,12 @@ pub(crate) fn seen(judgement: &Judgement) -> String {
             | Measure::Retransmissions
             | Measure::Drops
             | Measure::Marks
+            | Measure::WindowsRewritten
+            | Measure::AcksSeen
+            | Measure::AcksUnknown
+            | Measure::AcksImplausible
+            | Measure::AcksHeld
+            | Measure::FlowsOpened
     );
     let values = judgement.values.iter().map(|&value| match unit {
         Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),

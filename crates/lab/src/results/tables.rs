@@ -7,7 +7,7 @@ use super::column::{Column, Integer, Kind, Part, Table, columns};
 use crate::run::{FlowObservations, LinkObservations};
 use crate::scenario::Name;
 use transom_sim::link::{Counters, Delays, Traffic};
-use transom_sim::measure::{FlowSample, LinkSample, SenderSample, SentSample};
+use transom_sim::measure::{FlowSample, LinkSample, SenderSample, SentSample, WindowSample};
 use transom_tcp::time::{Duration, Instant};
 
 impl Part for SenderSample {
@@ -19,6 +19,18 @@ impl Part for SenderSample {
         srtt: None,
         last_rtt: None,
         rto: Duration::ZERO,
+    };
+}
+
+impl Part for WindowSample {
+    const EMPTY: Self = WindowSample {
+        target: None,
+        acks: 0,
+        rewritten: 0,
+        unknown: 0,
+        implausible: 0,
+        held: 0,
+        opened: 0,
     };
 }
 
@@ -169,6 +181,13 @@ static LINK_COLUMNS: &[Column<LinkSample>] = &columns! { LinkSample:
     always "dequeued", "packets that left the queue for the serialiser so far, those that found it idle included", counters.dequeued;
     always "queue_delay", "how long these were in the queue, nanoseconds, all added up", counters.queue_delay;
     always "opportunities", "opportunities to deliver that a rate trace has had so far, taken or not", counters.opportunities;
+    maybe in window "window_target", "the window that the link's window control has arrived at, bytes; empty without one, and of a policy that has not the same for all flows", target;
+    always in window "window_acks", "acknowledgements that have come back past the window control so far; empty without one, as what follows", acks;
+    always in window "window_rewritten", "acknowledgements whose window it has rewritten so far", rewritten;
+    always in window "window_unknown", "acknowledgements of flows that it does not know so far", unknown;
+    always in window "window_implausible", "acknowledgements so far that cannot be of the flow they say", implausible;
+    always in window "window_held", "acknowledgements that it has had go on later so far", held;
+    always in window "window_opened", "flows whose handshake it has seen so far", opened;
     bytes "queue_delays", "the delays of those that had to wait since the row before: the greatest, nanoseconds; then, of each bucket of an HDR histogram of two digits, its distance from the one before and its count; all as LEB128 numbers", delays, Delays::as_bytes, Delays::from_bytes;
     derived "queue_delay_p50", "the median delay of the packets that left the queue since the row before, nanoseconds, to 1 %", |before, row| percentile(before, row, 50);
     derived "queue_delay_p95", "its 95th percentile", |before, row| percentile(before, row, 95);
@@ -199,6 +218,7 @@ impl Table for Links {
             waiting: Traffic::default(),
             counters: Counters::default(),
             delays: Delays::default(),
+            window: None,
         }
     }
 

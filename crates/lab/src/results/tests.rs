@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::tempdir;
 use transom_sim::link::{Counters, Delays, Traffic};
-use transom_sim::measure::{FlowSample, LinkSample, SenderSample, SentSample};
+use transom_sim::measure::{FlowSample, LinkSample, SenderSample, SentSample, WindowSample};
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 

@@ -103,6 +103,7 @@ pub(crate) fn build(
     let mut places = BTreeMap::new();
     let mut applications = Applications::default();
     let mut logged = Vec::new();
+    let commenting = scenario.commenting();
     for (name, host) in &scenario.hosts {
         let macroflows = Manager::new();
         let (node, outside) = match (host.kind, kernel) {
@@ -116,7 +117,8 @@ pub(crate) fn build(
             (HostKind::Transom, _) => {
                 let log = scenario.measure.log.binary_search(name).is_ok();
                 let profile = profile(&host.profile, &macroflows);
-                let node = topology.host(HostConfig { profile, mtu: host.mtu, log });
+                let comments = commenting.contains(name);
+                let node = topology.host(HostConfig { profile, mtu: host.mtu, log, comments });
                 if log {
                     logged.push((name.clone(), node));
                 }

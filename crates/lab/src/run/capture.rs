@@ -2,7 +2,8 @@
 //!
 //! Of a link there is one file for each of its ends: what somebody with `tcpdump` would have seen at that node's interface. Outbound is what
 //! the node gives to the link, also what the link's queue then drops; inbound is what comes out of the link there, as it comes out:
-//! marked, damaged, twice, or not at all. Times are those of the network, in nanoseconds from its start.
+//! marked, damaged, twice, or not at all. Times are those of the network, in nanoseconds from its start. Where comments are wanted, a segment that a
+//! host sends has one in the capture at that host.
 //!
 //! A file has another name until it is complete, and goes if it never is.
 
@@ -81,9 +82,9 @@ impl Content for Writing {
 
 fn tap(file: &Shared<Writing>, direction: Direction) -> Tap {
     let file = file.clone();
-    Box::new(move |at, packet| {
+    Box::new(move |at, packet, comment| {
         lock(&file).write(|Writing { capture, interface }| {
-            capture.write(*interface, at, direction, &[packet], None)
+            capture.write(*interface, at, direction, &[packet], comment)
         });
     })
 }

@@ -6,7 +6,7 @@ use course::Level;
 use serde::{Deserialize, Deserializer, Serialize};
 use transom_sim::link::OPPORTUNITY;
 use transom_sim::measure::{
-    FlowSample, LinkSample, QueueDelay, SentSample, jain_index, per_second,
+    FlowSample, LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
 };
 use transom_tcp::time::Instant;
 
@@ -190,6 +190,10 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
     let samples = span.within(&link.samples, |sample| sample.at);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let grown = |count: fn(&LinkSample) -> u64| (count(last) - count(first)) as f64;
+    let control = |count: fn(&WindowSample) -> u64| {
+        let windows = first.window.zip(last.window).into_iter();
+        windows.map(|(first, last)| (count(&last) - count(&first)) as f64).collect()
+    };
     match measure {
         Measure::Utilisation => {
             let bytes = last.counters.delivered.bytes - first.counters.delivered.bytes;
@@ -214,7 +218,15 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
             vec![grown(|one| one.counters.queue_full.packets + one.counters.queue_dropped.packets)]
         }
         Measure::Marks => vec![grown(|one| one.counters.marked)],
-        Measure::QueueLength => samples.iter().map(|one| one.waiting.packets as f64).collect(),
+        Measure::WindowsRewritten => control(|one| one.rewritten),
+        Measure::AcksSeen => control(|one| one.acks),
+        Measure::AcksUnknown => control(|one| one.unknown),
+        Measure::AcksImplausible => control(|one| one.implausible),
+        Measure::AcksHeld => control(|one| one.held),
+        Measure::FlowsOpened => control(|one| one.opened),
+        Measure::QueueLength | Measure::WindowTarget => {
+            samples.iter().filter_map(|one| course::of_way(measure, one)).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -1,3 +1,5 @@
+mod control;
+
 use super::*;
 use crate::scenario::Scenario;
 

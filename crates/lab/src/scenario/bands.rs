@@ -1,10 +1,12 @@
 //! Reads `[[expect]]`: from what is written to bands around quantities that exist.
 
 use super::bound::{Bound, Scalar, Unit};
+use super::control;
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
 use super::expect::{Band, BandOptions, Quantity, QuantityOptions, Statistic};
 use super::known::Known;
+use super::open::Elsewhere;
 use super::resolve::split;
 use super::sweep::wrong_type;
 use super::tree::{Span, Table, Value, way};
@@ -23,6 +25,8 @@ pub struct Comparison {
 pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
+    /// What is measured at other points, which has to be there.
+    pub(super) elsewhere: Vec<Elsewhere>,
 }
 
 impl Bands {
@@ -105,10 +109,24 @@ impl Bands {
                 problems.add(place(&all, "measure"), Problem::Conflict(text));
                 return None;
             }
-            relative_to.as_ref()?;
+            let divisor = relative_to.clone()?;
             if at.is_some() && baseline.is_none() {
                 return None;
             }
+            // A point relative to itself says nothing.
+            applies &= baseline != Some(known.point);
+            let place = all.get("link").unwrap_or(node).span.clone();
+            match baseline {
+                _ if !applies => {}
+                None => control::check(&divisor, known.links, place, problems),
+                Some(point) if control::is_about(&divisor) => {
+                    self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
+                }
+                Some(_) => {}
+            }
+        }
+        if let (true, Some(own)) = (applies, &own) {
+            control::check(own, known.links, place(table, "link"), problems);
         }
         let bound = |key, scalar: &Option<Scalar>, problems: &mut Problems| {
             let read = Bound::read(scalar.as_ref()?, unit);
@@ -151,8 +169,6 @@ impl Bands {
         match baseline {
             _ if !applies => {}
             None => self.bands.push(band),
-            // A point relative to itself says nothing.
-            Some(baseline) if baseline == known.point => {}
             Some(baseline) => self.comparisons.push(Comparison { band, baseline }),
         }
         Some(())

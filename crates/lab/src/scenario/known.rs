@@ -2,7 +2,7 @@
 
 use super::bound::{Bound, Scalar};
 use super::error::{Problem, Problems};
-use super::expect::{Course, Measure, Quantity, QuantityOptions, Statistic, Taken};
+use super::expect::{Course, Measure, Needs, Quantity, QuantityOptions, Statistic, Taken};
 use super::flow::Flows;
 use super::header::Header;
 use super::link::Link;
@@ -108,15 +108,8 @@ impl Known<'_> {
                 .filter(|flow| !flow.traffic.is_tcp())
                 .map(|flow| &flow.name)
                 .collect();
-            let any = matches!(
-                measure,
-                Measure::Goodput
-                    | Measure::Throughput
-                    | Measure::Delivered
-                    | Measure::Efficiency
-                    | Measure::Jain
-            );
-            if let (false, Some(name)) = (any, flows.iter().find(|name| udp.contains(name))) {
+            let tcp = measure.needs() == Needs::Tcp;
+            if let (true, Some(name)) = (tcp, flows.iter().find(|name| udp.contains(name))) {
                 let text = format!("`{name}` is UDP, which has nothing of the kind");
                 problems.add(place("measure"), Problem::Conflict(text));
             }

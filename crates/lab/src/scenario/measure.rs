@@ -16,6 +16,10 @@ pub struct Series {
     /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
+    /// Whether a segment that a host with Transom's TCP gives to a captured link has a comment in the capture at that host, which Wireshark shows with it: the
+    /// sender's windows, phase and timeout, what holds it back, what extensions change.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub capture_comments: bool,
     /// The hosts, or groups of hosts, whose event logs are written to files, which `transom log` shows: what happened to each connection, acknowledgement by
     /// acknowledgement. Hosts with the kernel's TCP have none.
     #[schemars(with = "Vec<super::schema::NameText>")]
@@ -28,6 +32,7 @@ impl Default for Series {
             flows: FlowSeries::ALL.to_vec(),
             links: LinkSeries::ALL.to_vec(),
             capture: Vec::new(),
+            capture_comments: false,
             log: Vec::new(),
         }
     }
@@ -87,15 +92,26 @@ pub enum LinkSeries {
     Drops,
     /// Packets marked by the queue (ECN), so far.
     Marks,
+    /// The window that its window control has arrived at.
+    WindowTarget,
+    /// Acknowledgements whose window its window control has rewritten, and all that it has seen, so far.
+    WindowsRewritten,
 }
 
 impl LinkSeries {
     /// All of them.
-    pub const ALL: [LinkSeries; 5] = [
+    pub const ALL: [LinkSeries; 7] = [
         LinkSeries::Throughput,
         LinkSeries::QueueLength,
         LinkSeries::QueueDelay,
         LinkSeries::Drops,
         LinkSeries::Marks,
+        LinkSeries::WindowTarget,
+        LinkSeries::WindowsRewritten,
     ];
+
+    /// Whether only links with window control have anything of it.
+    pub fn is_of_window_control(self) -> bool {
+        matches!(self, LinkSeries::WindowTarget | LinkSeries::WindowsRewritten)
+    }
 }

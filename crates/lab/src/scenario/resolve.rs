@@ -4,6 +4,7 @@
 //! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
 
 use super::bands::{Bands, Comparison};
+use super::control;
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::flow::Flows;
@@ -13,6 +14,7 @@ use super::link::{Link, LinkOptions, OWN_KEYS, part_ways};
 use super::measure::Series;
 use super::name::Name;
 use super::nodes::Nodes;
+use super::open::Open;
 use super::quantity::Time;
 use super::reach;
 use super::resolved::Resolved;
@@ -109,6 +111,7 @@ pub(super) struct Outcome {
     pub(super) resolved: Resolved,
     pub(super) seeds: Vec<u64>,
     pub(super) comparisons: Vec<Comparison>,
+    pub(super) open: Open,
 }
 
 /// Resolves `tree`, in which the values of the sweep's `point` have been put already. `None` if anything is wrong.
@@ -132,7 +135,8 @@ pub(super) fn resolve(
     let nodes = Nodes::read(tree, problems);
     let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
-    let measure = read_measure(tree, &nodes, &links, problems);
+    let mut open = Open::default();
+    let measure = read_measure(tree, &nodes, &links, &mut open, problems);
     let known = Known {
         header: header.as_ref(),
         flows: &flows,
@@ -158,16 +162,23 @@ pub(super) fn resolve(
     if !problems.is_empty() {
         return None;
     }
-    let resolved = Resolved {
+    let Bands { bands, comparisons, elsewhere } = bands;
+    open.elsewhere = elsewhere;
+    let mut resolved = Resolved {
         scenario: header?,
         hosts: nodes.hosts,
         routers: nodes.routers,
         links: links.links,
         flows: flows.flows,
         measure,
-        expect: bands.bands,
+        expect: bands,
     };
-    Some(Outcome { resolved, seeds: seeds?, comparisons: bands.comparisons })
+    if resolved.measure.capture_comments && resolved.commenting().is_empty() {
+        let text = "no link in `capture` leads from or to a host with Transom's TCP, and others do not comment";
+        open.nothing.push((tree.span(way!["measure", "capture-comments"]), text));
+        resolved.measure.capture_comments = false;
+    }
+    Some(Outcome { resolved, seeds: seeds?, comparisons, open })
 }
 
 fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {
@@ -298,10 +309,18 @@ fn read_flows(
     flows
 }
 
-fn read_measure(tree: &Table, nodes: &Nodes, links: &Links, problems: &mut Problems) -> Series {
-    let Some(table) = section(tree, "measure", problems) else { return Series::default() };
+fn read_measure(
+    tree: &Table,
+    nodes: &Nodes,
+    links: &Links,
+    open: &mut Open,
+    problems: &mut Problems,
+) -> Series {
     let span = tree.span(way!["measure"]);
-    let mut measure: Series = decode(table, &span, &[], problems).unwrap_or_default();
+    let table = section(tree, "measure", problems);
+    let read = table.and_then(|table| decode(table, &span, &[], problems));
+    let mut measure: Series = read.unwrap_or_default();
+    control::leave_out(tree, &mut measure.links, &links.links, open);
     measure.flows.sort_unstable();
     measure.flows.dedup();
     measure.links.sort_unstable();

@@ -16,7 +16,7 @@ use super::measure::Series;
 use super::name::Name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A concrete experiment.
@@ -74,11 +74,22 @@ impl Resolved {
         let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
         let Header { name: _, title: _, description: _, duration, warm_up, sample_interval } =
             scenario;
-        let Series { flows: _, links: _, capture, log } = measure;
+        let Series { flows: _, links: _, capture, capture_comments, log } = measure;
         let times = (duration, warm_up, sample_interval);
-        let decides = serde_json::to_vec(&(run, times, hosts, routers, links, flows, capture, log))
+        let files = (capture, capture_comments, log);
+        let decides = serde_json::to_vec(&(run, times, hosts, routers, links, flows, files))
             .unwrap_or_else(|error| unreachable!("{error}"));
         RunId(Sha256::digest(&decides).into())
+    }
+
+    /// The hosts that comment on what they send: those with Transom's TCP at an end of a captured link, if comments are wanted.
+    pub(crate) fn commenting(&self) -> BTreeSet<&Name> {
+        let Series { capture, capture_comments, .. } = &self.measure;
+        let is_captured = |link: &&Link| capture.binary_search(&link.name).is_ok();
+        let links = self.links.iter().filter(|_| *capture_comments).filter(is_captured);
+        let comments =
+            |name: &&Name| self.hosts.get(*name).is_some_and(|host| host.kind == HostKind::Transom);
+        links.flat_map(|link| [&link.from, &link.to]).filter(comments).collect()
     }
 
     /// Whether it can only be emulated: a host has the kernel's TCP.

@@ -231,6 +231,14 @@ impl PolicyConfig {
         })
     }
 
+    /// Whether it arrives at one window for all flows: see [`Policy::target`].
+    pub const fn has_target(&self) -> bool {
+        match self {
+            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow(_) => true,
+            PolicyConfig::AckDelay(_) | PolicyConfig::FairShare(_) => false,
+        }
+    }
+
     fn no_rate(&self) -> ControlConfigError {
         let policy = self.name();
         ControlConfigError::Missing { policy, parameter: "rate", example: "10Mbit/s" }

@@ -274,6 +274,7 @@ impl Host {
             }
             while let Some(transmit) = self.stack.poll_transmit(now) {
                 sent = true;
+                fabric.comment.push_str(transmit.comment);
                 let packet = Packet::of(&transmit);
                 self.send(now, fabric, packet)?;
                 self.hand_out_log();

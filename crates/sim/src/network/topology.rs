@@ -47,11 +47,14 @@ pub struct HostConfig {
     pub mtu: u32,
     /// Whether an event log is kept, for [`Network::watch_log`](super::Network::watch_log).
     pub log: bool,
+    /// Whether it says of each segment that it sends how its sender stood, to who [taps](super::Network::tap) its link; see
+    /// [`StackConfig::comments`].
+    pub comments: bool,
 }
 
 impl Default for HostConfig {
     fn default() -> Self {
-        HostConfig { profile: Arc::new(Profile::default()), mtu: 1500, log: false }
+        HostConfig { profile: Arc::new(Profile::default()), mtu: 1500, log: false, comments: false }
     }
 }
 
@@ -246,6 +249,7 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
         secret,
         // Recorders see more; without a reader there is none.
         log_records: if config.log { LOG } else { 0 },
+        comments: config.comments,
         ..StackConfig::new(vec![(IpAddr::V4(address_of(number)), PREFIX)])
     };
     Ok(Stack::new(config, Instant::ZERO)?)

@@ -1,7 +1,7 @@
 //! The charts of the links.
 
 use transom_lab::scenario::{LinkSeries, Resolved};
-use transom_sim::measure::LinkSample;
+use transom_sim::measure::{LinkSample, WindowSample};
 use transom_tcp::time::Instant;
 
 use super::charts::rate;
@@ -58,6 +58,18 @@ pub(super) fn section(scenario: &Resolved, seen: &Seen<'_>) -> Section {
                 &|_, one| one.counters.marked as f64,
             ),
         ),
+        (
+            LinkSeries::WindowTarget,
+            curves(
+                Chart::new("Window target", "target", "KiB")
+                    .caption("The window that the link's window control has arrived at."),
+                &|_, one| {
+                    let target = one.window.and_then(|window| window.target);
+                    target.map_or(f64::NAN, |bytes| bytes as f64 / 1024.0)
+                },
+            ),
+        ),
+        (LinkSeries::WindowsRewritten, rewritten(&links)),
     ];
     let wanted = |series: LinkSeries| scenario.measure.links.contains(&series);
     let shown = all.into_iter().filter(|(series, chart)| wanted(*series) && !chart.is_empty());
@@ -82,6 +94,29 @@ fn utilisation(links: &[&SeenLink<'_>]) -> Chart {
             *y = *y * 1e8 / capacity.bits_per_sec() as f64;
         }
         chart.series(link.title(), Style::Step, hue, points)
+    })
+}
+
+/// Of the acknowledgements that a link's window control has seen, those whose window it has rewritten.
+fn rewritten(links: &[&SeenLink<'_>]) -> Chart {
+    let chart = Chart::new("Windows rewritten", "acknowledgements", "").caption(
+        "Acknowledgements whose window was rewritten; the broken line is all that came back. Counted from the start.",
+    );
+    links.iter().zip(Hue::ALL).fold(chart, |chart, (link, hue)| {
+        let course = |count: fn(&WindowSample) -> u64| -> Vec<(f64, f64)> {
+            let windows = link.samples.iter().filter_map(|one| Some((one.at, one.window?)));
+            windows.map(|(at, window)| (seconds(at), count(&window) as f64)).collect()
+        };
+        let seen = course(|window| window.acks);
+        if seen.is_empty() {
+            return chart;
+        }
+        chart.series(link.title(), Style::Step, hue, course(|window| window.rewritten)).series(
+            format!("{} seen", link.title()),
+            Style::Dashed,
+            hue,
+            seen,
+        )
     })
 }
 

@@ -71,11 +71,14 @@ impl SeenLink<'_> {
         if self.back { format!("{} (back)", self.name) } else { self.name.to_string() }
     }
 
-    /// Whether anything ever waited or was dropped there, or the link has a rate that is used.
+    /// Whether anything ever waited or was dropped there, or windows are controlled.
     pub(super) fn is_of_interest(&self) -> bool {
         self.samples.last().is_some_and(|last| {
             let counters = &last.counters;
-            counters.queue_peak.packets > 0 || counters.dropped().packets > 0 || counters.marked > 0
+            counters.queue_peak.packets > 0
+                || counters.dropped().packets > 0
+                || counters.marked > 0
+                || last.window.is_some()
         })
     }
 }

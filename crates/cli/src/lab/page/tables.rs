@@ -1,7 +1,9 @@
 //! The numbers of a run, after its warm-up.
 
 use transom_lab::scenario::Resolved;
-use transom_sim::measure::{LinkSample, QueueDelay, SentSample, jain_index, per_second};
+use transom_sim::measure::{
+    LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
+};
 use transom_tcp::time::Instant;
 
 use super::grouped;
@@ -150,12 +152,12 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The ways of links at which anything waited or was dropped.
+/// The ways of links at which anything waited or was dropped, or windows are controlled.
 pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     let from = Instant::ZERO + scenario.scenario.warm_up.0;
     let of_interest: Vec<&SeenLink<'_>> =
         seen.links.iter().filter(|link| link.is_of_interest()).collect();
-    let head = [
+    let mut head = vec![
         "link",
         "way",
         "utilisation (%)#",
@@ -166,10 +168,18 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
         "dropped#",
         "lost#",
         "marked#",
-        "",
     ];
+    let controlled =
+        of_interest.iter().any(|link| link.samples.iter().any(|one| one.window.is_some()));
+    if controlled {
+        head.extend(["target (KiB)#", "rewritten#"]);
+    }
+    head.push("");
     let mut table = Table::new("Links in numbers", &head);
     table.caption = "Queue and delay are means: of the packets that wait, and of how long each was in the queue.".into();
+    if controlled {
+        table.caption += " So is the target of window control; rewritten are windows of acknowledgements, and their share of all.";
+    }
     let hues = Hue::ALL.into_iter().map(Some).chain(std::iter::repeat(None));
     for (link, hue) in of_interest.iter().zip(hues).take(MOST) {
         let Some(config) = scenario.links.iter().find(|one| one.name == *link.name) else {
@@ -194,7 +204,7 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
         let delay = QueueDelay::between(samples);
         let delay = |value: fn(&QueueDelay) -> f64| cell(delay.as_ref().map(value));
         let share = (offered > 0).then(|| dropped as f64 * 100.0 / offered as f64);
-        table.rows.push(vec![
+        let mut cells = vec![
             Cell::from(link.name.to_string()).hue(hue),
             format!("{start} → {end}").into(),
             cell(utilisation),
@@ -208,8 +218,12 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
             },
             grouped(grown(|one| one.counters.lost.packets)).into(),
             grouped(grown(|one| one.counters.marked)).into(),
-            parts(way).join(", ").into(),
-        ]);
+        ];
+        if controlled {
+            cells.extend(window_control(samples));
+        }
+        cells.push(parts(way).join(", ").into());
+        table.rows.push(cells);
     }
     let idle = seen.links.len() - of_interest.len();
     if idle > 0 {
@@ -221,6 +235,23 @@ pub(super) fn links(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
         table.caption += &format!(" The other {hidden} are in links.csv.");
     }
     (!table.rows.is_empty()).then_some(table)
+}
+
+/// The mean of the target, in KiB, and how many windows were rewritten, with their share of the acknowledgements.
+fn window_control(samples: &[LinkSample]) -> [Cell; 2] {
+    let windows: Vec<WindowSample> = samples.iter().filter_map(|one| one.window).collect();
+    let targets = windows.iter().filter_map(|one| Some(one.target? as f64 / 1024.0));
+    let rewritten = windows.first().zip(windows.last()).map(|(first, last)| {
+        let (rewritten, acks) = (last.rewritten - first.rewritten, last.acks - first.acks);
+        match rewritten {
+            0 => "0".into(),
+            _ => {
+                let share = rewritten as f64 * 100.0 / acks as f64;
+                format!("{} ({share:.2} %)", grouped(rewritten)).into()
+            }
+        }
+    });
+    [cell(mean(&targets.collect::<Vec<_>>())), rewritten.unwrap_or("–".into())]
 }
 
 #[cfg(test)]

@@ -181,6 +181,33 @@ fn what_is_drawn_can_be_chosen() {
 }
 
 #[test]
+fn window_control_has_charts_and_columns() {
+    let control = "there = { window = \"target-window(upper=15 packets, lower=5 packets)\" }";
+    let text = SCENARIO.replace("\"20 packets\" }", &format!("\"20 packets\", {control} }}"));
+    let scenario = Scenario::parse("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = scenario.sweep().next().unwrap().resolved;
+    let seen = simulate(&scenario, 3, options(), |_| true).unwrap().unwrap();
+    let data = page(&scenario, &[]).of_run(&seen, &[]);
+    let target = &chart(&data, "Window target").series;
+    assert_eq!((target.len(), target[0].name.as_str()), (1, "bottleneck"));
+    // It begins with 64 KiB.
+    assert_eq!(target[0].points[0], (0.0, 64.0));
+    let [rewritten, all] = &chart(&data, "Windows rewritten").series[..] else { panic!() };
+    assert_eq!((all.name.as_str(), all.style), ("bottleneck seen", Style::Dashed));
+    let [(_, rewritten), (_, all)] = [rewritten, all].map(|one| *one.points.last().unwrap());
+    assert!(0.0 < rewritten && rewritten <= all, "{rewritten} of {all}");
+    let numbers = table(&data, "Links in numbers");
+    let place = numbers.head.iter().position(|head| head.text.starts_with("rewritten")).unwrap();
+    assert!(numbers.rows[0][place].text.ends_with(" %)"), "{:?}", numbers.rows[0][place].text);
+    // The way back has no control.
+    assert_eq!(numbers.rows[1][place].text, "–");
+    let one = Series { links: vec![LinkSeries::WindowTarget], flows: vec![], ..scenario.measure };
+    let data = page(&Resolved { measure: one, ..scenario }, &[]).of_run(&seen, &[]);
+    let titles: Vec<&str> = data.sections[1].charts.iter().map(|one| one.title.as_str()).collect();
+    assert_eq!(titles, ["Window target"]);
+}
+
+#[test]
 fn a_run_in_progress_has_the_same_page() {
     let scenario = resolved();
     let mut last = None;

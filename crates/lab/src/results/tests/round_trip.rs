@@ -75,13 +75,27 @@ fn observations() -> impl Strategy<Value = Observations> {
                 queue_peak: traffic.7,
             },
         );
-    let sample = (time(), traffic(), counters, proptest::collection::vec(any::<u32>(), 0..5))
-        .prop_map(|(at, waiting, counters, waits)| LinkSample {
+    let window = any::<(Option<u64>, [u64; 6])>().prop_map(
+        |(target, [acks, rewritten, unknown, implausible, held, opened])| WindowSample {
+            target,
+            acks,
+            rewritten,
+            unknown,
+            implausible,
+            held,
+            opened,
+        },
+    );
+    let waits = proptest::collection::vec(any::<u32>(), 0..5);
+    let sample = (time(), traffic(), counters, waits, proptest::option::of(window)).prop_map(
+        |(at, waiting, counters, waits, window)| LinkSample {
             at,
             waiting,
             counters,
             delays: delays(&waits),
-        });
+            window,
+        },
+    );
     let rate = any::<u64>().prop_map(Rate::from_bits_per_sec);
     let link = (any::<bool>(), rate, proptest::collection::vec(sample, 0..20));
     let flows = proptest::collection::vec(flow, 0..5);
@@ -158,6 +172,7 @@ fn percentiles_of_a_queue_by_hand() {
         waiting: Traffic::default(),
         counters: Counters { dequeued, ..Counters::default() },
         delays: delays(waits),
+        window: None,
     };
     // Of ten packets, six found the queue empty; then nothing happened.
     let samples = vec![sample(5, &[9]), sample(15, &[100, 20, 20, 7]), sample(15, &[])];

@@ -1,5 +1,7 @@
 //! What is captured, read back by tshark where there is one.
 
+mod comments;
+
 use super::super::{Observations, SimulateOptions, simulate};
 use super::*;
 use crate::scenario::Scenario;

@@ -7,7 +7,7 @@
 use super::Span;
 use crate::run::{LinkObservations, Observations};
 use crate::scenario::{Direction, Measure, Name, Quantity};
-use transom_sim::measure::{SenderSample, jain_index, per_second};
+use transom_sim::measure::{LinkSample, SenderSample, jain_index, per_second};
 use transom_tcp::time::{Duration, Instant};
 
 /// A measure at every sample.
@@ -140,10 +140,16 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span, window: Durati
             let share = |(at, speed)| (at, speed / rate.bits_per_sec() as f64);
             rates(samples.len(), total, window).into_iter().map(share).collect()
         }
-        (Measure::QueueLength, _) => {
-            samples.iter().map(|one| (one.at, one.waiting.packets as f64)).collect()
-        }
-        _ => Vec::new(),
+        _ => samples.iter().filter_map(|one| Some((one.at, of_way(measure, one)?))).collect(),
+    }
+}
+
+/// What a way of a link is like at one moment.
+pub(super) fn of_way(measure: Measure, sample: &LinkSample) -> Option<f64> {
+    match measure {
+        Measure::QueueLength => Some(sample.waiting.packets as f64),
+        Measure::WindowTarget => sample.window?.target.map(|bytes| bytes as f64),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Each mistake, and exactly what is said about it.
 
 mod bands;
+mod control;
 mod network;
 mod profiles;
 

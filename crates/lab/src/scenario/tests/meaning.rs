@@ -32,7 +32,15 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(links[0].there, "rate=10Mbit/s, delay=10ms".parse().unwrap());
     assert_eq!(flows.len(), 1);
     assert_eq!(flows[0].traffic, Traffic::Bulk(Bulk {}));
-    assert_eq!(measure, Series::default());
+    // No link has window control.
+    let links = vec![
+        LinkSeries::Throughput,
+        LinkSeries::QueueLength,
+        LinkSeries::QueueDelay,
+        LinkSeries::Drops,
+        LinkSeries::Marks,
+    ];
+    assert_eq!(measure, Series { links, ..Series::default() });
     assert_eq!(Scenario::parse("", &minimal("")).unwrap().seeds(), [1]);
 }
 

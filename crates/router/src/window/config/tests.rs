@@ -38,6 +38,20 @@ fn every_form_reads_back() {
 }
 
 #[test]
+fn some_policies_have_a_target() {
+    for (text, has) in [
+        ("target-window(upper=35 packets, lower=15 packets)", true),
+        ("explicit-window(queue=50 packets)", true),
+        ("ack-delay(above=20kB)", false),
+        ("fair-share(queue=20kB)", false),
+    ] {
+        let config = read(text).on_link(10_000_000);
+        assert_eq!(config.has_target(), has, "{text}");
+        assert_eq!(config.build().unwrap().target().is_some(), has, "{text}");
+    }
+}
+
+#[test]
 fn the_paper_s_parameters() {
     let expected = TargetWindowConfig {
         upper: Threshold::Packets(35),

@@ -1,0 +1,64 @@
+//! Window control that is asked about and may not be there.
+//!
+//! What is measured of a link's window control, or drawn of it, needs one. Whether there is one can differ from point to point of a sweep: a band needs it
+//! at the points where it holds, and what it is divided by at the point where that is measured; a series that is asked for by its name needs it at one
+//! point.
+
+use super::error::{Problem, Problems};
+use super::expect::{Direction, Needs, Quantity};
+use super::link::Link;
+use super::measure::LinkSeries;
+use super::open::Open;
+use super::tree::{Span, Table, way};
+
+/// Whether a quantity is about window control.
+pub(super) fn is_about(quantity: &Quantity) -> bool {
+    matches!(quantity.measure.needs(), Needs::WindowControl | Needs::WindowTarget)
+}
+
+/// What a quantity needs and is missing at these links, in words; `None` if nothing is.
+pub(super) fn missing(quantity: &Quantity, links: &[Link]) -> Option<String> {
+    if !is_about(quantity) {
+        return None;
+    }
+    // A link that is not there has been reported.
+    let link = links.iter().find(|link| Some(&link.name) == quantity.link.as_ref())?;
+    let (config, way) = match quantity.direction.unwrap_or_default() {
+        Direction::There => (&link.there, "there"),
+        Direction::Back => (&link.back, "back"),
+    };
+    match &config.window.0 {
+        None => Some(format!("`{}` has no window control on the way {way}", link.name)),
+        Some(policy) => {
+            let without = quantity.measure.needs() == Needs::WindowTarget && !policy.has_target();
+            without.then(|| format!("`{}` has no target that all flows share", policy.name()))
+        }
+    }
+}
+
+/// Reports what a quantity needs that is not there.
+pub(super) fn check(quantity: &Quantity, links: &[Link], place: Span, problems: &mut Problems) {
+    if let Some(text) = missing(quantity, links) {
+        problems.add(place, Problem::Conflict(text));
+    }
+}
+
+/// Leaves out the series of which none of these links has anything, which are in the order in which the scenario names them.
+pub(super) fn leave_out(
+    tree: &Table,
+    series: &mut Vec<LinkSeries>,
+    links: &[Link],
+    open: &mut Open,
+) {
+    let controlled = |link: &Link| !link.there.window.is_none() || !link.back.window.is_none();
+    if links.iter().any(controlled) {
+        return;
+    }
+    if tree.find(way!["measure", "links"]).is_some() {
+        let text = "no link has window control, so there is nothing of this to draw";
+        let named = series.iter().enumerate().filter(|(_, one)| one.is_of_window_control());
+        let places = named.map(|(index, _)| tree.span(way!["measure", "links", index]));
+        open.nothing.extend(places.map(|place| (place, text)));
+    }
+    series.retain(|one| !one.is_of_window_control());
+}

@@ -1,0 +1,170 @@
+//! What can be measured: each measure once, with all that is known of it.
+
+use crate::scenario::Unit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Statistic;
+
+/// What a measure is taken of, and how many values it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// One value of each flow.
+    FromEachFlow,
+    /// Many values of each flow.
+    OftenFromFlows,
+    /// One value of all flows together.
+    FromAllFlows,
+    /// One value of a link.
+    FromLink,
+    /// Many values of a link.
+    OftenFromLink,
+}
+
+/// What a flow or a way of a link must have for a measure to be taken of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// TCP.
+    Tcp,
+    /// A window control.
+    WindowControl,
+    /// A window control whose policy has one target for all flows.
+    WindowTarget,
+}
+
+/// How a measure goes with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It has a value at every sample.
+    AtSamples,
+    /// At every sample it has the value of the window that ends there.
+    OverWindow,
+}
+
+/// Makes [`Measure`] of lines that say of each measure its unit, what it is taken of, what that needs, and its course if it has one.
+macro_rules! measures {
+    ($($(#[doc = $doc:literal])+ $name:ident: $unit:ident, $taken:ident, $needs:ident $(, $course:ident)?;)+) => {
+        /// What is measured.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Measure {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Measure {
+            /// Its unit.
+            pub fn unit(self) -> Unit {
+                match self {
+                    $(Measure::$name => Unit::$unit,)+
+                }
+            }
+
+            /// What it is taken of.
+            pub fn taken(self) -> Taken {
+                match self {
+                    $(Measure::$name => Taken::$taken,)+
+                }
+            }
+
+            /// What that must have.
+            pub fn needs(self) -> Needs {
+                match self {
+                    $(Measure::$name => Needs::$needs,)+
+                }
+            }
+
+            /// How it goes with time, if it can be asked when it gets somewhere.
+            pub fn course(self) -> Option<Course> {
+                match self {
+                    $(Measure::$name => measures!(@course $($course)?),)+
+                }
+            }
+        }
+    };
+    (@course) => { None };
+    (@course $course:ident) => { Some(Course::$course) };
+}
+
+measures! {
+    /// Of a flow: bytes per second that reached the application. A rate.
+    Goodput: Rate, FromEachFlow, Nothing, OverWindow;
+    /// Of a flow: bytes per second of all IP packets that its sender sent, headers included. A rate.
+    Throughput: Rate, FromEachFlow, Nothing, OverWindow;
+    /// Of a flow: bytes that reached the application. A size.
+    Delivered: Size, FromEachFlow, Nothing;
+    /// Of a flow: bytes that never came, of which the application was told (holes). A size.
+    Skipped: Size, FromEachFlow, Tcp;
+    /// Of a flow: segments that its sender sent again, over all its connections. A number.
+    Retransmissions: Number, FromEachFlow, Tcp;
+    /// Of a flow: retransmission timeouts of its sender, over all its connections. A number.
+    Timeouts: Number, FromEachFlow, Tcp;
+    /// Of a flow: times its sender began fast recovery, over all its connections. A number.
+    FastRecoveries: Number, FromEachFlow, Tcp;
+    /// Of a flow: goodput divided by throughput. A number.
+    Efficiency: Number, FromEachFlow, Nothing;
+    /// Of a flow's transfers, or requests: from the start to the last byte. Times.
+    CompletionTime: Time, OftenFromFlows, Tcp;
+    /// Of a flow: at the sampled times, the last round-trip time that was measured; a kernel tells only the smoothed one. Times.
+    Rtt: Time, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: the retransmission timeout in use, with its back-off, at the sampled times. Times.
+    Rto: Time, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: that timeout divided by the last round-trip time, at the sampled times. Numbers.
+    RtoToRtt: Number, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: congestion window at the sampled times. Sizes.
+    Cwnd: Size, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: slow-start threshold at the sampled times. Sizes.
+    Ssthresh: Size, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: bytes in flight at the sampled times. Sizes.
+    Flight: Size, OftenFromFlows, Tcp, AtSamples;
+    /// Of a flow: from each reduction of its congestion window, by 2 % and more, until 98 % of what it lost is back. Times, to a sample interval.
+    RecoveryTime: Time, OftenFromFlows, Tcp;
+    /// Of two flows and more: Jain's fairness index of their goodputs. A number.
+    Jain: Number, FromAllFlows, Nothing, OverWindow;
+    /// Of a link: throughput divided by its rate. A number.
+    Utilisation: Number, FromLink, Nothing, OverWindow;
+    /// Of a link: packets dropped and lost, divided by packets offered. A number.
+    LossRate: Number, FromLink, Nothing;
+    /// Of a link: packets dropped by its queue. A number.
+    Drops: Number, FromLink, Nothing;
+    /// Of a link: packets marked by its queue. A number.
+    Marks: Number, FromLink, Nothing;
+    /// Of a link: packets in its queue at the sampled times. Numbers.
+    QueueLength: Number, OftenFromLink, Nothing, AtSamples;
+    /// Of a link: how long the packets that it sent were in its queue, those included that found it idle. Times, to 1 %; the mean and the
+    /// greatest are exact.
+    QueueDelay: Time, OftenFromLink, Nothing;
+    /// Of a link's window control: the window that its policy has arrived at, at the sampled times; of `target-window` and `explicit-window`. Sizes.
+    WindowTarget: Size, OftenFromLink, WindowTarget, AtSamples;
+    /// Of a link's window control: acknowledgements whose window it has rewritten. A number.
+    WindowsRewritten: Number, FromLink, WindowControl;
+    /// Of a link's window control: acknowledgements that have come back past it, SYNs and resets not counted. A number.
+    AcksSeen: Number, FromLink, WindowControl;
+    /// Of a link's window control: acknowledgements that it has left as they were because it does not know their flow. A number.
+    AcksUnknown: Number, FromLink, WindowControl;
+    /// Of a link's window control: acknowledgements that it has left as they were because they cannot be of the flow they say. A number.
+    AcksImplausible: Number, FromLink, WindowControl;
+    /// Of a link's window control: acknowledgements that it has had go on later. A number.
+    AcksHeld: Number, FromLink, WindowControl;
+    /// Of a link's window control: flows whose handshake it has seen. A number.
+    FlowsOpened: Number, FromLink, WindowControl;
+}
+
+impl Taken {
+    /// Whether it is taken of a link.
+    pub fn is_of_link(self) -> bool {
+        matches!(self, Taken::FromLink | Taken::OftenFromLink)
+    }
+
+    /// The statistic if none is named; `None` for a measure that has only one value.
+    pub fn usual_statistic(self) -> Option<Statistic> {
+        match self {
+            Taken::FromEachFlow => Some(Statistic::Each),
+            Taken::OftenFromFlows | Taken::OftenFromLink => Some(Statistic::Mean),
+            Taken::FromAllFlows | Taken::FromLink => None,
+        }
+    }
+}

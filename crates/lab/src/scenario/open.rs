@@ -1,0 +1,82 @@
+//! What one point of a sweep cannot answer alone.
+//!
+//! Each point is resolved by itself. What a band measures at another point has to be there; and what is asked for that makes no difference at one point is wrong
+//! only if it makes none at any. Both are looked at when all points are known and nothing else is wrong.
+
+use super::control;
+use super::error::{Problem, Problems};
+use super::expect::Quantity;
+use super::link::Link;
+use super::sweep::Setting;
+use super::tree::Span;
+use std::collections::BTreeMap;
+
+/// What a point leaves open.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// What is measured at others.
+    pub(super) elsewhere: Vec<Elsewhere>,
+    /// What is asked for and has no effect at this one: where, and why.
+    pub(super) nothing: Vec<(Span, &'static str)>,
+}
+
+/// A quantity that is measured at another point of the sweep.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    /// That point.
+    pub(super) point: usize,
+    /// The quantity.
+    pub(super) quantity: Quantity,
+    /// Where it is written.
+    pub(super) place: Span,
+}
+
+/// What all points leave open, each place once.
+#[derive(Debug, Default)]
+pub(super) struct AllOpen {
+    /// By point and place.
+    elsewhere: BTreeMap<(usize, usize), Elsewhere>,
+    /// What has had no effect at any point; `None` before the first.
+    nothing: Option<Vec<(Span, &'static str)>>,
+}
+
+impl AllOpen {
+    /// Adds a point's.
+    pub(super) fn add(&mut self, open: Open) {
+        for one in open.elsewhere {
+            self.elsewhere.insert((one.point, one.place.start), one);
+        }
+        match &mut self.nothing {
+            Some(nothing) => nothing.retain(|one| open.nothing.contains(one)),
+            None => self.nothing = Some(open.nothing),
+        }
+    }
+
+    /// Reports what is wrong. `at` gives a point's values and links, the latter unless something else is wrong with it.
+    pub(super) fn check(
+        self,
+        mut at: impl FnMut(usize) -> (Vec<Setting>, Option<Vec<Link>>),
+        problems: &mut Problems,
+    ) {
+        let nothing = self.nothing.unwrap_or_default();
+        if !nothing.is_empty() {
+            // It is so at every point.
+            problems.at_point(&[]);
+        }
+        for (place, text) in nothing {
+            problems.add(place, Problem::Conflict(text.into()));
+        }
+        let mut last: Option<(usize, Vec<Setting>, Option<Vec<Link>>)> = None;
+        for Elsewhere { point, quantity, place } in self.elsewhere.into_values() {
+            if last.as_ref().is_none_or(|(before, ..)| *before != point) {
+                let (settings, links) = at(point);
+                last = Some((point, settings, links));
+            }
+            let Some((_, settings, Some(links))) = &last else { continue };
+            if let Some(text) = control::missing(&quantity, links) {
+                problems.at_point(settings);
+                problems.add(place, Problem::Conflict(text));
+            }
+        }
+    }
+}
