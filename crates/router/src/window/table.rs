@@ -162,14 +162,25 @@ impl FlowTable {
     }
 
     /// Where a flow probably is, from the tags alone.
+    ///
+    /// All tags of both buckets are compared before anything is decided, and a bit for each says where: which way a flow is in follows no
+    /// pattern, and a processor that has to guess at every way guesses wrong once or twice for each packet.
     fn likely(&self, hash: FlowHash) -> impl Iterator<Item = Place> {
-        let tag = hash.tag();
-        hash.buckets(self.tags.len()).into_iter().flat_map(move |bucket| {
-            let tags = self.tags.get(bucket).copied().unwrap_or_default();
-            (0..WAYS)
-                .filter(move |way| tags.get(*way) == Some(&tag))
-                .map(move |way| Place { bucket, way })
+        let buckets = hash.buckets(self.tags.len());
+        let [first, second] = buckets.map(|bucket| self.equal(bucket, hash.tag()));
+        let mut equal = first | second << WAYS;
+        core::iter::from_fn(move || {
+            let next = equal.trailing_zeros() as usize;
+            equal &= equal.wrapping_sub(1);
+            let bucket = buckets.get(next / WAYS)?;
+            Some(Place { bucket: *bucket, way: next % WAYS })
         })
+    }
+
+    /// The ways of a bucket that have this tag, a bit for each.
+    fn equal(&self, bucket: usize, tag: u16) -> u32 {
+        let Some(tags) = self.tags.get(bucket) else { return 0 };
+        tags.iter().enumerate().fold(0, |bits, (way, other)| bits | u32::from(*other == tag) << way)
     }
 
     /// Looks at the tags of the flow's buckets, so that they are in the cache when they are needed. There is nothing to decide in
