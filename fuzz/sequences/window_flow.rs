@@ -47,6 +47,8 @@ pub(super) struct Flow {
     stale: bool,
     /// When something last came back.
     seen: Instant,
+    /// When the last SYN passed.
+    called: Instant,
     /// The highest acknowledgement that the sender has got.
     una: Seq,
     /// How far it has been told that it may send.
@@ -80,6 +82,7 @@ impl Flow {
             muddled: true,
             stale: false,
             seen: Instant::ZERO,
+            called: Instant::ZERO,
             una: Seq::new(0),
             told: None,
             received: Seq::new(0),
@@ -194,7 +197,12 @@ impl Flow {
             // An answer to nothing that has passed, or what another connection has left there.
             let strange =
                 first && (held == Held::Open && !self.closing || answers && held != Held::Nothing);
-            if strange || !kept && (!arrival.honest || self.acked) {
+            // A handshake that has been forgotten in the middle begins anew, whatever its SYNs have told. It is remembered for ten
+            // seconds after each.
+            let old = now - self.called > idle.min(Duration::from_secs(10));
+            let forgotten = self.told.is_some() && (held == Held::Nothing || !kept && old);
+            self.called = now;
+            if strange || forgotten || !kept && (!arrival.honest || self.acked) {
                 self.muddled = true;
             }
             if arrival.honest {
@@ -202,9 +210,6 @@ impl Flow {
                 self.closing &= !first;
                 self.sender_syn |= forward;
                 self.receiver_syn |= !forward;
-                if !forward && self.told.is_none() {
-                    self.told = Some(self.received_at_first() + u32::from(self.first_window));
-                }
             }
         }
         if !forward {
@@ -223,6 +228,36 @@ impl Flow {
         self.closing &= before == Held::Open;
         let held = if forward { before } else { after };
         self.closing |= held == Held::Open && segment.flags.intersects(Flags::FIN | Flags::RST);
+    }
+
+    /// What must hold for a receiver's SYN that came back, as the receiver had it; with `written` as its window if that is another now.
+    /// Whether there was something to ask.
+    pub(super) fn check_syn(
+        &mut self,
+        arrival: &Arrival,
+        segment: &Segment,
+        written: Option<u16>,
+    ) -> bool {
+        let answers = segment.flags.contains(Flags::ACK);
+        let number = if answers { segment.ack } else { self.received_at_first() };
+        if let Some(window) = written {
+            // Of itself alone: it may be forged.
+            let mss = segment.options(&arrival.bytes).unwrap().mss.filter(|mss| *mss > 0);
+            let least = mss.unwrap_or(536).min(segment.window);
+            assert!(window >= least, "{window} is less than a segment: {least}");
+        }
+        let asked = written.filter(|_| arrival.honest && !self.muddled && !self.stale);
+        if let (Some(window), Some(told)) = (asked, self.told) {
+            let least = told.earlier(number + u32::from(segment.window));
+            let edge = number + u32::from(window);
+            assert!(edge.at_or_after(least), "the edge of a SYN is {edge:?}, and was {least:?}");
+        }
+        // No sender takes another when it has been at work (RFC 9293 3.10.7.4).
+        if arrival.honest && !self.acked && !segment.flags.intersects(Flags::FIN | Flags::RST) {
+            let edge = number + u32::from(written.unwrap_or(segment.window));
+            self.told = Some(self.told.map_or(edge, |told| told.later(edge)));
+        }
+        asked.is_some()
     }
 
     /// What must hold for a segment that came back and was rewritten, as the receiver had it and as it is now; without `written` it is as

@@ -25,6 +25,7 @@
 //! [`WindowControl`] puts the two together for one queue.
 
 mod ack_delay;
+mod active;
 mod config;
 mod control;
 mod explicit;
@@ -44,7 +45,7 @@ pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
-pub use policy::{AckContext, Policy, Wish};
+pub use policy::{AckContext, Policy, SynContext, Wish};
 pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};
