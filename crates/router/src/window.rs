@@ -19,6 +19,9 @@
 //! as it is: a flow whose SYNs were not seen (the scale of its windows is unknown, RFC 7323 2.2), fragments, truncated
 //! packets, an acknowledgement number that the sender cannot be waiting for.
 //!
+//! **SYNs.** The window of a receiver's SYN is the first that a sender is told, and nothing shrinks if it is lowered in passing. The paper
+//! leaves it; a policy may have a wish for it ([`Policy::on_syn`]), and then all of the above holds for it as well.
+//!
 //! **State.** Each flow has 28 bytes in a [`FlowTable`] beside its key, found with one keyed hash. The table does not grow.
 //! When it is full new flows pass as they are; flows that are known are not given up for new ones.
 //!

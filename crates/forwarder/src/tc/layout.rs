@@ -90,7 +90,12 @@ pub(super) fn parameters(
 
 /// The target at the beginning.
 pub(super) fn first_target(config: &TargetWindowConfig) -> [u8; TARGET_LEN] {
-    concat(&[0, config.initial.get().min(MOST) as u32])
+    target(config.initial.get().min(MOST) as u32)
+}
+
+/// A target of so many bytes, and nothing counted.
+pub(super) fn target(bytes: u32) -> [u8; TARGET_LEN] {
+    concat(&[0, bytes])
 }
 
 /// The part of `struct target` that is told.

@@ -52,7 +52,7 @@ impl ReceiverSyn<'_> {
 }
 
 /// Bytes of data that a segment acknowledges beside the SYN with this number, unless it is the answer to another.
-fn data_beside(syn: Seq, segment: &Segment) -> Option<u32> {
+pub(super) fn data_beside(syn: Seq, segment: &Segment) -> Option<u32> {
     let data = (segment.ack - 1).distance_from(syn).cast_unsigned();
     (data <= MAX_SYN_DATA).then_some(data)
 }

@@ -5,7 +5,7 @@ use transom_wire::seq::Seq;
 use transom_wire::tcp::Flags;
 
 use super::super::flow::{FlowKey, Opening, Phase, Record};
-use super::super::handshake::{ReceiverSyn, mss};
+use super::super::handshake::{ReceiverSyn, data_beside, mss};
 use super::super::marker::{Ack, WindowMarker};
 use super::super::policy::SynContext;
 use super::super::segment::Segment;
@@ -65,7 +65,10 @@ impl WindowControl {
                 }
             }
             Some(Record { phase: Phase::Open(open), .. })
-                if answers && !(self.returns_only && open.closing && open.ack != segment.ack) =>
+                if answers
+                    && (!self.returns_only
+                        || !open.closing
+                        || data_beside(open.ack - 1, segment).is_some()) =>
             {
                 let ack = Ack { number: segment.ack, window: segment.window };
                 return WindowMarker::is_plausible(open, ack.number).then(|| {
