@@ -212,7 +212,8 @@ impl Flow {
                 self.receiver_syn |= !forward;
             }
         }
-        if !forward {
+        // A SYN keeps no flow that is under way.
+        if !forward && !segment.is_syn() {
             self.seen = now;
         }
     }
