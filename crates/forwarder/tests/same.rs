@@ -206,7 +206,12 @@ impl Flow {
     ) {
         let flags = if ack.is_some() { Flags::SYN | Flags::ACK } else { Flags::SYN };
         let header = Flow::header(flags, irs, ack.unwrap_or(0), dice.window(), options);
-        let packet = packets::tcp(self.receiver, self.sender, &header, &[]);
+        let mut packet = packets::tcp(self.receiver, self.sender, &header, &[]);
+        if ack.is_some() && options != Options::default() && dice.one_in(12) {
+            // The last option has no length.
+            let last = packet.len() - 4;
+            packet[last..].copy_from_slice(&[1, 1, 1, 3]);
+        }
         let window = both.back(&packet, &format!("a SYN, {flags:?}, window {}", header.window));
         let told = ack.unwrap_or(self.sent).wrapping_add(window.into());
         if told.wrapping_sub(self.edge) as i32 > 0 {
