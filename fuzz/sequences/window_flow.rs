@@ -38,6 +38,8 @@ pub(super) struct Flow {
     /// Which SYNs have passed the router.
     sender_syn: bool,
     receiver_syn: bool,
+    /// How many of the receiver's have.
+    answers: u32,
     /// An acknowledgement has.
     acked: bool,
     /// A FIN or RST has, while the router held the flow open.
@@ -77,6 +79,7 @@ impl Flow {
             receiver_scale: None,
             sender_syn: false,
             receiver_syn: false,
+            answers: 0,
             acked: false,
             closing: false,
             muddled: true,
@@ -110,6 +113,7 @@ impl Flow {
         (self.sender_syn, self.receiver_syn, self.acked) = (false, false, false);
         (self.muddled, self.stale) = (false, held != Held::Nothing);
         self.told = None;
+        self.answers = 0;
         self.received = self.iss + 1 + self.early;
         self.una = self.received;
         self.offered = self.received + u32::from(self.first_window);
@@ -138,7 +142,8 @@ impl Flow {
                 (Flags::ACK, self.irs + 1, self.received_at_first(), Options::default(), false)
             }
         };
-        let window = self.first_window;
+        // One that has less room by then says so when it says it again.
+        let window = if self.answers % 2 == 1 { self.first_window / 2 } else { self.first_window };
         let words = Words { flags, seq, ack, window, options, ..Words::default() };
         (self.packet(forward, &words), forward)
     }
@@ -210,6 +215,7 @@ impl Flow {
                 self.closing &= !first;
                 self.sender_syn |= forward;
                 self.receiver_syn |= !forward;
+                self.answers += u32::from(!forward);
             }
         }
         // A SYN keeps no flow that is under way.
