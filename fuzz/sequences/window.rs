@@ -2,9 +2,9 @@
 //! lost, late, doubled, damaged, cut off, forged or nonsense, a queue of any length, time, every policy, and tables with hardly any
 //! room.
 //!
-//! What must hold, whatever the script: no panic; nothing but the window and the checksum of an acknowledgement changes, and
-//! a checksum that was right still is; no window is above the receiver's; of flows whose handshake has passed, none is below a segment
-//! unless the receiver's was, and none takes back what the sender has been told; what returns together is treated as it is one by
+//! What must hold, whatever the script: no panic; nothing but the window and the checksum of an acknowledgement or of a receiver's SYN
+//! changes, and a checksum that was right still is; no window is above the receiver's; of flows whose handshake has passed or passes, none is
+//! below a segment unless the receiver's was, and none takes back what the sender has been told; what returns together is treated as it is one by
 //! one; and the table has no more than its slots.
 
 #[path = "window_flow.rs"]
@@ -18,8 +18,8 @@ use packets::{Arrival, Words, check_passed, packet};
 use std::net::SocketAddr;
 use transom_router::queue::Length;
 use transom_router::window::{
-    AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment, Verdict,
-    WindowControl, Wish,
+    AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment, SynContext,
+    Verdict, WindowControl, Wish,
 };
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, Options, Seq};
@@ -28,12 +28,12 @@ use transom_wire::{Flags, Options, Seq};
 const POLICIES: [(&str, u64); 7] = [
     ("target-window(upper=35 packets, lower=15 packets, initial=4kB)", 0),
     (
-        "target-window(upper=50kB, lower=20kB, halve-after=3kB, raise=1/2, initial=600B, most=1MiB)",
+        "target-window(upper=50kB, lower=20kB, halve-after=3kB, raise=1/2, initial=600B, most=1MiB, syn-windows)",
         0,
     ),
-    ("target-window(upper=2 packets, lower=1 packets, initial=2kB, only-above)", 0),
+    ("target-window(upper=2 packets, lower=1 packets, initial=2kB, only-above, syn-windows)", 0),
     ("target-window(upper=35 packets, lower=15 packets, initial=2kB, naive)", 0),
-    ("fair-share(queue=2kB, rate=1Mbit/s)", 0),
+    ("fair-share(queue=2kB, rate=1Mbit/s, syn-windows)", 0),
     ("explicit-window(queue=50 packets)", 0),
     ("ack-delay(above=10kB, rate=8Mbit/s, most=50ms)", 50),
 ];
@@ -46,14 +46,31 @@ const TOGETHER: usize = 70;
 #[derive(Debug)]
 struct Anything(u64);
 
-impl Policy for Anything {
-    fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
-
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+impl Anything {
+    fn dice(&mut self) -> u64 {
         // The generator of Knuth's MMIX; its lower bits are not worth much.
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let dice = self.0 >> 32;
+        self.0 >> 32
+    }
+}
+
+impl Policy for Anything {
+    fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
+
+    fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {
+        let dice = self.dice();
+        match dice % 8 {
+            0 => None,
+            1 => Some(u64::MAX),
+            2 => Some(0),
+            3 => Some(u64::from(syn.advertised) / 2),
+            _ => Some((dice >> 8) % (1 << 16)),
+        }
+    }
+
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+        let dice = self.dice();
         let bytes = match dice % 8 {
             0 => u64::MAX,
             1 => 0,
@@ -243,7 +260,12 @@ impl Run {
         {
             let returns_only = self.config.returns_only;
             let written = windows.map(|(_, is)| is);
-            self.asked += u64::from(self.flows[index].check(&segment, written, returns_only));
+            let flow = &mut self.flows[index];
+            let asked = match segment.is_syn() {
+                true => flow.check_syn(arrival, &segment, written),
+                false => flow.check(&segment, written, returns_only),
+            };
+            self.asked += u64::from(asked);
         }
         (after, verdict)
     }

@@ -38,6 +38,8 @@ pub(super) struct Flow {
     /// Which SYNs have passed the router.
     sender_syn: bool,
     receiver_syn: bool,
+    /// How many of the receiver's have.
+    answers: u32,
     /// An acknowledgement has.
     acked: bool,
     /// A FIN or RST has, while the router held the flow open.
@@ -47,6 +49,8 @@ pub(super) struct Flow {
     stale: bool,
     /// When something last came back.
     seen: Instant,
+    /// When the last SYN passed.
+    called: Instant,
     /// The highest acknowledgement that the sender has got.
     una: Seq,
     /// How far it has been told that it may send.
@@ -75,11 +79,13 @@ impl Flow {
             receiver_scale: None,
             sender_syn: false,
             receiver_syn: false,
+            answers: 0,
             acked: false,
             closing: false,
             muddled: true,
             stale: false,
             seen: Instant::ZERO,
+            called: Instant::ZERO,
             una: Seq::new(0),
             told: None,
             received: Seq::new(0),
@@ -107,6 +113,7 @@ impl Flow {
         (self.sender_syn, self.receiver_syn, self.acked) = (false, false, false);
         (self.muddled, self.stale) = (false, held != Held::Nothing);
         self.told = None;
+        self.answers = 0;
         self.received = self.iss + 1 + self.early;
         self.una = self.received;
         self.offered = self.received + u32::from(self.first_window);
@@ -135,7 +142,8 @@ impl Flow {
                 (Flags::ACK, self.irs + 1, self.received_at_first(), Options::default(), false)
             }
         };
-        let window = self.first_window;
+        // One that has less room by then says so when it says it again.
+        let window = if self.answers % 2 == 1 { self.first_window / 2 } else { self.first_window };
         let words = Words { flags, seq, ack, window, options, ..Words::default() };
         (self.packet(forward, &words), forward)
     }
@@ -194,7 +202,12 @@ impl Flow {
             // An answer to nothing that has passed, or what another connection has left there.
             let strange =
                 first && (held == Held::Open && !self.closing || answers && held != Held::Nothing);
-            if strange || !kept && (!arrival.honest || self.acked) {
+            // A handshake that has been forgotten in the middle begins anew, whatever its SYNs have told. It is remembered for ten
+            // seconds after each.
+            let old = now - self.called > idle.min(Duration::from_secs(10));
+            let forgotten = self.told.is_some() && (held == Held::Nothing || !kept && old);
+            self.called = now;
+            if strange || forgotten || !kept && (!arrival.honest || self.acked) {
                 self.muddled = true;
             }
             if arrival.honest {
@@ -202,12 +215,11 @@ impl Flow {
                 self.closing &= !first;
                 self.sender_syn |= forward;
                 self.receiver_syn |= !forward;
-                if !forward && self.told.is_none() {
-                    self.told = Some(self.received_at_first() + u32::from(self.first_window));
-                }
+                self.answers += u32::from(!forward);
             }
         }
-        if !forward {
+        // A SYN keeps no flow that is under way.
+        if !forward && !segment.is_syn() {
             self.seen = now;
         }
     }
@@ -223,6 +235,36 @@ impl Flow {
         self.closing &= before == Held::Open;
         let held = if forward { before } else { after };
         self.closing |= held == Held::Open && segment.flags.intersects(Flags::FIN | Flags::RST);
+    }
+
+    /// What must hold for a receiver's SYN that came back, as the receiver had it; with `written` as its window if that is another now.
+    /// Whether there was something to ask.
+    pub(super) fn check_syn(
+        &mut self,
+        arrival: &Arrival,
+        segment: &Segment,
+        written: Option<u16>,
+    ) -> bool {
+        let answers = segment.flags.contains(Flags::ACK);
+        let number = if answers { segment.ack } else { self.received_at_first() };
+        if let Some(window) = written {
+            // Of itself alone: it may be forged.
+            let mss = segment.options(&arrival.bytes).unwrap().mss.filter(|mss| *mss > 0);
+            let least = mss.unwrap_or(536).min(segment.window);
+            assert!(window >= least, "{window} is less than a segment: {least}");
+        }
+        let asked = written.filter(|_| arrival.honest && !self.muddled && !self.stale);
+        if let (Some(window), Some(told)) = (asked, self.told) {
+            let least = told.earlier(number + u32::from(segment.window));
+            let edge = number + u32::from(window);
+            assert!(edge.at_or_after(least), "the edge of a SYN is {edge:?}, and was {least:?}");
+        }
+        // No sender takes another when it has been at work (RFC 9293 3.10.7.4).
+        if arrival.honest && !self.acked && !segment.flags.intersects(Flags::FIN | Flags::RST) {
+            let edge = number + u32::from(written.unwrap_or(segment.window));
+            self.told = Some(self.told.map_or(edge, |told| told.later(edge)));
+        }
+        asked.is_some()
     }
 
     /// What must hold for a segment that came back and was rewritten, as the receiver had it and as it is now; without `written` it is as

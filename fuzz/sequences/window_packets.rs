@@ -122,7 +122,11 @@ pub(super) fn check_passed(
     let others = |bytes: &[u8]| [&bytes[..fields_at.start], &bytes[fields_at.end..]].concat();
     assert_eq!(others(before), others(after), "more than window and checksum");
     let flags = Flags::from_bits_truncate(before[tcp + 13].into());
-    assert!(flags.contains(Flags::ACK) && !flags.intersects(Flags::SYN | Flags::RST), "{flags:?}");
+    let plain = match flags.contains(Flags::SYN) {
+        true => !flags.contains(Flags::FIN),
+        false => flags.contains(Flags::ACK),
+    };
+    assert!(plain && !flags.contains(Flags::RST), "{flags:?}");
     let ((was, sum), (is, new_sum)) = (fields(before, tcp), fields(after, tcp));
     assert!(is < was, "{is} instead of the receiver's {was}");
     match checksum {

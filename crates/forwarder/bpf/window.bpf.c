@@ -3,7 +3,8 @@
 // The router's two components inside the kernel, for one device whose queue is the bottleneck.
 //
 //   transom_egress   on what leaves through the device, before it is queued: the Target Window Modifier. It also learns the SYNs.
-//   transom_ingress  on what comes in through the same device: the Window Marker, on the acknowledgements that come back, and the other SYNs.
+//   transom_ingress  on what comes in through the same device: the Window Marker, on the acknowledgements that come back, and the other SYNs,
+//                    whose window it may lower too.
 //
 // The algorithm is section 3 and appendix B of the paper, with the rules of transom-router: never above what the receiver advertised,
 // the right edge never moves left of one that was passed before, never below one MSS. The sizes and the layout of what stands in maps are
@@ -64,6 +65,7 @@ struct parameters {
 	u32 link_header; // bytes before the IP header
 	u32 only_above;  // 1: windows fall only while the queue is above the upper threshold (appendix B), not always (section 3.2)
 	u32 passive;     // 1: windows are not changed; everything else happens
+	u32 syn_windows; // 1: the receiver's SYN gets the target too
 };
 
 struct target {
@@ -86,18 +88,25 @@ struct flow_key {
 	u16 sender_port;
 };
 
-#define SENDER_SYN 1
-#define RECEIVER_SYN 2
-#define SENDER_SCALES 4
-#define RECEIVER_SCALES 8
+// Which SYN came first, and whether both have come.
+#define CALLED 0        // the sender's
+#define ANSWERED 1      // and the receiver's, which acknowledges it
+#define ASKED_AGAIN 2   // and the sender's once more
+#define CALLED_BACK 3   // the receiver's
+#define ANSWERED_BACK 4 // and the sender's, which acknowledges it
+// What they have said.
+#define SENDER_SCALES 1
+#define RECEIVER_SCALES 2
+#define LOWERED 4       // the window of one of the receiver's was lowered in passing
 struct half_open {
-	u32 sender_isn;
-	u32 receiver_isn;
-	u16 receiver_window; // in its SYN, where it is not scaled
-	u16 mss;             // what the receiver takes at most
+	u32 sender_isn;   // unknown in CALLED_BACK
+	u32 receiver_isn; // unknown in CALLED
+	u32 told;         // how far beyond its SYN the sender has been told that it may send, bytes; a SYN's window is not scaled
+	u16 mss;          // what the receiver takes at most
 	u8 receiver_scale;
-	u8 seen;
-	u16 reserved;
+	u8 said;
+	u8 step;
+	u8 reserved[3];
 };
 
 #define SENDER_FIN 1
@@ -119,7 +128,7 @@ struct counters {
 	u64 arrivals;     // packets towards the bottleneck
 	u64 arrived_bytes;
 	u64 acks;         // acknowledgements that came back, of any flow
-	u64 rewritten;    // those whose window was changed
+	u64 rewritten;    // those whose window was changed, and SYNs
 	u64 unknown;      // those of flows whose SYNs were not seen
 	u64 implausible;  // those that acknowledge what cannot have been sent
 	u64 confirmed;    // flows that came into the table
@@ -255,39 +264,46 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 
 struct syn_options { u16 mss; u8 scale; u8 scales; };
 
-// The options of a SYN: the maximum segment size and the window scale. What is malformed ends the walk.
-static __always_inline void read_options(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
+// The options of a SYN: the maximum segment size and the window scale, the first of each. 0 if they are malformed: then nothing is learned.
+static __always_inline int read_options(struct __sk_buff *ctx, const struct segment *segment, struct syn_options *found)
 {
 	u32 at = segment->header + sizeof(struct tcp), end = at + segment->options;
+	int sized = 0;
 
 	found->mss = DEFAULT_MSS;
 	found->scale = 0;
 	found->scales = 0;
 	for (int i = 0; i < 40; i++) {
 		u8 kind, length;
-		if (at >= end || bpf_skb_load_bytes(ctx, at, &kind, 1) || kind == 0)
-			return;
+		if (at >= end)
+			break;
+		if (bpf_skb_load_bytes(ctx, at, &kind, 1))
+			return 0;
+		if (kind == 0)
+			break;
 		if (kind == 1) {
 			at++;
 			continue;
 		}
 		if (at + 2 > end || bpf_skb_load_bytes(ctx, at + 1, &length, 1) || length < 2 || at + length > end)
-			return;
-		if (kind == 2 && length == 4) {
+			return 0;
+		if (kind == 2 && length == 4 && !sized) {
 			u16 mss;
 			if (bpf_skb_load_bytes(ctx, at + 2, &mss, 2))
-				return;
+				return 0;
 			if (mss)
 				found->mss = bpf_ntohs(mss);
-		} else if (kind == 3 && length == 3) {
+			sized = 1;
+		} else if (kind == 3 && length == 3 && !found->scales) {
 			if (bpf_skb_load_bytes(ctx, at + 2, &found->scale, 1))
-				return;
+				return 0;
 			if (found->scale > MAX_SCALE)
 				found->scale = MAX_SCALE;
 			found->scales = 1;
 		}
 		at += length;
 	}
+	return 1;
 }
 
 // The flow a segment belongs to, by who sends the data.
@@ -299,40 +315,183 @@ static __always_inline void key_of(const struct segment *segment, int from_sende
 	key->receiver_port = from_sender ? segment->destination_port : segment->source_port;
 }
 
-// A SYN of either side. One that acknowledges must acknowledge the other's, else it is not of this connection.
-static __always_inline void learn(struct __sk_buff *ctx, const struct segment *segment, int from_sender)
+// Whether this is a TCP segment whose header is all there.
+static __always_inline int understood(struct __sk_buff *ctx, const struct parameters *p, struct counters *c, struct segment *segment)
 {
-	struct half_open new = {}, *known;
+	switch (parse(ctx, p->link_header, segment)) {
+	case 1:
+		return 1;
+	case -1:
+		c->unreadable++;
+	}
+	return 0;
+}
+
+static __always_inline int after(u32 a, u32 b)
+{
+	return (int)(a - b) > 0;
+}
+
+// ---- handshakes: the same steps as transom_router's Opening, which says why
+//
+// A record that is there is changed in place: the SYNs of the two sides may be on two processors, and each changes its own part of it.
+
+// A sender's SYN without ACK; `options` could be read.
+static __always_inline void called(struct half_open *half, const struct segment *segment, const struct syn_options *options)
+{
+	__builtin_memset(half, 0, sizeof(*half));
+	half->sender_isn = segment->sequence;
+	half->mss = DEFAULT_MSS;
+	half->said = options->scales ? SENDER_SCALES : 0;
+	half->step = CALLED;
+}
+
+static __always_inline void receiver_says(struct half_open *half, const struct segment *segment, const struct syn_options *options)
+{
+	half->receiver_isn = segment->sequence;
+	half->mss = options->mss;
+	half->receiver_scale = options->scale;
+	half->said = (half->said & ~RECEIVER_SCALES) | (options->scales ? RECEIVER_SCALES : 0);
+}
+
+// A receiver's SYN without ACK; its window is still to be told.
+static __always_inline void called_back(struct half_open *half, const struct segment *segment, const struct syn_options *options)
+{
+	__builtin_memset(half, 0, sizeof(*half));
+	receiver_says(half, segment, options);
+	half->step = CALLED_BACK;
+}
+
+// What the sender has been told before another handshake begins in this one's place, which might be the same.
+static __always_inline void keep_told(struct half_open *new, const struct half_open *before)
+{
+	new->told = before->told;
+	new->said |= before->said & LOWERED;
+}
+
+// The window of a receiver's SYN that goes on, when its sender has been told of so many bytes already. Without a wish it stays.
+static __always_inline u16 first_window(const struct segment *segment, u32 told, u16 mss, u32 wish)
+{
+	u32 least = wish > mss ? wish : mss;
+
+	if (least < told)
+		least = told;
+	return wish && least < segment->window ? least : segment->window;
+}
+
+// The window that goes on in a SYN which acknowledges so many bytes of data beside the sender's; remembers it.
+static __always_inline u16 tell(struct half_open *half, u32 early, const struct segment *segment, u16 mss, u32 wish)
+{
+	u16 window = first_window(segment, half->told > early ? half->told - early : 0, mss, wish);
+
+	if (early + window > half->told)
+		half->told = early + window;
+	if (window < segment->window)
+		half->said |= LOWERED;
+	return window;
+}
+
+// A SYN of the sender.
+static __always_inline void sender_calls(struct __sk_buff *ctx, const struct segment *segment)
+{
+	struct half_open new, *half;
 	struct syn_options options;
 	struct flow_key key;
+	struct flow *flow;
 
-	key_of(segment, from_sender, &key);
-	read_options(ctx, segment, &options);
-	known = bpf_map_lookup_elem(&half_open, &key);
+	key_of(segment, 1, &key);
+	if (!read_options(ctx, segment, &options))
+		return;
+	// A flow that goes on is not given up because somebody says so.
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (flow && !flow->state)
+		return;
+	half = bpf_map_lookup_elem(&half_open, &key);
 	if (segment->flags & ACK) {
-		u8 other = from_sender ? RECEIVER_SYN : SENDER_SYN;
-		if (!known || !(known->seen & other))
-			return;
-		// Data in the SYN (RFC 7413) may be acknowledged with it.
-		if (segment->ack - 1 - (from_sender ? known->receiver_isn : known->sender_isn) > MAX_SYN_DATA)
-			return;
-		new = *known;
-	} else if (known && known->seen & (from_sender ? SENDER_SYN : RECEIVER_SYN)) {
-		// Sent again: what the other side has said meanwhile still holds.
-		if (segment->sequence == (from_sender ? known->sender_isn : known->receiver_isn))
-			new = *known;
+		if (half && half->step >= CALLED_BACK && segment->ack - 1 - half->receiver_isn <= MAX_SYN_DATA) {
+			half->sender_isn = segment->sequence;
+			half->said = (half->said & ~SENDER_SCALES) | (options.scales ? SENDER_SCALES : 0);
+			half->step = ANSWERED_BACK;
+		}
+		return;
 	}
-	if (from_sender) {
-		new.sender_isn = segment->sequence;
-		new.seen |= SENDER_SYN | (options.scales ? SENDER_SCALES : 0);
-	} else {
-		new.receiver_isn = segment->sequence;
-		new.mss = options.mss;
-		new.receiver_window = segment->window;
-		new.receiver_scale = options.scale;
-		new.seen |= RECEIVER_SYN | (options.scales ? RECEIVER_SCALES : 0);
+	if (half && half->step != CALLED_BACK && segment->sequence == half->sender_isn) {
+		if (half->step == ANSWERED)
+			half->step = ASKED_AGAIN;
+		return;
 	}
+	called(&new, segment, &options);
+	if (half && half->step == CALLED_BACK)
+		keep_told(&new, half);
 	bpf_map_update_elem(&half_open, &key, &new, BPF_ANY);
+}
+
+// A SYN of the receiver. The window that goes on.
+static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct segment *segment, const struct flow_key *key, u32 wish)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, key);
+	struct half_open new, *half = bpf_map_lookup_elem(&half_open, key);
+	int answers = segment->flags & ACK;
+	struct syn_options options;
+	u16 window = segment->window;
+	u32 early = 0;
+
+	int readable = read_options(ctx, segment, &options);
+
+	if (!readable)
+		wish = 0;
+	if (flow && (!flow->state || (answers && !half))) {
+		// Once more, when its handshake is over for all that has been seen here.
+		if (!answers)
+			return window;
+		bpf_spin_lock(&flow->lock);
+		if (!after(segment->ack, flow->edge + 1)) {
+			u32 edge;
+			window = first_window(segment, after(flow->edge, segment->ack) ? flow->edge - segment->ack : 0, options.mss, wish);
+			edge = segment->ack + window;
+			if (after(edge, flow->edge)) {
+				flow->edge = edge;
+				if (flow->desired < window)
+					flow->desired = window;
+			}
+		}
+		bpf_spin_unlock(&flow->lock);
+		return window;
+	}
+	if (!half) {
+		if (answers || !readable)
+			return window;
+		called_back(&new, segment, &options);
+		window = tell(&new, 0, segment, options.mss, wish);
+		// Whose window was changed is remembered, or its sender might be told less later.
+		return bpf_map_update_elem(&half_open, key, &new, BPF_ANY) ? segment->window : window;
+	}
+	if (!answers) {
+		if ((half->step == CALLED || segment->sequence != half->receiver_isn) && readable) {
+			called_back(&new, segment, &options);
+			// Perhaps both call at once.
+			if (half->step == CALLED)
+				keep_told(&new, half);
+			*half = new;
+		}
+	} else if (half->step < CALLED_BACK) {
+		early = segment->ack - 1 - half->sender_isn;
+		if (early > MAX_SYN_DATA)
+			return window;
+		// Another answer without another question is not believed. But the sender may.
+		if ((half->step != ANSWERED || segment->sequence == half->receiver_isn) && readable) {
+			receiver_says(half, segment, &options);
+			half->step = ANSWERED;
+		}
+	} else {
+		if (segment->sequence != half->receiver_isn)
+			return window;
+		if (half->step == ANSWERED_BACK)
+			early = segment->ack - 1 - half->sender_isn;
+		if (early > MAX_SYN_DATA)
+			return window;
+	}
+	return tell(half, early, segment, options.mss, wish);
 }
 
 // ---- towards the bottleneck: the Target Window Modifier
@@ -396,17 +555,10 @@ int transom_egress(struct __sk_buff *ctx)
 	c->arrived_bytes += length;
 	queue = queue_of(ctx);
 	modify_target(p, &queue, length);
-	switch (parse(ctx, p->link_header, &segment)) {
-	case 1:
-		break;
-	case -1:
-		c->unreadable++;
+	if (!understood(ctx, p, c, &segment))
 		return NEXT;
-	default:
-		return NEXT;
-	}
 	if ((segment.flags & (SYN | RST | FIN)) == SYN)
-		learn(ctx, &segment, 1);
+		sender_calls(ctx, &segment);
 	else if (segment.flags & (RST | FIN) && !(segment.flags & SYN))
 		note_end(&segment);
 	return NEXT;
@@ -421,15 +573,16 @@ static __always_inline struct flow *confirm(const struct flow_key *key, const st
 	struct flow new = {};
 	u8 both = SENDER_SCALES | RECEIVER_SCALES;
 
-	if (!half || (half->seen & (SENDER_SYN | RECEIVER_SYN)) != (SENDER_SYN | RECEIVER_SYN))
+	if (!half || half->step == CALLED || half->step == CALLED_BACK)
 		return 0;
-	// What it acknowledges lies in the window of the receiver's SYN, or is a probe beyond it.
-	if (segment->ack - (half->sender_isn + 1) > (u32)half->receiver_window + 1)
+	// What it acknowledges lies in what the receiver's SYN has told, or is a probe beyond it.
+	if (segment->ack - (half->sender_isn + 1) > half->told + 1)
 		return 0;
-	new.edge = half->sender_isn + 1 + half->receiver_window;
-	new.desired = 0xffffffff; // without a limit until the first acknowledgement
+	new.edge = half->sender_isn + 1 + half->told;
+	// Without a limit until the first acknowledgement, unless it has come down already.
+	new.desired = half->said & LOWERED ? half->told : 0xffffffff;
 	new.mss = half->mss;
-	new.scale = (half->seen & both) == both ? half->receiver_scale : 0;
+	new.scale = (half->said & both) == both ? half->receiver_scale : 0;
 	bpf_map_delete_elem(&half_open, key);
 	if (bpf_map_update_elem(&flows, key, &new, BPF_ANY)) {
 		c->table_full++;
@@ -437,11 +590,6 @@ static __always_inline struct flow *confirm(const struct flow_key *key, const st
 	}
 	c->confirmed++;
 	return bpf_map_lookup_elem(&flows, key);
-}
-
-static __always_inline int after(u32 a, u32 b)
-{
-	return (int)(a - b) > 0;
 }
 
 // The window field to be written, or the old one; the same steps as transom_router's WindowMarker::mark. Called with the flow locked: nothing
@@ -493,21 +641,15 @@ int transom_ingress(struct __sk_buff *ctx)
 
 	if (!p || !c || !t)
 		return NEXT;
-	switch (parse(ctx, p->link_header, &segment)) {
-	case 1:
-		break;
-	case -1:
-		c->unreadable++;
+	if (!understood(ctx, p, c, &segment))
 		return NEXT;
-	default:
-		return NEXT;
-	}
-	if (segment.flags & SYN) {
-		if (!(segment.flags & (RST | FIN)))
-			learn(ctx, &segment, 0);
-		return NEXT;
-	}
 	key_of(&segment, 0, &key);
+	if (segment.flags & SYN) {
+		if (segment.flags & (RST | FIN))
+			return NEXT;
+		field = receiver_calls(ctx, &segment, &key, p->syn_windows && !p->passive ? t->window : 0);
+		goto write;
+	}
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (segment.flags & RST) {
 		if (flow) {
@@ -552,22 +694,26 @@ int transom_ingress(struct __sk_buff *ctx)
 		c->implausible++;
 		return NEXT;
 	}
+write:
 	if (field == segment.window)
 		return NEXT;
 	// The checksum by the difference (RFC 1624). The window is not in the pseudo-header, so where the checksum is still to be completed
 	// by the card it is left alone; the helper knows which.
 	old_field = bpf_htons(segment.window);
 	new_field = bpf_htons(field);
-	if (bpf_skb_store_bytes(ctx, segment.header + __builtin_offsetof(struct tcp, window), &new_field, 2, 0)) {
-		c->failed++;
-		return NEXT;
-	}
+	if (bpf_skb_store_bytes(ctx, segment.header + __builtin_offsetof(struct tcp, window), &new_field, 2, 0))
+		goto failed;
 	if (bpf_l4_csum_replace(ctx, segment.header + __builtin_offsetof(struct tcp, checksum), old_field, new_field, 2)) {
 		// Cannot be, as the window stands beside it; then at least the packet goes as it came.
 		bpf_skb_store_bytes(ctx, segment.header + __builtin_offsetof(struct tcp, window), &old_field, 2, 0);
-		c->failed++;
-		return NEXT;
+		goto failed;
 	}
 	c->rewritten++;
+	return NEXT;
+failed:
+	// The sender is told more than has been remembered. So the flow passes as it is from now on.
+	bpf_map_delete_elem(&half_open, &key);
+	bpf_map_delete_elem(&flows, &key);
+	c->failed++;
 	return NEXT;
 }

@@ -1,7 +1,9 @@
 //! What mode tc costs: nanoseconds for each packet, and the throughput of a bulk transfer with and without it.
 //!
-//! Kernel TCP in two network namespaces, with a router between them, whose queue is a `pfifo` that does not slow anything down. The kernel counts the
-//! programs' time itself (`BPF_ENABLE_STATS`), which costs some nanoseconds more in each run. Run it as root on an idle machine:
+//! Kernel TCP in two network namespaces, with a router between them, whose queue is a `pfifo` that does not slow anything down: there the
+//! processor is the bottleneck, and whatever is done more shows. The kernel counts the programs' time itself (`BPF_ENABLE_STATS`), which costs some
+//! nanoseconds more in each run. Then the queue is a `tbf` of 1 Gbit/s, and of a higher rate if the machine has as much to spare again: the link is the
+//! bottleneck, as it is where somebody runs this. Run it as root on an idle machine, for a minute or two:
 //!
 //! ```text
 //! cargo run -p transom-forwarder --example cost
@@ -27,43 +29,111 @@ use transom_wire::tcp::{Flags, Options as TcpOptions};
 const FLOWS: usize = 4;
 const BYTES: usize = 1 << 30;
 const TURNS: usize = 5;
+/// Rates of links in Gbit/s, the highest first: of those above one, the first that is no more than half of what the machine does.
+const HIGHER: [f64; 3] = [10.0, 5.0, 2.5];
+/// What a shaped link's queue holds, in bytes: 8 ms at 1 Gbit/s.
+const SHAPED_LIMIT: u64 = 1_000_000;
 
 fn main() -> Result<(), Refusal> {
     alone()?;
+    let mut rows = Vec::new();
     for offloads in [Offloads::On, Offloads::Off] {
         let Some(net) = network(offloads) else { return Ok(()) };
         let words = ["qdisc", "replace", "dev", BOTTLENECK, "root", "pfifo", "limit", "100000"];
         run(&net.router, "tc", &words);
         println!("offloads {offloads:?}");
-        let attach = |passive| {
-            let options = Options { passive, ..Options::new(BOTTLENECK, policy()) };
-            net.router.run(|| Tc::attach(options)).expect("entering the namespace")
-        };
-        // By turns, so that what else goes on is the same for all. One that only looks costs what the programs do; the other has smaller windows
-        // besides.
-        let (mut without, mut looking, mut with) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..TURNS {
-            without.push(throughput(&net));
-            let tc = attach(true)?;
-            looking.push(throughput(&net));
-            drop(tc);
-            let _tc = attach(false)?;
-            with.push(throughput(&net));
+        // What is cut into packets takes longer.
+        let bytes = if offloads == Offloads::On { BYTES } else { BYTES / 2 };
+        let row = Row::measured(&net, offloads, None, bytes)?;
+        let most = row.without;
+        rows.push(row);
+        {
+            let mut tc = attach(&net, false, None)?;
+            let _counting = count_cost()?;
+            throughput(&net, bytes);
+            let counters = tc.status(0)?.counters;
+            println!("  {} acknowledgements, {} rewritten", counters.acks, counters.rewritten);
+            for Cost { program, nanoseconds, runs } in tc.cost()? {
+                println!("  {program}: {} ns in each of {runs} runs", nanoseconds / runs.max(1));
+            }
         }
-        let (without, looking, with) = (median(without), median(looking), median(with));
-        println!(
-            "  throughput: {without:.2} Gbit/s without, {looking:.2} with windows left alone, {with:.2} with control; medians of {TURNS}"
-        );
-        let mut tc = attach(false)?;
-        let _counting = count_cost()?;
-        throughput(&net);
-        let counters = tc.status(0)?.counters;
-        println!("  {} acknowledgements, {} rewritten", counters.acks, counters.rewritten);
-        for Cost { program, nanoseconds, runs } in tc.cost()? {
-            println!("  {program}: {} ns in each of {runs} runs", nanoseconds / runs.max(1));
+        let higher = HIGHER.into_iter().find(|rate| 2.0 * rate <= most);
+        for rate in [1.0].into_iter().chain(higher) {
+            let (limit, mbit) = (SHAPED_LIMIT.to_string(), format!("{}mbit", rate * 1000.0));
+            run(
+                &net.router,
+                "tc",
+                &[
+                    "qdisc", "replace", "dev", BOTTLENECK, "root", "tbf", "rate", &mbit, "burst",
+                    "256kb", "limit", &limit,
+                ],
+            );
+            // About a second each.
+            let bytes = (rate * 1e9 / 8.0) as usize;
+            rows.push(Row::measured(&net, offloads, Some(rate), bytes)?);
         }
     }
+    println!(
+        "\nGbit/s of {FLOWS} flows, medians of {TURNS} by turns; the ratio is that of with control to without.\n"
+    );
+    println!("| link | offloads | without | windows left alone | with control | ratio |");
+    println!("|---|---|---|---|---|---|");
+    rows.iter().for_each(Row::print);
     Ok(())
+}
+
+/// Throughput through one link, in Gbit/s.
+struct Row {
+    /// `None` for one that slows nothing down: the processor is the bottleneck.
+    rate: Option<f64>,
+    offloads: Offloads,
+    without: f64,
+    /// With programs that change nothing, which costs what they do.
+    looking: f64,
+    /// With control, which has smaller windows besides.
+    with: f64,
+}
+
+impl Row {
+    /// By turns, so that what else goes on is the same for all.
+    fn measured(
+        net: &Net,
+        offloads: Offloads,
+        rate: Option<f64>,
+        bytes: usize,
+    ) -> Result<Row, Refusal> {
+        let (mut without, mut looking, mut with) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            without.push(throughput(net, bytes));
+            let tc = attach(net, true, rate)?;
+            looking.push(throughput(net, bytes));
+            drop(tc);
+            let _tc = attach(net, false, rate)?;
+            with.push(throughput(net, bytes));
+        }
+        let (without, looking, with) = (median(without), median(looking), median(with));
+        Ok(Row { rate, offloads, without, looking, with })
+    }
+
+    fn print(&self) {
+        let Row { rate, offloads, without, looking, with } = self;
+        let link = rate.map_or("not shaped".into(), |rate| format!("{rate} Gbit/s"));
+        let ratio = with / without;
+        println!(
+            "| {link} | {offloads:?} | {without:.2} | {looking:.2} | {with:.2} | {ratio:.3} |"
+        );
+    }
+}
+
+/// Mode tc at the bottleneck, for its queue: half of what a shaped one holds is the upper threshold.
+fn attach(net: &Net, passive: bool, rate: Option<f64>) -> Result<Tc, Refusal> {
+    let mut options = Options { passive, ..Options::new(BOTTLENECK, policy()) };
+    if rate.is_some() {
+        let (upper, lower) = (SHAPED_LIMIT / 2, SHAPED_LIMIT / 4);
+        let text = format!("target-window(upper={upper}B, lower={lower}B)");
+        options.control.policy = text.parse().expect("a policy");
+    }
+    net.router.run(|| Tc::attach(options)).expect("entering the namespace")
 }
 
 /// One acknowledgement again and again, beside few flows and many. The kernel's loop runs on the same packet, so that its window is changed the
@@ -117,7 +187,7 @@ fn alone() -> Result<(), Refusal> {
 }
 
 /// Gigabits in a second.
-fn throughput(net: &Net) -> f64 {
+fn throughput(net: &Net, bytes: usize) -> f64 {
     let listener =
         net.receiver.run(|| TcpListener::bind("10.2.0.2:0").expect("listening")).expect("entering");
     let at = listener.local_addr().expect("an address");
@@ -135,13 +205,13 @@ fn throughput(net: &Net) -> f64 {
                     .run(|| TcpStream::connect(at).expect("connecting"))
                     .expect("entering");
                 let buffer = vec![0; 256 * 1024];
-                for _ in 0..BYTES / FLOWS / buffer.len() {
+                for _ in 0..bytes / FLOWS / buffer.len() {
                     stream.write_all(&buffer).expect("sending");
                 }
             });
         }
     });
-    BYTES as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e9
+    bytes as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e9
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -51,7 +51,7 @@ pub fn text(status: &Status) -> String {
     metric(
         "rewritten_total",
         "counter",
-        "Acknowledgements whose window was changed.",
+        "Acknowledgements whose window was changed, and SYNs.",
         counters.rewritten,
     );
     metric(

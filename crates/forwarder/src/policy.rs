@@ -8,7 +8,8 @@
 //! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
 //! ```
 //!
-//! Only `policy` is needed.
+//! Only `policy` is needed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
+//! syn-windows)`.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -116,6 +117,13 @@ mod tests {
         assert_eq!((file.control.flows, file.control.idle.as_millis()), (1000, 30_000));
         assert_eq!(file.rate, NonZeroU64::new(10_000_000));
         assert_eq!(file.queue, queue::Config::DropTail { limit: Limit::Bytes(75_000) });
+        assert!(!target.syn_windows);
+        let text = "policy = 'target-window(upper=40kB, lower=20kB, syn-windows)'";
+        let PolicyConfig::TargetWindow(target) = PolicyFile::parse(text).unwrap().control.policy
+        else {
+            panic!("another policy")
+        };
+        assert!(target.syn_windows);
         // What follows from the rate.
         assert!(PolicyFile::parse("policy = 'fair-share(queue=20kB)'\nrate = '1Gbit/s'").is_ok());
     }

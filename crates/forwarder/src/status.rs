@@ -85,7 +85,7 @@ pub struct Counters {
     pub arrived_bytes: u64,
     /// Acknowledgements that came back, of any flow.
     pub acks: u64,
-    /// Those whose window was changed.
+    /// Those whose window was changed, and SYNs.
     pub rewritten: u64,
     /// Those that went on later than they came.
     pub held: u64,

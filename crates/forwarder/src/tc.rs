@@ -12,7 +12,8 @@
 //! never do that, so that nobody can push a flow out of it.
 //!
 //! Only the paper's policy is there, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
-//! and the first acknowledgement behind them; the number of active flows is not counted.
+//! and the first acknowledgement behind them, so that with `syn-windows` a SYN may be lowered for whose flow there is no room then; the number
+//! of active flows is not counted.
 
 use std::error::Error;
 use std::os::fd::OwnedFd;
@@ -205,6 +206,14 @@ impl Tc {
         let result = program.test_run(options).map_err(self::program)?;
         after.truncate(result.data_size_out as usize);
         Ok((after, result.duration))
+    }
+
+    /// Puts the target there, in bytes, from where the queue moves it on. For tests, whose queue is empty.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn try_target(&mut self, bytes: u32) -> Result<(), Refusal> {
+        write_first(&mut self.ebpf, "target", layout::target(bytes))
     }
 
     fn counters(&self) -> Result<crate::status::Counters, Refusal> {

@@ -2,7 +2,10 @@
 
 mod support;
 
-use support::{BOTTLENECK, Net, Offloads, Way, audited, compared, intact, network, policy, run};
+use support::{
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, intact, network, policy,
+    policy_for_syns, run,
+};
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::{Deployment, Refusal};
 use transom_router::window::ControlConfig;
@@ -37,6 +40,13 @@ fn every_packet_is_as_it_should_be() {
     let Some(net) = network(Offloads::Off) else { return };
     let Some(mut nfqueue) = start(&net, &policy()) else { return };
     audited(&net, &mut nfqueue);
+}
+
+#[test]
+fn syns_are_as_they_should_be() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let Some(mut nfqueue) = start(&net, &policy_for_syns()) else { return };
+    audited_with_syns(&net, &mut nfqueue);
 }
 
 #[test]

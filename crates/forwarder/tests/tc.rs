@@ -2,7 +2,10 @@
 
 mod support;
 
-use support::{BOTTLENECK, Net, Offloads, Way, audited, compared, intact, network, policy, run};
+use support::{
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, intact, network, policy,
+    policy_for_syns, run,
+};
 use transom_device::frames::FrameSocket;
 use transom_forwarder::tc::{Attachment, Options, Tc, attached};
 use transom_forwarder::{Deployment, Refusal};
@@ -36,6 +39,21 @@ fn every_packet_is_as_it_should_be() {
     let Some(net) = network(Offloads::Off) else { return };
     let Some(mut tc) = attach(&net, options()) else { return };
     audited(&net, &mut tc);
+}
+
+#[test]
+fn syns_are_as_they_should_be() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let Some(mut tc) = attach(&net, Options::new(BOTTLENECK, policy_for_syns())) else { return };
+    audited_with_syns(&net, &mut tc);
+}
+
+/// Their checksums are still to be made, as are those of all others.
+#[test]
+fn offloaded_syns_arrive_intact() {
+    let Some(net) = network(Offloads::On) else { return };
+    let Some(mut tc) = attach(&net, Options::new(BOTTLENECK, policy_for_syns())) else { return };
+    intact(&net, &mut tc);
 }
 
 #[test]
@@ -88,7 +106,8 @@ fn filters_do_as_well_where_there_are_no_links() {
 #[test]
 fn who_only_looks_changes_nothing() {
     let Some(net) = network(Offloads::Off) else { return };
-    let Some(mut tc) = attach(&net, Options { passive: true, ..options() }) else { return };
+    let options = Options { passive: true, ..Options::new(BOTTLENECK, policy_for_syns()) };
+    let Some(mut tc) = attach(&net, options) else { return };
     net.transfer(Way::default(), 10, 100_000);
     let status = tc.status(100).unwrap();
     assert_eq!((status.counters.rewritten, status.counters.confirmed, status.tracked), (0, 10, 10));

@@ -2,7 +2,9 @@
 
 mod support;
 
-use support::{BOTTLENECK, Net, Offloads, Way, audited, intact, policy, senders, wire};
+use support::{
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, senders, wire,
+};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
@@ -49,6 +51,14 @@ fn every_packet_is_as_it_should_be() {
     let Some(net) = wire(Offloads::Off) else { return };
     let Some(mut user) = start(&net, TEXT) else { return };
     audited(&net, &mut user);
+}
+
+#[test]
+fn syns_are_as_they_should_be() {
+    let Some(net) = wire(Offloads::Off) else { return };
+    let syns = "initial=8kB, most=32kB, syn-windows)'";
+    let Some(mut user) = start(&net, &TEXT.replace(")'", &format!(", {syns}"))) else { return };
+    audited_with_syns(&net, &mut user);
 }
 
 #[test]

@@ -19,12 +19,16 @@
 //! as it is: a flow whose SYNs were not seen (the scale of its windows is unknown, RFC 7323 2.2), fragments, truncated
 //! packets, an acknowledgement number that the sender cannot be waiting for.
 //!
+//! **SYNs.** The window of a receiver's SYN is the first that a sender is told, and nothing shrinks if it is lowered in passing. The paper
+//! leaves it; a policy may have a wish for it ([`Policy::on_syn`]), and then all of the above holds for it as well.
+//!
 //! **State.** Each flow has 28 bytes in a [`FlowTable`] beside its key, found with one keyed hash. The table does not grow.
 //! When it is full new flows pass as they are; flows that are known are not given up for new ones.
 //!
 //! [`WindowControl`] puts the two together for one queue.
 
 mod ack_delay;
+mod active;
 mod config;
 mod control;
 mod explicit;
@@ -44,7 +48,7 @@ pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
-pub use policy::{AckContext, Policy, Wish};
+pub use policy::{AckContext, Policy, SynContext, Wish};
 pub use segment::{ChecksumState, Segment};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};

@@ -10,7 +10,7 @@ use crate::Refusal;
 use crate::status::Counters;
 
 /// `struct parameters`.
-pub(super) const PARAMETERS_LEN: usize = 44;
+pub(super) const PARAMETERS_LEN: usize = 48;
 /// `struct target`.
 pub(super) const TARGET_LEN: usize = 40;
 /// `struct counters`.
@@ -84,12 +84,18 @@ pub(super) fn parameters(
         link_header,
         config.only_above.into(),
         passive.into(),
+        config.syn_windows.into(),
     ]))
 }
 
 /// The target at the beginning.
 pub(super) fn first_target(config: &TargetWindowConfig) -> [u8; TARGET_LEN] {
-    concat(&[0, config.initial.get().min(MOST) as u32])
+    target(config.initial.get().min(MOST) as u32)
+}
+
+/// A target of so many bytes, and nothing counted.
+pub(super) fn target(bytes: u32) -> [u8; TARGET_LEN] {
+    concat(&[0, bytes])
 }
 
 /// The part of `struct target` that is told.
@@ -193,10 +199,14 @@ mod tests {
     fn parameters_stand_where_the_program_expects_them() {
         let mut config = TargetWindowConfig::new(Threshold::Bytes(50_000), Threshold::Packets(15));
         config.raise_shift = 6;
-        let bytes = parameters(&config, 14, true).unwrap();
-        let words: Vec<_> = (0..11).map(|index| word(&bytes, index * 4)).collect();
+        config.syn_windows = true;
+        let bytes = parameters(&config, 14, false).unwrap();
+        let words: Vec<_> = (0..12).map(|index| word(&bytes, index * 4)).collect();
         // Lower threshold and limit are in packets: 2 | 4.
-        assert_eq!(words, [50_000, 15, 15, 6, 6, 1 << 16, 536, 1 << 20, 14, 0, 1]);
+        assert_eq!(words, [50_000, 15, 15, 6, 6, 1 << 16, 536, 1 << 20, 14, 0, 0, 1]);
+        (config.only_above, config.syn_windows) = (true, false);
+        let bytes = parameters(&config, 14, true).unwrap();
+        assert_eq!([36, 40, 44].map(|at| word(&bytes, at)), [1, 1, 0]);
         config.upper = Threshold::Bytes(1 << 32);
         let error = parameters(&config, 14, true).unwrap_err();
         assert!(error.to_string().contains("upper threshold is 4294967296"), "{error}");

@@ -68,6 +68,8 @@ pub(crate) struct Audited {
     pub(crate) segments: usize,
     pub(crate) syns: usize,
     pub(crate) rewritten: usize,
+    /// SYNs whose window was changed.
+    pub(crate) lowered: usize,
 }
 
 impl Audit {
@@ -149,19 +151,27 @@ impl Flow {
         audited.segments += 1;
         if a.is_syn() {
             audited.syns += 1;
-            assert_eq!(a.window, b.window, "{name}: a SYN was changed");
             let options = a.options(old).unwrap();
             // Both hosts scale: they are kernels like this one.
             self.scale = options.window_scale.unwrap();
             self.mss = options.mss.unwrap().into();
+            // Its window is never scaled, and without ACK nobody can say where the edge is.
+            let told = a.flags.contains(Flags::ACK);
+            self.bounds(name, [a.window, b.window].map(u32::from), told.then_some(b.ack.get()));
+            audited.lowered += usize::from(a.window != b.window);
             return;
         }
         if a.flags.contains(Flags::RST) {
             assert_eq!(a.window, b.window, "{name}: a RST was changed");
             return;
         }
-        let (advertised, written) =
-            (u32::from(a.window) << self.scale, u32::from(b.window) << self.scale);
+        let windows = [a.window, b.window].map(|window| u32::from(window) << self.scale);
+        self.bounds(name, windows, Some(b.ack.get()));
+        audited.rewritten += usize::from(a.window != b.window);
+    }
+
+    /// What is written in place of what is advertised, in bytes, beside the edge that the sender has been told.
+    fn bounds(&mut self, name: &str, [advertised, written]: [u32; 2], ack: Option<u32>) {
         assert!(
             written <= advertised,
             "{name}: {written} is more than the {advertised} that the receiver takes"
@@ -171,7 +181,7 @@ impl Flow {
             "{name}: {written} is less than a segment of {}",
             self.mss
         );
-        let ack = b.ack.get();
+        let Some(ack) = ack else { return };
         // It moves left only as far as the receiver's own does.
         let (edge, given) = (ack.wrapping_add(written), ack.wrapping_add(advertised));
         let (known, was_given) = (self.edge.unwrap_or(edge), self.given.unwrap_or(given));
@@ -183,7 +193,6 @@ impl Flow {
         );
         self.edge = furthest(self.edge, edge);
         self.given = furthest(self.given, given);
-        audited.rewritten += usize::from(written != advertised);
     }
 }
 

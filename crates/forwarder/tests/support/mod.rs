@@ -24,7 +24,7 @@ use transom_device::qdisc::{RootQueue, RootQueues};
 use transom_forwarder::Deployment;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
 
-use audit::Audit;
+use audit::{Audit, Audited};
 
 /// The interface whose queue is the bottleneck, in the router.
 pub(crate) const BOTTLENECK: &str = "out";
@@ -161,8 +161,24 @@ pub(crate) const WAYS: [Way; 4] = [
     Way { six: true, reverse: true, senders: &[] },
 ];
 
+/// The same, which writes SYNs as well, and grants little from the beginning.
+pub(crate) fn policy_for_syns() -> ControlConfig {
+    let text = "target-window(upper=40kB, lower=20kB, initial=8kB, most=32kB, syn-windows)";
+    ControlConfig::new(text.parse().unwrap())
+}
+
 /// With offloads off: lets flows of all kinds through, and looks at every packet on both sides of the router.
 pub(crate) fn audited(net: &Net, deployment: &mut dyn Deployment) {
+    assert_eq!(all_audited(net, deployment).lowered, 0, "a SYN was changed");
+}
+
+/// The same with [`policy_for_syns`].
+pub(crate) fn audited_with_syns(net: &Net, deployment: &mut dyn Deployment) {
+    let audited = all_audited(net, deployment);
+    assert_eq!(audited.lowered, audited.syns, "they advertise 64 kB");
+}
+
+fn all_audited(net: &Net, deployment: &mut dyn Deployment) -> Audited {
     let audit = Audit::begin(net);
     for way in WAYS {
         net.transfer(way, 10, 100_000);
@@ -172,7 +188,7 @@ pub(crate) fn audited(net: &Net, deployment: &mut dyn Deployment) {
     // The queue drops SYNs as well, and then the other side's may come again.
     assert!(audited.syns >= 40, "one SYN of the receiver for each flow: {audited:?}");
     assert!(audited.rewritten > 100, "hardly anything was done: {audited:?}");
-    assert_eq!(status.counters.rewritten, audited.rewritten as u64);
+    assert_eq!(status.counters.rewritten, (audited.rewritten + audited.lowered) as u64);
     assert_eq!((status.counters.confirmed, status.counters.table_full), (40, 0));
     assert_eq!(
         (status.counters.unknown, status.counters.implausible, status.counters.failed),
@@ -183,6 +199,7 @@ pub(crate) fn audited(net: &Net, deployment: &mut dyn Deployment) {
         !status.flows.is_empty()
             && status.flows.iter().all(|flow| flow.mss == 1460 || flow.mss == 1440)
     );
+    audited
 }
 
 /// With offloads on: the same flows, whose bytes have to arrive.

@@ -23,10 +23,13 @@ use crate::text;
 ///
 /// | policy | parameters (defaults) |
 /// |---|---|
-/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `only-above`, `naive` |
+/// | `target-window` | `upper`, `lower` (needed; in packets or bytes), `halve-after` (15 packets), `raise` (1/64), `initial` (64KiB), `most` (1MiB), `only-above`, `syn-windows`, `naive` |
 /// | `explicit-window` | `queue` (needed; in packets), `mss` (1460B), `interval` (10ms) |
 /// | `ack-delay` | `above` (needed; in bytes), `rate` (from the link), `most` (500ms) |
-/// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms) |
+/// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms), `syn-windows` |
+///
+/// `only-above`, `syn-windows` and `naive` are switches, off unless given. `syn-windows` writes the receiver's SYN too, whose window is the
+/// first that a sender is told; the paper leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyConfig {
     /// [`TargetWindow`].
@@ -176,6 +179,9 @@ pub enum ControlConfigError {
         /// The queue's capacity.
         limit: Limit,
     },
+    /// A SYN may come again, and then what it told before has to be remembered.
+    #[error("target-window's `syn-windows` needs the memory of flows that `naive` does without")]
+    NaiveSyns,
     /// Flows would be forgotten while they go on.
     #[error("flows must not be forgotten before they have been silent for a second")]
     Idle,
@@ -281,6 +287,9 @@ impl PolicyConfig {
                 if initial > most {
                     return Err(ControlConfigError::Initial { initial, most });
                 }
+                if config.naive && config.syn_windows {
+                    return Err(ControlConfigError::NaiveSyns);
+                }
                 Ok(())
             }
             PolicyConfig::ExplicitWindow(config) => {
@@ -322,11 +331,11 @@ impl PolicyConfig {
     const fn parameters(&self) -> &'static str {
         match self {
             PolicyConfig::TargetWindow(_) => {
-                "upper, lower, halve-after, raise, initial, most, only-above, naive"
+                "upper, lower, halve-after, raise, initial, most, only-above, syn-windows, naive"
             }
             PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
             PolicyConfig::AckDelay(_) => "above, rate, most",
-            PolicyConfig::FairShare(_) => "queue, rate, rtt",
+            PolicyConfig::FairShare(_) => "queue, rate, rtt, syn-windows",
         }
     }
 
@@ -351,6 +360,7 @@ impl PolicyConfig {
                 "queue" => store(&mut config.queue, bytes(value), BYTES),
                 "rate" => store(&mut config.rate, text::rate(value).map(Some), RATE),
                 "rtt" => store(&mut config.rtt, duration(value), DURATION),
+                "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
                 _ => Err(Refusal::Unknown),
             },
         };
@@ -381,6 +391,7 @@ const PACKETS: &str = "50 packets";
 const BYTES: &str = "1460B or 64KiB";
 const DURATION: &str = "20ms or 1.5s";
 const RATE: &str = "10Mbit/s";
+const SWITCH: &str = "true or false";
 const FRACTION: &str = "1/64, one divided by a power of two";
 
 /// Stores a value that could be read, or gives the example of one.
@@ -439,8 +450,9 @@ fn set_target(
         "raise" => store(&mut config.raise_shift, shift(value), FRACTION),
         "initial" => store(&mut config.initial, size(), BYTES),
         "most" => store(&mut config.most, size(), BYTES),
-        "only-above" => store(&mut config.only_above, value.parse().ok(), "true or false"),
-        "naive" => store(&mut config.naive, value.parse().ok(), "true or false"),
+        "only-above" => store(&mut config.only_above, value.parse().ok(), SWITCH),
+        "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
+        "naive" => store(&mut config.naive, value.parse().ok(), SWITCH),
         _ => Err(Refusal::Unknown),
     }
 }
@@ -474,6 +486,7 @@ fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static 
                 rate: None,
                 rtt: Duration::from_millis(100),
                 queue: 0,
+                syn_windows: false,
             }),
             &[("queue", "20kB")],
         ),
@@ -523,17 +536,16 @@ impl fmt::Display for PolicyConfig {
                 initial,
                 most,
                 only_above,
+                syn_windows,
                 naive,
             }) => {
                 write!(f, "upper={}, lower={}", upper.as_limit(), lower.as_limit())?;
                 write!(f, ", halve-after={}", halve_after.as_limit())?;
                 write!(f, ", raise=1/{}", 1u64 << raise_shift.min(63))?;
                 write!(f, ", initial={}, most={}", size(initial), size(most))?;
-                for (name, _) in
-                    [("only-above", only_above), ("naive", naive)].iter().filter(|(_, on)| *on)
-                {
-                    write!(f, ", {name}")?;
-                }
+                write_switch(f, "only-above", only_above)?;
+                write_switch(f, "syn-windows", syn_windows)?;
+                write_switch(f, "naive", naive)?;
                 f.write_str(")")
             }
             PolicyConfig::ExplicitWindow(ExplicitWindowConfig { queue, mss, interval }) => {
@@ -545,13 +557,19 @@ impl fmt::Display for PolicyConfig {
                 write_rate(f, rate)?;
                 write!(f, ", most={})", DurationText(most))
             }
-            PolicyConfig::FairShare(FairShareConfig { rate, rtt, queue }) => {
+            PolicyConfig::FairShare(FairShareConfig { rate, rtt, queue, syn_windows }) => {
                 write!(f, "queue={}", Limit::Bytes(queue))?;
                 write_rate(f, rate)?;
-                write!(f, ", rtt={})", DurationText(rtt))
+                write!(f, ", rtt={}", DurationText(rtt))?;
+                write_switch(f, "syn-windows", syn_windows)?;
+                f.write_str(")")
             }
         }
     }
+}
+
+fn write_switch(f: &mut fmt::Formatter<'_>, name: &str, on: bool) -> fmt::Result {
+    if on { write!(f, ", {name}") } else { Ok(()) }
 }
 
 fn write_rate(f: &mut fmt::Formatter<'_>, rate: Option<NonZeroU64>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Policy and marker together, for one queue.
 //!
 //! The queue's owner shows it every packet that comes to the queue ([`WindowControl::forward`]) and every one that comes back
-//! from behind it ([`WindowControl::returning`]). All that it does to a packet is in the latter.
+//! from behind it ([`WindowControl::returning`]). All that it does to a packet is in the latter. What SYNs do is in a file of its own.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -10,20 +10,21 @@ use core::num::NonZeroU32;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::tcp::Flags;
 
+use super::active::Active;
 use super::config::{ControlConfig, ControlConfigError};
-use super::flow::{FlowKey, Open, Opening, Phase, Record};
+use super::flow::{FlowKey, Open, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
 use super::policy::{AckContext, Policy, Wish};
 use super::segment::{ChecksumState, Segment};
 use super::table::{Ages, FlowHash, FlowTable, Place, Prefetch, TableStats};
 use crate::queue::Length;
 
+mod syns;
+
 /// Half-open flows are forgotten after this long: a SYN is sent again after one, three and seven seconds (RFC 6298).
 const OPENING: Duration = Duration::from_secs(10);
 /// Flows whose end has been seen, after this long.
 const CLOSING: Duration = Duration::from_secs(30);
-/// A flow is active if something of it was acknowledged in this period or the one before.
-const PERIOD: Duration = Duration::from_secs(1);
 /// The whole table is swept this many times while an idle flow grows old.
 const SWEEPS: u64 = 4;
 /// So much of the sweep that is due is made up for at once.
@@ -38,7 +39,7 @@ pub struct Counters {
     pub arrived: u64,
     /// Acknowledgements that came back.
     pub acks: u64,
-    /// Acknowledgements whose window was rewritten.
+    /// Acknowledgements whose window was rewritten, and SYNs.
     pub rewritten: u64,
     /// Acknowledgements of flows that are not known, and passed as they were.
     pub unknown: u64,
@@ -143,7 +144,9 @@ impl WindowControl {
         let ends = segment.flags.intersects(Flags::FIN | Flags::RST);
         // Whatever else goes forward says nothing about windows that come back: no need to look its flow up.
         if segment.is_syn() {
-            self.sender_calls(now, &segment, packet);
+            if !ends {
+                self.sender_calls(now, &segment, packet);
+            }
         } else if ends || segment.payload == 0 {
             let key = FlowKey::forward(&segment);
             let Some(place) = self.table.find(self.table.hash(&key), &key) else { return };
@@ -276,8 +279,10 @@ impl WindowControl {
         let key = FlowKey::returning(segment);
         let is_ack = segment.flags.contains(Flags::ACK) && !segment.flags.contains(Flags::RST);
         if segment.is_syn() {
-            self.receiver_calls(now, segment, packet);
-            return none;
+            let ends = segment.flags.intersects(Flags::FIN | Flags::RST);
+            let told =
+                if ends { None } else { self.receiver_calls(now, segment, hash, packet, queue) };
+            return (told.filter(|window| *window != segment.window), Duration::ZERO);
         }
         self.counters.acks += u64::from(is_ack);
         let Some(place) = self.table.find(hash, &key) else {
@@ -333,71 +338,6 @@ impl WindowControl {
         }
     }
 
-    /// A SYN of the sender.
-    fn sender_calls(&mut self, now: Instant, segment: &Segment, packet: &[u8]) {
-        let key = FlowKey::forward(segment);
-        let Some(options) = segment.options(packet) else { return };
-        let hash = self.table.hash(&key);
-        let place = self.table.find(hash, &key);
-        if segment.flags.contains(Flags::ACK) {
-            let record = place.and_then(|place| self.table.record(place));
-            if let Some(Record { phase: Phase::Opening(opening), .. }) = record {
-                opening.answered_back(segment, &options);
-            }
-            return;
-        }
-        let opening = Opening::called(segment, &options, now.as_micros() as u32);
-        self.begin(now, hash, key, place, opening);
-    }
-
-    /// A SYN of the receiver.
-    fn receiver_calls(&mut self, now: Instant, segment: &Segment, packet: &[u8]) {
-        let key = FlowKey::returning(segment);
-        let Some(options) = segment.options(packet) else { return };
-        let hash = self.table.hash(&key);
-        let place = self.table.find(hash, &key);
-        let micros = now.as_micros() as u32;
-        if !segment.flags.contains(Flags::ACK) {
-            let opening = Opening::called_back(segment, &options, micros);
-            return self.begin(now, hash, key, place, opening);
-        }
-        let record = place.and_then(|place| self.table.record(place));
-        if let Some(Record { phase: Phase::Opening(opening), .. }) = record
-            && opening.answered(segment, &options)
-        {
-            return;
-        }
-        if self.returns_only {
-            let opening = Opening::answer_alone(segment, &options, micros);
-            self.begin(now, hash, key, place, opening);
-        }
-    }
-
-    /// A handshake begins, unless its flow is under way.
-    fn begin(
-        &mut self,
-        now: Instant,
-        hash: FlowHash,
-        key: FlowKey,
-        place: Option<Place>,
-        opening: Opening,
-    ) {
-        let seen = now.as_millis() as u32;
-        let Some(place) = place else {
-            let record = Record { seen, phase: Phase::Opening(opening) };
-            self.table.insert(hash, key, record, &self.ages);
-            return;
-        };
-        let Some(record) = self.table.record(place) else { return };
-        // A SYN that is sent again is of the same handshake, which began with the first.
-        let again = matches!(record.phase, Phase::Opening(Opening { iss, irs, step, .. })
-            if (iss, irs, step) == (opening.iss, opening.irs, opening.step));
-        if record.phase.gives_way() && !again {
-            record.seen = seen;
-            self.table.set_phase(place, Phase::Opening(opening));
-        }
-    }
-
     fn open(&mut self, place: Place, opened: Option<Open>) {
         if let Some(open) = opened {
             self.counters.opened += 1;
@@ -441,34 +381,5 @@ impl WindowControl {
     /// The flows that are remembered.
     pub fn flows(&self) -> &FlowTable {
         &self.table
-    }
-}
-
-/// Counts active flows, period by period.
-#[derive(Clone, Copy, Debug, Default)]
-struct Active {
-    period: u64,
-    current: u32,
-    last: u32,
-}
-
-impl Active {
-    /// Counts the flow if it is the first time in this period. Returns how many are active, at least one.
-    fn count(&mut self, now: Instant, open: &mut Open, newly_acked: Option<NonZeroU32>) -> u32 {
-        let period = now.as_nanos() / PERIOD.as_nanos() + 1;
-        if period != self.period {
-            self.last = if period == self.period + 1 { self.current } else { 0 };
-            self.current = 0;
-            self.period = period;
-        }
-        if newly_acked.is_some() && open.period != period as u16 {
-            open.period = period as u16;
-            self.current += 1;
-        }
-        self.flows().max(1)
-    }
-
-    fn flows(&self) -> u32 {
-        self.current.max(self.last)
     }
 }

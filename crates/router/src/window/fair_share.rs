@@ -6,7 +6,8 @@
 //!
 //! The RTT is what the flow's own handshake took, so that flows of different lengths get the same rate, or a parameter where
 //! that was not seen. The handshake's time has in it what waited in the queue then, and the window is too large by that; the
-//! queue's part makes up for it. A flow that cannot use its share leaves it unused: this is for links whose flows can.
+//! queue's part makes up for it. With `syn_windows` the receiver's SYN gets a share as well: that of one flow more than are active, over the
+//! parameter's RTT, as nothing has been timed yet. A flow that cannot use its share leaves it unused: this is for links whose flows can.
 //!
 //! Transom's own; the paper does not have it.
 
@@ -14,7 +15,7 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckContext, Policy, SynContext, Wish};
 use crate::queue::Length;
 
 /// The parameters of [`FairShare`].
@@ -26,6 +27,8 @@ pub struct FairShareConfig {
     pub rtt: Duration,
     /// What should wait in the queue, in bytes.
     pub queue: u64,
+    /// The receiver's SYN gets a share as well.
+    pub syn_windows: bool,
 }
 
 /// An equal share for each flow.
@@ -40,6 +43,14 @@ impl FairShare {
     pub fn new(config: FairShareConfig) -> Option<Self> {
         Some(FairShare { config, rate: config.rate? })
     }
+
+    /// One of so many shares, in bytes.
+    fn share(&self, rtt: Duration, flows: u32) -> u64 {
+        let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
+        let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);
+        let share = bytes / u128::from(flows.max(1));
+        share.try_into().unwrap_or(u64::MAX)
+    }
 }
 
 impl Policy for FairShare {
@@ -47,10 +58,12 @@ impl Policy for FairShare {
 
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
         let rtt = ack.rtt.unwrap_or(self.config.rtt);
-        let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
-        let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);
-        let share = bytes / u128::from(ack.active.max(1));
-        Wish::Window { bytes: share.try_into().unwrap_or(u64::MAX), fall: true }
+        Wish::Window { bytes: self.share(rtt, ack.active), fall: true }
+    }
+
+    fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {
+        let flows = syn.active.saturating_add(1);
+        self.config.syn_windows.then(|| self.share(self.config.rtt, flows))
     }
 }
 
@@ -64,6 +77,7 @@ mod tests {
             rate: NonZeroU64::new(10_000_000),
             rtt: Duration::from_millis(100),
             queue: 15_000,
+            syn_windows: false,
         })
         .unwrap();
         let mut wish = |rtt, active| {
@@ -84,5 +98,21 @@ mod tests {
         let rtt = Some(Duration::from_millis(20));
         assert_eq!(wish(rtt, 10), Wish::Window { bytes: 4_000, fall: true });
         assert_eq!(wish(rtt, 0), Wish::Window { bytes: 40_000, fall: true });
+    }
+
+    #[test]
+    fn a_new_flow_takes_its_share_of_one_more() {
+        let config = FairShareConfig {
+            rate: NonZeroU64::new(10_000_000),
+            rtt: Duration::from_millis(100),
+            queue: 15_000,
+            syn_windows: true,
+        };
+        let syn = |active| SynContext { queue: Length::default(), advertised: 9, mss: 0, active };
+        let wish =
+            |config, active| FairShare::new(config).unwrap().on_syn(Instant::ZERO, &syn(active));
+        assert_eq!((wish(config, 0), wish(config, 3)), (Some(140_000), Some(35_000)));
+        assert_eq!(wish(config, u32::MAX), Some(0));
+        assert_eq!(wish(FairShareConfig { syn_windows: false, ..config }, 0), None);
     }
 }

@@ -117,21 +117,67 @@ pub(super) enum Phase {
 /// What the SYNs have told so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
-    /// The sender's initial sequence number, from its SYN or what the receiver's SYN acknowledges.
+    /// The sender's initial sequence number, from its SYN or what the receiver's SYN acknowledges; unknown in
+    /// [`Step::CalledBack`].
     pub(super) iss: Seq,
-    /// The receiver's.
+    /// The receiver's; unknown in [`Step::Called`].
     pub(super) irs: Seq,
     /// When the first SYN passed, in microseconds that wrap.
     pub(super) began: u32,
-    /// The window in the receiver's SYN, which is never scaled (RFC 7323 2.2).
-    pub(super) window: u16,
+    /// How far beyond its SYN the sender has been told that it may send, in bytes: the furthest that a SYN of the receiver has
+    /// said on this side of the router. Their windows are never scaled (RFC 7323 2.2), and they may acknowledge data in the
+    /// sender's (RFC 7413).
+    pub(super) told: u32,
     /// The receiver's MSS option, or the default (RFC 9293 3.7.1).
     pub(super) mss: u16,
-    /// The receiver's window scale.
-    pub(super) scale: Option<u8>,
+    pub(super) said: Said,
     pub(super) step: Step,
+}
+
+/// What SYNs have said of windows, in one byte: a record has no room for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Said(u8);
+
+impl Said {
+    /// The lower half is the receiver's shift.
+    const SHIFT: u8 = 15;
+    const SENDER_SCALES: u8 = 1 << 4;
+    const RECEIVER_SCALES: u8 = 1 << 5;
+    const LOWERED: u8 = 1 << 6;
+
     /// Whether the sender's SYN offered to scale windows.
-    pub(super) sender_scales: bool,
+    #[must_use]
+    pub(super) const fn sender_scales(self, scales: bool) -> Self {
+        let others = self.0 & !Said::SENDER_SCALES;
+        Said(if scales { others | Said::SENDER_SCALES } else { others })
+    }
+
+    /// What shift the receiver's SYN named, if it did; at most 14.
+    #[must_use]
+    pub(super) const fn receiver_scale(self, scale: Option<u8>) -> Self {
+        let others = self.0 & !(Said::RECEIVER_SCALES | Said::SHIFT);
+        Said(match scale {
+            Some(shift) => others | Said::RECEIVER_SCALES | (shift & Said::SHIFT),
+            None => others,
+        })
+    }
+
+    /// The window of a SYN of the receiver was lowered in passing.
+    #[must_use]
+    pub(super) const fn lowered(self) -> Self {
+        Said(self.0 | Said::LOWERED)
+    }
+
+    /// Whether one was.
+    pub(super) const fn is_lowered(self) -> bool {
+        self.0 & Said::LOWERED != 0
+    }
+
+    /// The shift of the receiver's windows, which is in force only if both have offered it.
+    pub(super) const fn scale(self) -> u8 {
+        let both = Said::SENDER_SCALES | Said::RECEIVER_SCALES;
+        if self.0 & both == both { self.0 & Said::SHIFT } else { 0 }
+    }
 }
 
 /// Which SYN came first, and whether both have come.
@@ -141,6 +187,9 @@ pub(super) enum Step {
     Called,
     /// The sender's SYN and the receiver's, which acknowledges it.
     Answered,
+    /// The sender's SYN has come again after that. Whoever answers now may be another one behind the receiver's address, or
+    /// count from another number.
+    AskedAgain,
     /// The receiver's SYN.
     CalledBack,
     /// The receiver's SYN, and the sender's, which acknowledges it.

@@ -3,21 +3,64 @@
 //! The scale of a receiver's windows is in its SYN, and in force only if the sender's SYN had one too (RFC 7323 2.2). So both
 //! are waited for, and the acknowledgement behind them: somebody who can send packets from one side only, with whatever
 //! addresses, gets no further than a half-open record, and those make room for each other.
+//!
+//! The window in the receiver's SYN is the first that the sender is told, and may be lowered in passing: there is no edge yet
+//! that it could move. That holds for the first SYN only. Which of several reaches the sender nobody here knows, so the furthest edge
+//! that any of them has told is remembered, and none that comes later takes it back: when a SYN is sent again, when both ends
+//! call at once, when another answers. A SYN that passes as it is counts as well.
+//!
+//! What this router has not seen it cannot know. If a sender gets a copy of the SYN by another way, and is told more by it, it
+//! will send, and have acknowledged, what lies beyond the edge here. Such acknowledgements are not taken for this flow's: they pass as they
+//! are, and so does the whole flow after a few. That is as it should be, for a flow with two ways cannot be controlled on one.
 
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 
-use super::flow::{Open, Opening, Phase, Step};
+use super::flow::{Open, Opening, Phase, Said, Step};
+use super::marker::WindowMarker;
 use super::segment::Segment;
 
 /// The largest shift there is; a larger one is taken for it (RFC 7323 2.3).
 const MAX_SCALE: u8 = 14;
-/// What may be sent to who does not say (RFC 9293 3.7.1). IPv6 has more, but a lower bound too low is harmless.
+/// What may be sent to who does not say, or says nothing (RFC 9293 3.7.1). IPv6 has more, but a lower bound too low is harmless.
 const DEFAULT_MSS: u16 = 536;
 /// Data that a SYN may carry (RFC 7413), as far as its answer may acknowledge it.
-const MAX_SYN_DATA: u32 = 1 << 16;
+const MAX_SYN_DATA: u32 = 65_535;
 /// So much beyond the edge may be acknowledged: window probes are sent where there is no window (RFC 9293 3.8.6.1).
 pub(super) const PROBE: u32 = 1;
+
+/// A SYN of the receiver on its way to the sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiverSyn<'a> {
+    pub(super) segment: &'a Segment,
+    /// `None` if they cannot be read; then nothing is learned from them.
+    pub(super) options: Option<&'a Options>,
+    /// The window that the policy wishes for, in bytes; `None` if it is to stay.
+    pub(super) wish: Option<u64>,
+}
+
+impl ReceiverSyn<'_> {
+    /// The window that goes on, if the sender has been told of so many bytes beyond what this acknowledges.
+    pub(super) fn window(&self, told: u32) -> u16 {
+        match (self.wish, self.options) {
+            (Some(wish), Some(options)) => {
+                WindowMarker::first(self.segment.window, told, mss(options), wish)
+            }
+            _ => self.segment.window,
+        }
+    }
+}
+
+/// Bytes of data that a segment acknowledges beside the SYN with this number, unless it is the answer to another.
+pub(super) fn data_beside(syn: Seq, segment: &Segment) -> Option<u32> {
+    let data = (segment.ack - 1).distance_from(syn).cast_unsigned();
+    (data <= MAX_SYN_DATA).then_some(data)
+}
+
+/// What a receiver takes that says this, in bytes.
+pub(super) fn mss(options: &Options) -> u16 {
+    options.mss.filter(|mss| *mss > 0).unwrap_or(DEFAULT_MSS)
+}
 
 impl Opening {
     /// The sender's SYN comes first.
@@ -26,69 +69,137 @@ impl Opening {
             iss: segment.seq,
             irs: Seq::new(0),
             began: micros,
-            window: 0,
+            told: 0,
             mss: DEFAULT_MSS,
-            scale: None,
+            said: Said::default().sender_scales(options.window_scale.is_some()),
             step: Step::Called,
-            sender_scales: options.window_scale.is_some(),
         }
     }
 
-    /// The receiver's SYN comes first.
-    pub(super) fn called_back(segment: &Segment, options: &Options, micros: u32) -> Self {
-        let mut opening = Opening::called(segment, options, micros);
+    /// The receiver's SYN comes first; its window is still to be told. `None` if its options cannot be read.
+    pub(super) fn called_back(syn: &ReceiverSyn<'_>, micros: u32) -> Option<Self> {
+        let options = syn.options?;
+        let mut opening = Opening::called(syn.segment, options, micros);
         opening.step = Step::CalledBack;
-        opening.sender_scales = false;
-        opening.receiver_says(segment, options);
-        opening
+        opening.said = Said::default();
+        opening.receiver_says(syn.segment, options);
+        Some(opening)
     }
 
-    /// The receiver answers a SYN that went another way. An answer scales only if the question did.
-    pub(super) fn answer_alone(segment: &Segment, options: &Options, micros: u32) -> Self {
-        let mut opening = Opening::called_back(segment, options, micros);
+    /// The receiver answers a SYN that went another way; the same. An answer scales only if the question did.
+    pub(super) fn answer_alone(syn: &ReceiverSyn<'_>, micros: u32) -> Option<Self> {
+        let mut opening = Opening::called_back(syn, micros)?;
         opening.step = Step::Answered;
-        opening.iss = segment.ack - 1;
-        opening.sender_scales = true;
-        opening
+        opening.iss = syn.segment.ack - 1;
+        opening.said = opening.said.sender_scales(true);
+        Some(opening)
     }
 
     fn receiver_says(&mut self, segment: &Segment, options: &Options) {
         self.irs = segment.seq;
-        self.window = segment.window;
-        self.mss = options.mss.unwrap_or(DEFAULT_MSS).max(1);
-        self.scale = options.window_scale.map(|scale| scale.min(MAX_SCALE));
+        self.mss = mss(options);
+        self.said =
+            self.said.receiver_scale(options.window_scale.map(|scale| scale.min(MAX_SCALE)));
     }
 
-    /// The receiver's SYN with ACK. Whether it answers the sender's.
-    pub(super) fn answered(&mut self, segment: &Segment, options: &Options) -> bool {
-        let acked = segment.ack.distance_from(self.iss).cast_unsigned();
-        let fits = match self.step {
-            Step::Called => (1..=1 + MAX_SYN_DATA).contains(&acked),
-            // Once more.
-            Step::Answered => acked == 1 && segment.seq == self.irs,
-            Step::CalledBack | Step::AnsweredBack => false,
-        };
-        if fits {
-            self.step = Step::Answered;
-            self.iss = segment.ack - 1;
-            self.receiver_says(segment, options);
+    /// The window that goes on in a SYN which acknowledges so many bytes of data beside the sender's; remembers it.
+    pub(super) fn tell(&mut self, early: u32, syn: &ReceiverSyn<'_>) -> u16 {
+        let window = syn.window(self.told.saturating_sub(early));
+        self.told = self.told.max(early + u32::from(window));
+        if window < syn.segment.window {
+            self.said = self.said.lowered();
         }
-        fits
+        window
+    }
+
+    /// What the sender has been told before another handshake begins in this one's place, which might be the same.
+    fn keep_told(&mut self, before: &Opening) {
+        self.told = before.told;
+        if before.said.is_lowered() {
+            self.said = self.said.lowered();
+        }
+    }
+
+    /// The sender's SYN without ACK, when there has been one already of either side.
+    pub(super) fn called_again(&mut self, segment: &Segment, options: &Options, micros: u32) {
+        match self.step {
+            // What is sent again is of the same handshake, which began with the first.
+            Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {}
+            Step::Answered if segment.seq == self.iss => {
+                self.step = Step::AskedAgain;
+                self.began = micros;
+            }
+            step => {
+                let mut new = Opening::called(segment, options, micros);
+                // Perhaps both call at once, and then the sender gets the receiver's SYN as well.
+                if step == Step::CalledBack {
+                    new.keep_told(self);
+                }
+                *self = new;
+            }
+        }
+    }
+
+    /// The receiver's SYN without ACK, when there has been one already of either side. The window that goes on.
+    pub(super) fn called_back_again(&mut self, syn: &ReceiverSyn<'_>, micros: u32) -> u16 {
+        if self.step != Step::Called && syn.segment.seq == self.irs {
+            if self.step == Step::AnsweredBack {
+                self.began = micros;
+            }
+        } else if let Some(mut new) = Opening::called_back(syn, micros) {
+            // Perhaps both call at once.
+            if self.step == Step::Called {
+                new.keep_told(self);
+            }
+            *self = new;
+        }
+        self.tell(0, syn)
+    }
+
+    /// The receiver's SYN with ACK. The window that goes on, if it belongs to this handshake. `alone` if the sender's SYNs are
+    /// not seen.
+    pub(super) fn answered(&mut self, syn: &ReceiverSyn<'_>, alone: bool) -> Option<u16> {
+        let segment = syn.segment;
+        match self.step {
+            Step::Called | Step::Answered | Step::AskedAgain => {
+                let early = data_beside(self.iss, segment)?;
+                let window = self.tell(early, syn);
+                // Another answer without another question is not believed. But the sender may.
+                let believed = self.step != Step::Answered || segment.seq == self.irs || alone;
+                if let Some(options) = syn.options.filter(|_| believed) {
+                    self.step = Step::Answered;
+                    self.receiver_says(segment, options);
+                }
+                Some(window)
+            }
+            Step::CalledBack if segment.seq != self.irs => None,
+            Step::CalledBack => {
+                let window = self.tell(0, syn);
+                if alone {
+                    self.step = Step::Answered;
+                    self.iss = segment.ack - 1;
+                    self.said = self.said.sender_scales(true);
+                }
+                Some(window)
+            }
+            Step::AnsweredBack if segment.seq != self.irs => None,
+            Step::AnsweredBack => Some(self.tell(data_beside(self.iss, segment)?, syn)),
+        }
     }
 
     /// The sender's SYN with ACK.
     pub(super) fn answered_back(&mut self, segment: &Segment, options: &Options) {
-        let acks_the_syn = segment.ack == self.irs + 1;
+        let acks_the_syn = data_beside(self.irs, segment).is_some();
         if matches!(self.step, Step::CalledBack | Step::AnsweredBack) && acks_the_syn {
             self.step = Step::AnsweredBack;
             self.iss = segment.seq;
-            self.sender_scales = options.window_scale.is_some();
+            self.said = self.said.sender_scales(options.window_scale.is_some());
         }
     }
 
     /// A segment of the sender without SYN: the flow, if this ends its handshake.
     pub(super) fn sent(&self, segment: &Segment, micros: u32) -> Option<Open> {
-        let ends = self.step == Step::Answered
+        let ends = matches!(self.step, Step::Answered | Step::AskedAgain)
             && segment.flags.contains(Flags::ACK)
             && segment.ack == self.irs + 1;
         ends.then(|| self.open(micros.wrapping_sub(self.began).max(1)))
@@ -97,9 +208,9 @@ impl Opening {
     /// A returning segment without SYN: the flow, if this ends its handshake.
     pub(super) fn returned(&self, segment: &Segment, micros: u32) -> Option<Open> {
         let acked = segment.ack.distance_from(self.iss + 1);
-        let fits = u32::try_from(acked).is_ok_and(|acked| acked <= u32::from(self.window) + PROBE);
+        let fits = u32::try_from(acked).is_ok_and(|acked| acked <= self.told + PROBE);
         let ended = match self.step {
-            Step::Answered | Step::AnsweredBack => fits,
+            Step::Answered | Step::AskedAgain | Step::AnsweredBack => fits,
             Step::Called | Step::CalledBack => false,
         };
         // With data behind it, it is no measure of the path alone.
@@ -110,13 +221,14 @@ impl Opening {
 
     fn open(&self, rtt: u32) -> Open {
         Open {
-            edge: self.iss + 1 + u32::from(self.window),
+            edge: self.iss + 1 + self.told,
             ack: self.iss + 1,
-            desired: u32::MAX,
+            // What has been lowered need not come down again.
+            desired: if self.said.is_lowered() { self.told } else { u32::MAX },
             rtt,
             period: 0,
             mss: self.mss,
-            scale: self.scale.filter(|_| self.sender_scales).unwrap_or(0),
+            scale: self.said.scale(),
             strikes: 0,
             closing: false,
         }

@@ -12,6 +12,9 @@
 //! window is a multiple of up to 16 KiB. It is rounded up to one, which never exceeds the receiver's field. And where the
 //! paper lets a new flow's first acknowledgement pass, here the edge is known from the SYN, whose window is not scaled: a
 //! receiver's megabyte need not be given away first.
+//!
+//! The SYN's own window is up to 64 KiB. If the policy has a wish for it ([`Policy::on_syn`](super::Policy::on_syn)), the same three
+//! bounds hold, where the edge told before is that of the same SYN when it passed earlier, and mostly there is none.
 
 use core::num::NonZeroU32;
 
@@ -92,8 +95,28 @@ impl WindowMarker {
         if window == ack.window { Marked::AsItWas } else { Marked::Rewritten(window) }
     }
 
+    /// The window of a receiver's SYN that goes on, when its sender has been told of so many bytes already.
+    pub(super) fn first(advertised: u16, told: u32, mss: u16, wished: u64) -> u16 {
+        let least = wished.max(mss.into()).max(told.into());
+        u16::try_from(least).unwrap_or(u16::MAX).min(advertised)
+    }
+
+    /// A SYN of the receiver comes by once more, with this window instead of the one that it had. Its handshake is over for all that
+    /// has been seen here, but perhaps not for its sender.
+    pub(super) fn first_again(open: &mut Open, syn: Ack, window: u16) {
+        let edge = open.edge;
+        open.edge = edge.later(syn.number + u32::from(window));
+        if open.desired == u32::MAX {
+            if window < syn.window {
+                open.desired = WindowMarker::told(open, open.ack);
+            }
+        } else if open.edge != edge {
+            open.desired = open.desired.max(window.into());
+        }
+    }
+
     /// What the sender may still send by what it has been told, if it is told this number.
-    fn told(open: &Open, number: Seq) -> u32 {
+    pub(super) fn told(open: &Open, number: Seq) -> u32 {
         u32::try_from(open.edge.distance_from(number)).unwrap_or(0)
     }
 

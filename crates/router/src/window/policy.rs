@@ -16,6 +16,15 @@ pub trait Policy: fmt::Debug + Send {
     /// What is to be done with an acknowledgement.
     fn on_ack(&mut self, now: Instant, ack: &AckContext) -> Wish;
 
+    /// What window the receiver's SYN should tell the sender, in bytes; `None` leaves it as it is. A SYN is no acknowledgement of a flow's,
+    /// and not delayed; there may be several of one flow, and no flow behind them at all.
+    ///
+    /// Not asked of a policy that is not [`per_flow`](Policy::per_flow): nobody would know what an earlier copy of the SYN has told.
+    fn on_syn(&mut self, now: Instant, syn: &SynContext) -> Option<u64> {
+        let _ = (now, syn);
+        None
+    }
+
     /// The window in bytes that it has arrived at, if it is the same for all flows, for people to look at.
     fn target(&self) -> Option<u64> {
         None
@@ -42,6 +51,19 @@ pub struct AckContext {
     /// How long the handshake took, there and back.
     pub rtt: Option<Duration>,
     /// Flows that have had something acknowledged lately, at least one.
+    pub active: u32,
+}
+
+/// A SYN of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynContext {
+    /// What waits in the queue that the flow's data is to go through.
+    pub queue: Length,
+    /// What the receiver advertises, in bytes: it is never scaled.
+    pub advertised: u16,
+    /// The largest segment that it takes, in bytes.
+    pub mss: u16,
+    /// Other flows that have had something acknowledged lately.
     pub active: u32,
 }
 

@@ -23,13 +23,16 @@
 //! - Section 3.2 has each flow's window brought to the target as acknowledgements come. Appendix B lowers it only while the queue
 //!   is above the upper threshold, so that between the thresholds unequal windows stay unequal. Figure 5 comes out with the
 //!   former, which is the default; `only-above` is the latter.
+//! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to; the paper rewrites no SYNs.
+//!   With `syn_windows` the SYN gets the target too, so that there is nothing to use up first. Appendix B's condition is about windows
+//!   that fall, and does not apply: the first one does not.
 //! - The appendix's reduction can go below the target by less than one acknowledgement and is then set to it; so it is here.
 
 use core::num::NonZeroU64;
 
 use transom_tcp::time::Instant;
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckContext, Policy, SynContext, Wish};
 use crate::queue::Length;
 
 /// A length of a queue.
@@ -79,6 +82,8 @@ pub struct TargetWindowConfig {
     /// Windows above the target fall only while the queue is above `upper` (appendix B), not whenever something is
     /// acknowledged (section 3.2).
     pub only_above: bool,
+    /// The receiver's SYN gets the target as well.
+    pub syn_windows: bool,
     /// Writes the target into every acknowledgement without a memory of its flow, as if no window were scaled. For
     /// demonstrations of what happens then.
     pub naive: bool,
@@ -104,6 +109,7 @@ impl TargetWindowConfig {
             initial: bytes(1 << 16),
             most: bytes(1 << 20),
             only_above: false,
+            syn_windows: false,
             naive: false,
         }
     }
@@ -152,6 +158,10 @@ impl Policy for TargetWindow {
     fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
         let fall = !self.config.only_above || self.config.upper.is_below(ack.queue);
         Wish::Window { bytes: self.target, fall }
+    }
+
+    fn on_syn(&mut self, _: Instant, _: &SynContext) -> Option<u64> {
+        self.config.syn_windows.then_some(self.target)
     }
 
     fn target(&self) -> Option<u64> {

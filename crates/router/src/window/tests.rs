@@ -101,20 +101,20 @@ fn always(bytes: u64) -> WindowControl {
 }
 
 /// A sender and a receiver with the box between them.
-struct Path {
-    control: WindowControl,
-    now: Instant,
-    sender: SocketAddr,
-    receiver: SocketAddr,
-    sender_scale: Option<u8>,
-    receiver_scale: Option<u8>,
-    mss: Option<u16>,
+pub(super) struct Path {
+    pub(super) control: WindowControl,
+    pub(super) now: Instant,
+    pub(super) sender: SocketAddr,
+    pub(super) receiver: SocketAddr,
+    pub(super) sender_scale: Option<u8>,
+    pub(super) receiver_scale: Option<u8>,
+    pub(super) mss: Option<u16>,
 }
 
-const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
+pub(super) const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
 
 impl Path {
-    fn new(control: WindowControl) -> Self {
+    pub(super) fn new(control: WindowControl) -> Self {
         Path {
             control,
             now: Instant::from_millis(1000),
@@ -126,13 +126,25 @@ impl Path {
         }
     }
 
-    fn forward(&mut self, flags: Flags, numbers: (u32, u32), options: &Options, payload: usize) {
+    pub(super) fn forward(
+        &mut self,
+        flags: Flags,
+        numbers: (u32, u32),
+        options: &Options,
+        payload: usize,
+    ) {
         let packet = packet(self.sender, self.receiver, flags, numbers, 500, options, payload);
         self.control.forward(self.now, &packet, packet.len(), Length::default());
     }
 
     /// The window that comes out, of a packet that comes back.
-    fn back(&mut self, flags: Flags, numbers: (u32, u32), window: u16, options: &Options) -> u16 {
+    pub(super) fn back(
+        &mut self,
+        flags: Flags,
+        numbers: (u32, u32),
+        window: u16,
+        options: &Options,
+    ) -> u16 {
         let original = packet(self.receiver, self.sender, flags, numbers, window, options, 0);
         let mut packet = original.clone();
         let len = packet.len();
@@ -148,12 +160,12 @@ impl Path {
         window_of(&packet)
     }
 
-    fn options(&self, scale: Option<u8>) -> Options {
+    pub(super) fn options(&self, scale: Option<u8>) -> Options {
         Options { mss: self.mss, window_scale: scale, ..Options::default() }
     }
 
     /// The sender calls; initial sequence numbers 100 and 900, the receiver's first window 10,000.
-    fn call(&mut self) {
+    pub(super) fn call(&mut self) {
         let options = self.options(self.sender_scale);
         self.forward(Flags::SYN, (100, 0), &options, 0);
     }
@@ -169,7 +181,7 @@ impl Path {
         self.forward(Flags::ACK, (101, 901), &Options::default(), 0);
     }
 
-    fn ack(&mut self, number: u32, window: u16) -> u16 {
+    pub(super) fn ack(&mut self, number: u32, window: u16) -> u16 {
         self.back(Flags::ACK, (901, number), window, &Options::default())
     }
 }
@@ -239,7 +251,7 @@ fn only_what_returns_comes_by() {
 }
 
 #[test]
-fn syns_and_resets_are_never_touched() {
+fn syns_without_a_wish_and_resets_are_not_touched() {
     let mut path = Path::new(always(1));
     path.connect();
     path.answer();

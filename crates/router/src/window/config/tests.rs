@@ -20,6 +20,8 @@ fn every_form_reads_back() {
     for text in [
         "target-window(upper=35 packets, lower=15 packets)",
         "target-window(upper=70kB, lower=30kB, halve-after=15kB, raise=1/8, initial=10kB, most=64KiB, only-above, naive)",
+        "target-window(upper=35 packets, lower=15 packets, only-above, syn-windows)",
+        "fair-share(queue=20kB, syn-windows)",
         "explicit-window(queue=50 packets)",
         "explicit-window(queue=50 packets, mss=1000B, interval=20ms)",
         "ack-delay(above=20kB)",
@@ -61,6 +63,7 @@ fn the_paper_s_parameters() {
         initial: NonZeroU64::new(65_536).unwrap(),
         most: NonZeroU64::new(1_048_576).unwrap(),
         only_above: false,
+        syn_windows: false,
         naive: false,
     };
     let config = read("target-window(upper=35 packets, lower=15 packets)");
@@ -97,6 +100,13 @@ fn what_makes_no_sense_is_refused() {
             "target-window(upper=3 packets, lower=1 packet, lower=2 packets)",
             "`lower` is given twice",
         ),
+        (
+            "target-window(upper=3 packets, lower=1 packet, naive, syn-windows)",
+            "`syn-windows` needs the memory of flows that `naive` does without",
+        ),
+        ("fair-share(queue=1kB, syn-windows=2)", "write true or false"),
+        ("ack-delay(above=1kB, syn-windows)", "has no parameter `syn-windows`"),
+        ("explicit-window(queue=9 packets, syn-windows)", "has no parameter `syn-windows`"),
         ("target-window(above=3)", "has no parameter `above`: it has upper, lower"),
         ("explicit-window(queue=0 packets)", "`queue` is zero"),
         (

@@ -1,7 +1,7 @@
 //! The table: full, flooded, growing old.
 
 use super::*;
-use crate::window::flow::{Open, Opening, Step};
+use crate::window::flow::{Open, Opening, Said, Step};
 use crate::window::segment::Segment;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::Flags;
@@ -31,11 +31,10 @@ fn opening(seen: u32) -> Record {
         iss: Seq::new(0),
         irs: Seq::new(0),
         began: 0,
-        window: 0,
+        told: 0,
         mss: 536,
-        scale: None,
+        said: Said::default(),
         step: Step::Called,
-        sender_scales: false,
     });
     Record { seen, phase }
 }
