@@ -16,6 +16,7 @@ use transom_device::memory::MemoryLink;
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_stack::stack::{ConnectionId, Stack, StackEvent};
 use transom_tcp::connection::Event;
+use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -128,6 +129,26 @@ impl Delayed {
                 return Ok(gigabits(received, thread_time() - started));
             }
         }
+    }
+
+    /// All connections have these extensions from now on, at both ends, and no others.
+    ///
+    /// # Errors
+    /// When one cannot be attached.
+    pub fn wear(&mut self, choices: &[ExtensionChoice]) -> anyhow::Result<()> {
+        let Hosts { client, server, .. } = &mut self.crowd.hosts;
+        for ends in &self.crowd.connections {
+            for (host, id) in [(&mut *client, ends.client), (&mut *server, ends.server)] {
+                host.with_connection(id, self.now, |connection| {
+                    let worn: Vec<_> = connection.layers().map(|layer| layer.id).collect();
+                    worn.into_iter().for_each(|layer| _ = connection.detach(self.now, layer));
+                    choices.iter().try_for_each(|choice| {
+                        connection.attach(self.now, choice.extension()).map(drop)
+                    })
+                })??;
+            }
+        }
+        Ok(())
     }
 
     /// Transfers so many bytes.
