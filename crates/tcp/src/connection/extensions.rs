@@ -426,16 +426,17 @@ impl Connection {
         if self.state == State::Closed {
             return; // There is nothing left to be narrowed.
         }
+        let Some(host) = self.extensions.get() else { return };
+        event.what |= host.pending;
         // With a layer that waits for a time, this is asked for every packet.
-        let idle = |host: &Host| host.pending.is_empty() && !host.hears(event.what, event.now);
-        if self.extensions.get().is_none_or(idle) {
+        if !host.hears(event.what, event.now) {
+            if !host.pending.is_empty() {
+                self.extensions.change(|host| host.pending = Wake::empty());
+            }
             return;
         }
         let Some(mut host) = self.extensions.take() else { return };
-        event.what |= core::mem::take(&mut host.pending);
-        if !host.hears(event.what, event.now) {
-            return self.extensions.put(host);
-        }
+        host.pending = Wake::empty();
         let happened = event.what - Wake::TIMER;
         let Host { layers, shared, .. } = &mut *host;
         let view = View::new(self, shared, event.now);
