@@ -56,6 +56,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn count(dir: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     packets(dir)?;
     println!();
     extensions(dir)

@@ -143,13 +143,13 @@ impl Connection {
         let reported = reported.map(|block| position(block.left)..position(block.right));
         self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
         if self.hears_of_ack(round_start) {
-            let mut kind = AckKind::empty();
-            kind.set(AckKind::NEW_DATA, delivered.acked > 0);
-            kind.set(AckKind::DUPLICATE, duplicate);
-            kind.set(AckKind::SACK, delivered.sacked > 0);
-            kind.set(AckKind::DSACK, duplicated > 0);
-            kind.set(AckKind::WINDOW_UPDATE, window != prior_window);
-            kind.set(AckKind::ECN_ECHO, self.agreed.ecn && header.flags.contains(Flags::ECE));
+            let echo = self.agreed.ecn && header.flags.contains(Flags::ECE);
+            let kind = AckKind::NEW_DATA.only_if(delivered.acked > 0)
+                | AckKind::DUPLICATE.only_if(duplicate)
+                | AckKind::SACK.only_if(delivered.sacked > 0)
+                | AckKind::DSACK.only_if(duplicated > 0)
+                | AckKind::WINDOW_UPDATE.only_if(window != prior_window)
+                | AckKind::ECN_ECHO.only_if(echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
             self.tell_of_ack(told, round_start);

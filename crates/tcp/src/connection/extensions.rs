@@ -48,6 +48,15 @@ pub struct Tallies {
     pub conflicts: [u64; COUNT],
 }
 
+impl Tallies {
+    #[cold]
+    fn count_conflict(&mut self, variable: Variable) {
+        if let Some(conflicts) = self.conflicts.get_mut(variable as usize) {
+            *conflicts += 1;
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Layer {
     id: LayerId,
@@ -124,21 +133,25 @@ impl Default for Host {
 impl Host {
     /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
     /// together ask for something else.
+    #[inline]
     fn recombine(&mut self, asked: Variables) -> Variables {
         let Shared { combined, tallies, .. } = &mut self.shared;
         let mut changed = Variables::NONE;
         for variable in asked.iter() {
-            let layers = self.layers.iter().map(|layer| (layer.id, &layer.limits));
-            let change = combined.combine(variable, layers);
+            let change = match &self.layers[..] {
+                [layer] => combined.combine_one(variable, layer.id, layer.limits.asked(variable)),
+                layers => {
+                    let layers = layers.iter().map(|layer| (layer.id, &layer.limits));
+                    combined.combine(variable, layers)
+                }
+            };
             if change == Change::None {
                 continue;
             }
             changed.add(Variables::one(variable));
             self.news.request_changed(variable, change == Change::Values);
-            let begins = change == Change::Askers && combined.conflicts(variable);
-            if let Some(conflicts) = tallies.conflicts.get_mut(variable as usize).filter(|_| begins)
-            {
-                *conflicts += 1;
+            if change == Change::Askers && combined.conflicts(variable) {
+                tallies.count_conflict(variable);
             }
         }
         changed
@@ -195,10 +208,12 @@ fn note(departures: &mut VecDeque<Departure>, departure: Departure) {
 }
 
 impl Layer {
-    /// What is wrong with it after a call.
-    fn examine(&mut self) {
+    /// Looks for what is wrong with it after a call, and says whether something is.
+    #[inline]
+    fn examine(&mut self) -> bool {
         let nonsense = || self.limits.nonsense().map(Fault::Nonsense);
         self.fault = self.extension.fault().or_else(nonsense);
+        self.fault.is_some()
     }
 }
 
@@ -388,10 +403,11 @@ impl Connection {
     /// An acknowledgement has been dealt with that a layer may want to hear of.
     #[inline]
     pub(super) fn tell_of_ack(&mut self, ack: Ack, round: bool) {
-        let mut what = Wake::empty();
-        what.set(Wake::ACK, ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK));
-        what.set(Wake::DUPLICATE_ACK, ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK));
-        what.set(Wake::ROUND, round);
+        let news = ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
+        let copies = ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
+        let what = Wake::ACK.only_if(news)
+            | Wake::DUPLICATE_ACK.only_if(copies)
+            | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
         host.shared.history.note_ack(&ack);
         self.wake(&mut Event { now: ack.at, what, ack: Some(ack), sent: None });
@@ -441,6 +457,7 @@ impl Connection {
         let Host { layers, shared, .. } = &mut *host;
         let view = View::new(self, shared, event.now);
         let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
+        let mut clock = Instant::FAR_FUTURE;
         for layer in layers.iter_mut() {
             let due = layer.limits.take_due(event.now);
             if due || layer.wakes.intersects(happened) {
@@ -449,31 +466,40 @@ impl Connection {
                 // It may change its limits, or replace them whole.
                 asked.add(layer.limits.some());
                 layer.extension.on_wake(event, &view, &mut layer.limits);
-                layer.examine();
+                faulty |= layer.examine();
                 asked.add(layer.limits.some());
-                faulty |= layer.fault.is_some();
                 woken += 1;
             }
+            clock = clock.min(layer.limits.clock());
         }
         shared.tallies.wakes += woken;
         if faulty {
             host.expel();
+            return self.settle(event.now, host, asked);
         }
-        self.settle(event.now, host, asked);
+        self.conclude(event.now, host, asked, clock);
     }
 
-    /// After layers were attached, woken or detached, which ask or asked something of the variables `asked`: what follows for the connection.
-    fn settle(&mut self, now: Instant, mut host: Box<Host>, asked: Variables) {
-        let changed = if asked.is_empty() { asked } else { host.recombine(asked) };
+    /// After layers were attached or detached, which ask or asked something of the variables `asked`: what follows for the connection.
+    #[cold]
+    fn settle(&mut self, now: Instant, host: Box<Host>, asked: Variables) {
+        let clocks = host.layers.iter().map(|layer| layer.limits.clock());
+        let clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
+        self.conclude(now, host, asked, clock);
+        if self.state == State::Closed {
+            self.timers.clear(Timer::Extension);
+        }
+    }
+
+    /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`: what follows for the connection.
+    #[inline(always)]
+    fn conclude(&mut self, now: Instant, mut host: Box<Host>, asked: Variables, clock: Instant) {
+        let changed = host.recombine(asked);
         if !changed.is_empty() && self.una() == self.nxt() {
             host.news.round_over();
         }
-        let clocks = host.layers.iter().map(|layer| layer.limits.clock());
-        host.clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
-        match self.state {
-            State::Closed => self.timers.clear(Timer::Extension),
-            _ => self.timers.set(Timer::Extension, host.clock),
-        }
+        host.clock = clock;
+        self.timers.set(Timer::Extension, clock);
         self.extensions.put(host);
         if changed.has_any(ASKED_ANEW) && self.state.is_synchronized() {
             self.limits_changed(now, changed);

@@ -47,6 +47,14 @@ bitflags! {
     }
 }
 
+impl Wake {
+    /// These, or none.
+    #[inline]
+    pub(crate) const fn only_if(self, condition: bool) -> Wake {
+        Wake::from_bits_retain(self.bits() * condition as u8)
+    }
+}
+
 impl fmt::Display for Wake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         bitflags::parser::to_writer(self, f)

@@ -31,6 +31,14 @@ bitflags! {
     }
 }
 
+impl AckKind {
+    /// These, or none.
+    #[inline]
+    pub(crate) const fn only_if(self, condition: bool) -> AckKind {
+        AckKind::from_bits_retain(self.bits() * condition as u8)
+    }
+}
+
 /// An acknowledgement that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {

@@ -27,15 +27,47 @@ impl fmt::Display for LayerId {
     }
 }
 
-/// What a stack asks of one variable.
+/// What a stack asks of one variable: no value less than the one bound, and none greater than the other, each of which a layer stands for. Where the
+/// first is above the second, layers contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    /// Nothing.
-    Nothing,
-    /// A value between these, each of which a layer stands for.
-    Between { interval: Interval, low_by: LayerId, high_by: LayerId },
-    /// Layers ask for what cannot be had together.
-    Conflict,
+struct Wish {
+    low: u64,
+    high: u64,
+    low_by: LayerId,
+    high_by: LayerId,
+}
+
+/// Who stands for a bound that nobody asked for.
+const NOBODY: LayerId = LayerId(u32::MAX);
+
+impl Wish {
+    /// Any value.
+    const ANY: Wish = Wish { low: 0, high: u64::MAX, low_by: NOBODY, high_by: NOBODY };
+
+    /// One layer more. Of two that ask for the same bound the one that was attached first stands for it, whichever is met first.
+    #[inline]
+    fn meet(&mut self, layer: LayerId, asked: Interval) {
+        let (low, high) = (asked.low(), asked.high());
+        if low > self.low || (low == self.low && low > 0 && layer < self.low_by) {
+            (self.low, self.low_by) = (low, layer);
+        }
+        if high < self.high || (high == self.high && high < u64::MAX && layer < self.high_by) {
+            (self.high, self.high_by) = (high, layer);
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        self.low == 0 && self.high == u64::MAX
+    }
+
+    fn is_conflict(&self) -> bool {
+        self.low > self.high
+    }
+
+    /// The values that can be had.
+    fn interval(&self) -> Option<Interval> {
+        Interval::new(self.low, self.high)
+    }
 }
 
 /// What became of a wish.
@@ -53,7 +85,7 @@ pub(crate) enum Change {
 #[derive(Clone, Debug)]
 pub struct Combined {
     wishes: [Wish; COUNT],
-    /// Those that are not [`Wish::Nothing`].
+    /// Those that are not for [any value](Wish::ANY).
     some: Variables,
     /// Whether what is wanted is used, safe or not.
     #[cfg(feature = "unconstrained")]
@@ -63,7 +95,7 @@ pub struct Combined {
 impl Default for Combined {
     fn default() -> Self {
         Combined {
-            wishes: [Wish::Nothing; COUNT],
+            wishes: [Wish::ANY; COUNT],
             some: Variables::NONE,
             #[cfg(feature = "unconstrained")]
             unconstrained: false,
@@ -73,33 +105,61 @@ impl Default for Combined {
 
 impl Combined {
     /// What these layers ask of one variable, in the place of what was asked before.
+    #[inline]
     pub(crate) fn combine<'a>(
         &mut self,
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
     ) -> Change {
-        let wish = layers
-            .fold(Wish::Nothing, |wish, (layer, limits)| meet(wish, layer, limits.asked(variable)));
+        let mut wish = Wish::ANY;
+        for (layer, limits) in layers {
+            wish.meet(layer, limits.asked(variable));
+        }
+        self.wish(variable, wish)
+    }
+
+    /// The same of a single layer.
+    #[inline]
+    pub(crate) fn combine_one(
+        &mut self,
+        variable: Variable,
+        layer: LayerId,
+        asked: Interval,
+    ) -> Change {
+        let mut wish = Wish::ANY;
+        wish.meet(layer, asked);
+        self.wish(variable, wish)
+    }
+
+    #[inline]
+    fn wish(&mut self, variable: Variable, wish: Wish) -> Change {
         let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
-        if let Wish::Between { interval, low_by, high_by } = wish
-            && let Wish::Between { interval: old, low_by: low, high_by: high } = before
-            && (low, high) == (low_by, high_by)
+        let conflicts = wish.is_conflict();
+        if (wish.low_by, wish.high_by, conflicts)
+            == (before.low_by, before.high_by, before.is_conflict())
         {
-            return if old == interval { Change::None } else { Change::Values };
+            let same = conflicts || (wish.low, wish.high) == (before.low, before.high);
+            return if same { Change::None } else { Change::Values };
         }
-        match wish {
-            Wish::Nothing => self.some.remove(Variables::one(variable)),
-            _ => self.some.add(Variables::one(variable)),
+        if wish.is_any() {
+            self.some.remove(Variables::one(variable));
+        } else {
+            self.some.add(Variables::one(variable));
         }
-        if before == wish { Change::None } else { Change::Askers }
+        // What layers contradict each other about is nobody's, whoever they are.
+        if conflicts && before.is_conflict() { Change::None } else { Change::Askers }
     }
 
     /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
+    #[inline]
     pub(crate) fn untouched(&self, variable: Variable) -> u64 {
-        match self.wishes[variable as usize] {
-            _ if self.is_unconstrained() => 0,
-            Wish::Between { interval, .. } => interval.high(),
-            Wish::Nothing | Wish::Conflict => u64::MAX,
+        let wish = &self.wishes[variable as usize];
+        if self.is_unconstrained() {
+            0
+        } else if wish.is_conflict() {
+            u64::MAX
+        } else {
+            wish.high
         }
     }
 
@@ -116,7 +176,7 @@ impl Combined {
 
     /// Whether layers contradict each other about `variable`.
     pub fn conflicts(&self, variable: Variable) -> bool {
-        self.wishes[variable as usize] == Wish::Conflict
+        self.wishes[variable as usize].is_conflict()
     }
 
     /// Safe ranges are not kept to from now on.
@@ -140,9 +200,9 @@ impl Combined {
     /// The value that is used for `variable`, of which TCP's own is `own` and the safe range `safe`.
     #[inline]
     pub(crate) fn used(&self, variable: Variable, own: u64, safe: Interval) -> u64 {
-        match self.wishes[variable as usize] {
-            Wish::Between { interval, .. } => self.safely(interval.clamp(own), safe),
-            Wish::Nothing | Wish::Conflict => own,
+        match self.wishes[variable as usize].interval() {
+            Some(interval) if self.asks(variable) => self.safely(interval.clamp(own), safe),
+            _ => own,
         }
     }
 
@@ -160,51 +220,23 @@ impl Combined {
             decided_by: Decider::Tcp,
             conflict: false,
         };
-        match self.wishes[variable as usize] {
-            Wish::Nothing => ruling,
-            Wish::Conflict => Ruling { conflict: true, ..ruling },
-            Wish::Between { interval, low_by, high_by } => {
-                let wanted = interval.clamp(own);
-                let used = self.safely(wanted, safe);
-                let decided_by = if used != wanted {
-                    Decider::SafeRange
-                } else if wanted == own {
-                    Decider::Tcp
-                } else if wanted == interval.high() {
-                    Decider::Layer(high_by)
-                } else {
-                    Decider::Layer(low_by)
-                };
-                Ruling { requested: Some(interval), used, decided_by, ..ruling }
-            }
+        if !self.asks(variable) {
+            return ruling;
         }
-    }
-}
-
-/// One layer more. Of two that ask for the same bound the one that was attached first stands for it, whichever is met first.
-fn meet(wish: Wish, layer: LayerId, asked: Interval) -> Wish {
-    if asked == Interval::ANY {
-        return wish;
-    }
-    let Wish::Between { interval, low_by, high_by } = wish else {
-        return match wish {
-            Wish::Nothing => Wish::Between { interval: asked, low_by: layer, high_by: layer },
-            _ => wish,
+        let wish = &self.wishes[variable as usize];
+        let Some(interval) = wish.interval() else { return Ruling { conflict: true, ..ruling } };
+        let wanted = interval.clamp(own);
+        let used = self.safely(wanted, safe);
+        let decided_by = if used != wanted {
+            Decider::SafeRange
+        } else if wanted == own {
+            Decider::Tcp
+        } else if own > interval.high() {
+            Decider::Layer(wish.high_by)
+        } else {
+            Decider::Layer(wish.low_by)
         };
-    };
-    let Some(both) = interval.intersect(asked) else { return Wish::Conflict };
-    let stands = |bound: u64, before: u64, theirs: u64, who: LayerId| match (
-        before == bound,
-        theirs == bound,
-    ) {
-        (true, true) => who.min(layer),
-        (true, false) => who,
-        _ => layer,
-    };
-    Wish::Between {
-        interval: both,
-        low_by: stands(both.low(), interval.low(), asked.low(), low_by),
-        high_by: stands(both.high(), interval.high(), asked.high(), high_by),
+        Ruling { requested: Some(interval), used, decided_by, ..ruling }
     }
 }
 

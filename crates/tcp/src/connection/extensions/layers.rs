@@ -116,9 +116,15 @@ impl Layers {
     #[inline]
     pub(super) fn put(&mut self, host: Box<Host>) {
         if host.is_idle() {
-            return *self = Layers::default();
+            return self.nobody_is_left();
         }
         self.outline = Outline::of(&host);
-        self.host = Some(host);
+        // They were taken out, so that there is nothing to be dropped.
+        core::mem::forget(self.host.replace(host));
+    }
+
+    #[cold]
+    fn nobody_is_left(&mut self) {
+        *self = Layers::default();
     }
 }

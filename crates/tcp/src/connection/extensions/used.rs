@@ -217,6 +217,7 @@ impl Connection {
     }
 
     /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    #[cold]
     pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
         let armed = self.extensions.get().and_then(|host| host.armed);
         if changed.has(Variable::RcvWnd) && self.window_update_is_due() {
