@@ -212,8 +212,11 @@ impl Layer {
     #[inline]
     fn examine(&mut self) -> bool {
         let nonsense = || self.limits.nonsense().map(Fault::Nonsense);
-        self.fault = self.extension.fault().or_else(nonsense);
-        self.fault.is_some()
+        let fault = self.extension.fault().or_else(nonsense);
+        if fault.is_some() {
+            self.fault = fault;
+        }
+        fault.is_some()
     }
 }
 

@@ -105,7 +105,7 @@ impl Default for Combined {
 
 impl Combined {
     /// What these layers ask of one variable, in the place of what was asked before.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn combine<'a>(
         &mut self,
         variable: Variable,
@@ -134,20 +134,27 @@ impl Combined {
     #[inline]
     fn wish(&mut self, variable: Variable, wish: Wish) -> Change {
         let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
-        let conflicts = wish.is_conflict();
-        if (wish.low_by, wish.high_by, conflicts)
-            == (before.low_by, before.high_by, before.is_conflict())
+        if (wish.low_by, wish.high_by) != (before.low_by, before.high_by)
+            || wish.is_conflict()
+            || before.is_conflict()
         {
-            let same = conflicts || (wish.low, wish.high) == (before.low, before.high);
-            return if same { Change::None } else { Change::Values };
+            return self.others_ask(variable, before);
         }
+        let same = (wish.low, wish.high) == (before.low, before.high);
+        if same { Change::None } else { Change::Values }
+    }
+
+    /// Others ask than `before`, or they contradict each other, or did.
+    #[cold]
+    fn others_ask(&mut self, variable: Variable, before: Wish) -> Change {
+        let wish = &self.wishes[variable as usize];
         if wish.is_any() {
             self.some.remove(Variables::one(variable));
         } else {
             self.some.add(Variables::one(variable));
         }
         // What layers contradict each other about is nobody's, whoever they are.
-        if conflicts && before.is_conflict() { Change::None } else { Change::Askers }
+        if wish.is_conflict() && before.is_conflict() { Change::None } else { Change::Askers }
     }
 
     /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
