@@ -4,7 +4,7 @@ use super::timers::Timer;
 use super::{Connection, Event, State};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
-use crate::extension::{Ack, AckKind};
+use crate::extension::{self, Ack, AckKind, Wake};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::segment::Segment;
@@ -152,7 +152,8 @@ impl Connection {
                 | AckKind::ECN_ECHO.only_if(echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
-            self.tell_of_ack(told, round_start);
+            let mut event = extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
+            self.tell_of_ack(&mut event, kind, round_start);
         }
         true
     }

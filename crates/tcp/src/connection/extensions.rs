@@ -18,7 +18,7 @@ use super::{Connection, State};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    Ack, AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
+    AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
     Limits, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
@@ -135,26 +135,34 @@ impl Host {
     /// together ask for something else.
     #[inline]
     fn recombine(&mut self, asked: Variables) -> Variables {
-        let Shared { combined, tallies, .. } = &mut self.shared;
         let mut changed = Variables::NONE;
         for variable in asked.iter() {
-            let change = match &self.layers[..] {
-                [layer] => combined.combine_one(variable, layer.id, layer.limits.asked(variable)),
-                layers => {
-                    let layers = layers.iter().map(|layer| (layer.id, &layer.limits));
-                    combined.combine(variable, layers)
-                }
-            };
-            if change == Change::None {
-                continue;
-            }
-            changed.add(Variables::one(variable));
-            self.news.request_changed(variable, change == Change::Values);
-            if change == Change::Askers && combined.conflicts(variable) {
-                tallies.count_conflict(variable);
+            if self.recombine_one(variable) {
+                changed.add(Variables::one(variable));
             }
         }
         changed
+    }
+
+    /// The same for one of them. Whether the layers together ask for something else of it.
+    #[inline(never)]
+    fn recombine_one(&mut self, variable: Variable) -> bool {
+        let Shared { combined, tallies, .. } = &mut self.shared;
+        let change = match &self.layers[..] {
+            [layer] => combined.combine_one(variable, layer.id, layer.limits.asked(variable)),
+            layers => {
+                let layers = layers.iter().map(|layer| (layer.id, &layer.limits));
+                combined.combine(variable, layers)
+            }
+        };
+        if change == Change::None {
+            return false;
+        }
+        self.news.request_changed(variable, change == Change::Values);
+        if change == Change::Askers && combined.conflicts(variable) {
+            tallies.count_conflict(variable);
+        }
+        true
     }
 
     /// The set of layers has changed.
@@ -403,17 +411,17 @@ impl Connection {
         self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
     }
 
-    /// An acknowledgement has been dealt with that a layer may want to hear of.
+    /// An acknowledgement of this kind has been dealt with that a layer may want to hear of: the event has it already.
     #[inline]
-    pub(super) fn tell_of_ack(&mut self, ack: Ack, round: bool) {
-        let news = ack.kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
-        let copies = ack.kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
-        let what = Wake::ACK.only_if(news)
+    pub(super) fn tell_of_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
+        let news = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
+        let copies = kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
+        event.what = Wake::ACK.only_if(news)
             | Wake::DUPLICATE_ACK.only_if(copies)
             | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
-        host.shared.history.note_ack(&ack);
-        self.wake(&mut Event { now: ack.at, what, ack: Some(ack), sent: None });
+        host.shared.history.note_ack(event.ack.as_ref());
+        self.wake(event);
     }
 
     /// Data has left.

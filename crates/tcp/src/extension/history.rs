@@ -128,8 +128,9 @@ impl History {
     }
 
     /// Notes an acknowledgement that is counted.
-    pub(crate) fn note_ack(&mut self, ack: &Ack) {
-        if let Some(acks) = &mut self.acks {
+    #[inline]
+    pub(crate) fn note_ack(&mut self, ack: Option<&Ack>) {
+        if let (Some(acks), Some(ack)) = (&mut self.acks, ack) {
             push(acks, ack.clone());
         }
     }
