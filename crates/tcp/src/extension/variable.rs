@@ -135,8 +135,11 @@ impl Variables {
     /// Takes the first out, in the order of Table 1.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Variable> {
+        if self.is_empty() {
+            return None;
+        }
         let first = ALL.get(self.0.trailing_zeros() as usize).copied();
-        self.0 &= self.0.saturating_sub(1);
+        self.0 &= self.0.wrapping_sub(1);
         first
     }
 
