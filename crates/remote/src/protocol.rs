@@ -9,7 +9,7 @@ use transom_tcp::extension::{Capabilities, Interval, Variable, Wake};
 use transom_tcp::time::{Duration, Instant};
 
 /// The version of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest line or frame that a peer may send, in bytes.
 pub const LONGEST: usize = 65_536;
@@ -98,7 +98,7 @@ fn nanos(span: Option<Duration>) -> Option<u64> {
 }
 
 /// The values of the view, in their order in the binary form. Sizes and windows are in bytes, times in nanoseconds.
-pub const VIEW: [Field; 45] = [
+pub const VIEW: [Field; 50] = [
     ("state", |s| Some(s.info.state as u64)),
     ("phase", |s| Some(s.info.phase as u64)),
     ("limited_by", |s| Some(s.info.limited_by as u64)),
@@ -144,6 +144,11 @@ pub const VIEW: [Field; 45] = [
     ("limited_cwnd", |s| nanos(Some(s.info.limited_congestion_window))),
     ("limited_pacing", |s| nanos(Some(s.info.limited_pacing))),
     ("limited_virtual_cwnd", |s| nanos(Some(s.info.limited_virtual_window))),
+    ("delivery_rate", |s| s.info.delivery_rate),
+    ("delivery_rate_app_limited", |s| Some(s.info.delivery_rate_app_limited.into())),
+    ("rcv_rtt", |s| nanos(s.info.rcv_rtt)),
+    ("sack_agreed", |s| Some(s.info.sack.into())),
+    ("timestamps_agreed", |s| Some(s.info.timestamps.into())),
 ];
 
 /// The number that a value of an enumeration has in the view, and its name in JSON.

@@ -17,7 +17,7 @@ fn a_peer_sees_what_happens_and_narrows_it() {
     let mut scene = Scene::new();
     let mut peer = Peer::connect(&scene);
     let hello = peer.hear();
-    assert_eq!(hello["version"], 1);
+    assert_eq!(hello["version"], 2);
     assert_eq!(hello["connections"][0]["remote"], "10.0.0.2:80");
     peer.say(
         r#"{"attach":{"connection":0,"name":"tester","wake":["ack"],"lists":["acks","messages"]}}"#,

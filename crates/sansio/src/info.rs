@@ -4,7 +4,7 @@
 //! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
 //! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
 
-use transom_tcp::connection::{Info, LimitedBy, State};
+use transom_tcp::connection::{Info, State};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
@@ -57,7 +57,7 @@ pub struct TcpInfo {
     pub tcpi_options: u8,
     /// Window scales: the peer's in the lower four bits, ours in the upper.
     pub tcpi_wscale: u8,
-    /// Bit 0: the application limits the sender.
+    /// Bit 0: the application had too little to send when the delivery rate was measured.
     pub tcpi_flags: u8,
 
     /// Retransmission timeout, microseconds.
@@ -106,7 +106,7 @@ pub struct TcpInfo {
     /// Zero: not kept.
     pub tcpi_reordering: u32,
 
-    /// Zero: not kept.
+    /// The round-trip time as a receiver sees it, microseconds; kept with timestamps alone.
     pub tcpi_rcv_rtt: u32,
     /// The receive buffer, bytes.
     pub tcpi_rcv_space: u32,
@@ -136,7 +136,7 @@ pub struct TcpInfo {
     /// Zero: not kept apart.
     pub tcpi_data_segs_out: u32,
 
-    /// Zero: not shown.
+    /// The rate at which data was delivered lately, bytes per second; whether the application had too little to send then is in `tcpi_flags`.
     pub tcpi_delivery_rate: u64,
 
     /// Zero: not kept.
@@ -235,7 +235,7 @@ impl TcpInfo {
             tcpi_backoff: byte(info.backoffs),
             tcpi_options: options,
             tcpi_wscale: info.window_scale.map_or(0, |(theirs, ours)| theirs | ours << 4),
-            tcpi_flags: u8::from(info.limited_by == LimitedBy::Application),
+            tcpi_flags: u8::from(info.delivery_rate_app_limited),
             tcpi_rto: small(info.rto.as_micros()),
             tcpi_snd_mss: info.mss,
             tcpi_unacked: segments(info.snd_nxt.since(info.snd_una)),
@@ -251,6 +251,7 @@ impl TcpInfo {
                 bytes => small(bytes / mss),
             },
             tcpi_snd_cwnd: small((info.cwnd / mss).max(1)),
+            tcpi_rcv_rtt: micros(info.rcv_rtt),
             tcpi_rcv_space: small(info.rcv_buffer as u64),
             tcpi_total_retrans: small(counters.retransmitted_segments),
             tcpi_bytes_acked: info.snd_una.stream_offset(),
@@ -260,6 +261,7 @@ impl TcpInfo {
             tcpi_notsent_bytes: small(info.unacknowledged as u64 - sent),
             tcpi_min_rtt: micros(info.min_rtt),
             tcpi_rwnd_limited: info.limited_peer_window.as_micros(),
+            tcpi_delivery_rate: info.delivery_rate.unwrap_or(0),
             tcpi_delivered: segments(info.delivered),
             tcpi_bytes_sent: counters.bytes_sent,
             tcpi_bytes_retrans: counters.retransmitted_bytes,

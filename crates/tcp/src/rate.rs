@@ -63,6 +63,14 @@ impl RateSample {
     }
 }
 
+/// What a sample leaves behind for those who look later: the rate as a quotient, as a division for each acknowledgement would cost more than keeping it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    delivered: u32,
+    app_limited: bool,
+    interval: Duration,
+}
+
 /// The connection's account of delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRate {
@@ -70,8 +78,9 @@ pub struct DeliveryRate {
     delivered_at: Instant,
     first_sent_at: Instant,
     lost: u64,
-    /// `delivered` has to pass this before the flow counts as limited by the network again.
+    /// `delivered` has to pass this before the flow counts as limited by the network again; zero before the application ran out the first time.
     app_limited_until: u64,
+    latest: Latest,
 }
 
 /// A sample being put together while an acknowledgement is processed.
@@ -89,6 +98,32 @@ impl DeliveryRate {
             first_sent_at: now,
             lost: 0,
             app_limited_until: 0,
+            latest: Latest::default(),
+        }
+    }
+
+    /// The last estimate that says something of the path, in bytes per second, and whether the application had too little to send when it was taken:
+    /// such a one counts only if it is not below the one before it. Nothing before the first.
+    pub fn latest(&self) -> Option<(u64, bool)> {
+        let Latest { delivered, app_limited, interval } = self.latest;
+        let rate =
+            (u128::from(delivered) * 1_000_000_000).checked_div(u128::from(interval.as_nanos()))?;
+        Some((u64::try_from(rate).unwrap_or(u64::MAX), app_limited))
+    }
+
+    /// Notes an estimate for [`latest`](Self::latest).
+    fn note(&mut self, sample: &RateSample) {
+        let new = Latest {
+            delivered: u32::try_from(sample.delivered).unwrap_or(u32::MAX),
+            app_limited: sample.app_limited,
+            interval: sample.interval,
+        };
+        let per = |one: Latest, other: Latest| {
+            u128::from(one.delivered) * u128::from(other.interval.as_nanos())
+        };
+        // There is none yet while its interval is zero: then nothing is below it.
+        if !new.app_limited || per(new, self.latest) >= per(self.latest, new) {
+            self.latest = new;
         }
     }
 
@@ -109,8 +144,13 @@ impl DeliveryRate {
             first_sent_at: self.first_sent_at,
             in_flight: in_flight + bytes,
             lost: self.lost,
-            app_limited: self.app_limited_until > self.delivered,
+            app_limited: self.is_app_limited(),
         }
+    }
+
+    /// Whether data that leaves now leaves a gap behind it: until more has been delivered than was outstanding when the application ran out.
+    fn is_app_limited(&self) -> bool {
+        self.app_limited_until > 0 && self.delivered <= self.app_limited_until
     }
 
     /// A transmission stamped `stamp` is believed lost.
@@ -157,7 +197,11 @@ impl DeliveryRate {
     }
 
     /// The sample the acknowledgement gave, if any. `min_rtt` rejects samples over intervals too short to be true.
-    pub fn finish(&self, pending: PendingSample, min_rtt: Option<Duration>) -> Option<RateSample> {
+    pub fn finish(
+        &mut self,
+        pending: PendingSample,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
         let (stamp, sent_at) = pending.newest?;
         let send_elapsed = sent_at.since(stamp.first_sent_at);
         let ack_elapsed = self.delivered_at.since(stamp.delivered_at);
@@ -165,14 +209,16 @@ impl DeliveryRate {
         if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
-        Some(RateSample {
+        let sample = RateSample {
             delivered: self.delivered - stamp.delivered,
             interval,
             prior_delivered: stamp.delivered,
             in_flight: stamp.in_flight,
             lost: self.lost - stamp.lost,
             app_limited: stamp.app_limited,
-        })
+        };
+        self.note(&sample);
+        Some(sample)
     }
 }
 
@@ -218,6 +264,29 @@ mod tests {
             &mut pending,
         );
         assert!(!account.finish(pending, None).unwrap().app_limited);
+    }
+
+    /// A sample of a time with too little to send counts where it shows that the path is at least as fast, and says what it is.
+    #[test]
+    fn the_latest_estimate_is_one_that_says_something() {
+        let mut account = DeliveryRate::new(Instant::ZERO);
+        assert_eq!(account.latest(), None);
+        let mut sample = |bytes: u64, from: u64, to: u64, limited: bool| {
+            if limited {
+                account.on_app_limited(0);
+            }
+            let [left, arrived] = [from, to].map(Instant::from_millis);
+            let stamp = account.on_send(left, bytes, 0);
+            let mut pending = PendingSample::default();
+            account.on_delivered(arrived, bytes, stamp, left, &mut pending);
+            assert_eq!(account.finish(pending, None).unwrap().app_limited, limited);
+            account.latest()
+        };
+        assert_eq!(sample(500, 0, 10, true), Some((50_000, true)), "the first counts");
+        assert_eq!(sample(2000, 20, 30, false), Some((200_000, false)));
+        assert_eq!(sample(500, 40, 50, true), Some((200_000, false)), "it was not tried");
+        assert_eq!(sample(3000, 60, 70, true), Some((300_000, true)), "it is faster still");
+        assert_eq!(sample(100, 80, 90, false), Some((10_000, false)), "it has become slow");
     }
 
     /// Ten segments are in flight; the third and the fourth are found lost. When the tenth arrives, two have been lost since it left; of one sent

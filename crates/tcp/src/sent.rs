@@ -10,7 +10,7 @@
 use crate::ack_context::Newest;
 use crate::pos::Pos;
 use crate::ranges::RangeSet;
-use crate::rate::{DeliveryRate, PendingSample, RateStamp};
+use crate::rate::{DeliveryRate, PendingSample, RateSample, RateStamp};
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 use core::ops::Range;
@@ -209,6 +209,15 @@ impl SentList {
     /// The delivery account.
     pub fn delivery(&self) -> &DeliveryRate {
         &self.delivery
+    }
+
+    /// The sample of the delivery rate that an acknowledgement gave, if any; see [`DeliveryRate::finish`].
+    pub fn rate_sample(
+        &mut self,
+        pending: PendingSample,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        self.delivery.finish(pending, min_rtt)
     }
 
     /// The application had nothing more to send while the window would have allowed it.

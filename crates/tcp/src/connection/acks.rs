@@ -106,6 +106,8 @@ impl Connection {
             }
             self.sample_rtt(now, segment, &mut delivered);
             let newly_delivered = self.newly_delivered(&delivered, duplicate);
+            let min_rtt = self.snd.min_rtt();
+            let rate = self.snd.sent.rate_sample(delivered.rate, min_rtt);
             self.consult_units(AckContext {
                 now,
                 una: ack,
@@ -124,12 +126,12 @@ impl Connection {
                 included_retransmission: delivered.included_retransmission,
                 rtt: delivered.rtt,
                 srtt: self.snd.timer.srtt(),
-                min_rtt: self.snd.min_rtt(),
+                min_rtt,
                 timestamps: header.options.timestamps,
                 round_start,
                 delivered: self.snd.sent.delivery().delivered(),
                 recovering: false,
-                rate: self.snd.sent.delivery().finish(delivered.rate, self.snd.min_rtt()),
+                rate,
                 prior_in_flight,
                 in_flight: 0,
                 cwnd_limited: self.was_cwnd_limited(una, prior_in_flight),
@@ -152,7 +154,8 @@ impl Connection {
                 | AckKind::ECN_ECHO.only_if(echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
-            let mut event = extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
+            let mut event =
+                extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
             self.tell_of_ack(&mut event, kind, round_start);
         }
         true

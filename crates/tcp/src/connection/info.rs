@@ -194,6 +194,13 @@ pub struct Info {
     pub window_scale: Option<(u8, u8)>,
     /// Total bytes delivered to the peer (acknowledged or selectively acknowledged).
     pub delivered: u64,
+    /// The rate at which data has been delivered to the peer lately, bytes per second, as the last acknowledgement that says something of the path
+    /// has it ([`DeliveryRate::latest`](crate::rate::DeliveryRate::latest)); nothing before the first.
+    pub delivery_rate: Option<u64>,
+    /// Whether the application had too little to send when that was measured, so that the path may be faster.
+    pub delivery_rate_app_limited: bool,
+    /// The round-trip time as a receiver sees it ([`View::rcv_rtt`](crate::extension::View::rcv_rtt)).
+    pub rcv_rtt: Option<Duration>,
     /// What holds the sender back now.
     pub limited_by: LimitedBy,
     /// Time spent limited by the application.
@@ -228,6 +235,7 @@ impl Connection {
     pub fn info(&self, now: Instant) -> Info {
         let snd = &self.snd;
         let rcv = &self.rcv;
+        let rate = snd.sent.delivery().latest();
         Info {
             state: self.state,
             phase: snd.recovery.phase(),
@@ -268,6 +276,9 @@ impl Connection {
             sack: self.agreed.sack,
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
             delivered: snd.sent.delivery().delivered(),
+            delivery_rate: rate.map(|(rate, _)| rate),
+            delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
+            rcv_rtt: Some(rcv.rtt).filter(|&rtt| rtt < Duration::MAX),
             limited_by: self.limited.current(),
             limited_application: self.limited.spent(now, LimitedBy::Application),
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),

@@ -167,6 +167,12 @@ impl<'a> View<'a> {
         self.connection.snd.sent.delivery().delivered()
     }
 
+    /// The rate at which data was delivered lately, in bytes per second, and whether the application had too little to send when that was measured, so
+    /// that the path may be faster; see [`DeliveryRate::latest`](crate::rate::DeliveryRate::latest). Nothing before the first sample.
+    pub fn delivery_rate(&self) -> Option<(u64, bool)> {
+        self.connection.snd.sent.delivery().latest()
+    }
+
     /// Bytes marked lost so far.
     pub fn lost(&self) -> u64 {
         self.connection.counters.lost_bytes
@@ -185,6 +191,11 @@ impl<'a> View<'a> {
     /// Whether SACK is agreed.
     pub fn has_sack(&self) -> bool {
         self.connection.agreed.sack
+    }
+
+    /// Whether timestamps are agreed.
+    pub fn has_timestamps(&self) -> bool {
+        self.connection.agreed.timestamps
     }
 
     /// Running totals.
