@@ -36,7 +36,8 @@ const BYTES: u64 = 16 << 20;
 /// Bytes before them, for slow start and the first allocations.
 const WARM_UP: u64 = 16 << 20;
 const COUNTS: [usize; 3] = [1, 96, 1000];
-const CASES: [&str; 4] = ["plain", "per ack", "per round", "per round with lists"];
+const CASES: [&str; 5] =
+    ["plain", "per ack", "per ack with lists", "per round", "per round with lists"];
 /// Payload of a full segment with timestamps.
 const MSS: u64 = 1448;
 
@@ -99,6 +100,7 @@ fn profile(case: &str) -> anyhow::Result<Profile> {
     Ok(match case {
         "plain" => plain_profile(),
         "per ack" => woken_profile(acks, false),
+        "per ack with lists" => woken_profile(acks, true),
         "per round" => woken_profile(Wake::ROUND, false),
         "per round with lists" => woken_profile(Wake::ROUND, true),
         _ => bail!("there is no {case:?}"),

@@ -33,15 +33,16 @@ pub const PATH: Path = Path { rate: 400_000_000, delay: Duration::from_millis(1)
 const PER_ACK: Bound = Bound::AtLeast(0.98);
 const PER_ROUND: Bound = Bound::AtLeast(0.995);
 
-/// How many connections, and what the cases with them are called: without extensions, twice, woken per acknowledgement, per round, and
-/// per round with lists.
-const SYNTHETIC: [(usize, [&str; 5]); 3] = [
+/// How many connections, and what the cases with them are called: without extensions, twice, woken per acknowledgement, and per round, without
+/// the lists of acknowledgements and messages and with them.
+const SYNTHETIC: [(usize, [&str; 6]); 3] = [
     (
         1,
         [
             "1 connection, plain, to compare",
             "1 connection, plain",
             "1 connection, per ack",
+            "1 connection, per ack with lists",
             "1 connection, per round",
             "1 connection, per round with lists",
         ],
@@ -52,6 +53,7 @@ const SYNTHETIC: [(usize, [&str; 5]); 3] = [
             "96 connections, plain, to compare",
             "96 connections, plain",
             "96 connections, per ack",
+            "96 connections, per ack with lists",
             "96 connections, per round",
             "96 connections, per round with lists",
         ],
@@ -62,6 +64,7 @@ const SYNTHETIC: [(usize, [&str; 5]); 3] = [
             "1000 connections, plain, to compare",
             "1000 connections, plain",
             "1000 connections, per ack",
+            "1000 connections, per ack with lists",
             "1000 connections, per round",
             "1000 connections, per round with lists",
         ],
@@ -163,7 +166,7 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
     let acks = Wake::ACK | Wake::DUPLICATE_ACK;
     let vegas = |name, text: &str| case(name, with(stack(text)?), 8, plain_feed());
     let mut cases = Vec::new();
-    for (count, [again, plain, per_ack, per_round, with_lists]) in SYNTHETIC {
+    for (count, [again, plain, per_ack, acks_listed, per_round, rounds_listed]) in SYNTHETIC {
         let delayed = Delayed::new(plain_profile(), count, PATH, plain_feed())?;
         let delayed = Rc::new(RefCell::new(delayed));
         let wearing = |name, choices| wearing(name, &delayed, choices);
@@ -171,8 +174,9 @@ pub fn build(_settings: Settings) -> anyhow::Result<Group> {
             wearing(again, Vec::new()).against(plain),
             wearing(plain, Vec::new()),
             wearing(per_ack, synthetic(acks, false)).figure(plain, PER_ACK),
+            wearing(acks_listed, synthetic(acks, true)).against(plain),
             wearing(per_round, synthetic(Wake::ROUND, false)).figure(plain, PER_ROUND),
-            wearing(with_lists, synthetic(Wake::ROUND, true)).against(plain),
+            wearing(rounds_listed, synthetic(Wake::ROUND, true)).against(plain),
         ]);
     }
     cases.extend([

@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod describe;
+mod elsewhere;
 mod keep;
 mod list;
 mod results;

@@ -57,6 +57,14 @@ struct Count {
     lines: usize,
 }
 
+impl std::ops::Sub for Count {
+    type Output = Count;
+
+    fn sub(self, other: Count) -> Count {
+        Count { statements: self.statements - other.statements, lines: self.lines - other.lines }
+    }
+}
+
 impl std::ops::Add for Count {
     type Output = Count;
 
@@ -144,12 +152,13 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
                 "tell_of(",
                 "wake(",
                 "settle",
+                "conclude",
                 "note_for_extensions",
             ]),
         ),
         ("cwnd", 15, used(&["used_cwnd", "would_fit_without_limits"])),
         ("dupthresh", 28, used(&["used_dupthresh"])),
-        ("RTO", 13, used(&["used_rto", "limits_changed"])),
+        ("RTO", 13, used(&["used_rto", "limits_changed", "start_retransmission"])),
         ("ssthresh", 19, used(&["within_slow_start"])),
         ("cwnd_cnt", 14, used(&["withholds_growth"])),
         ("retransmits", 6, used(&["used_retransmits"])),
@@ -191,7 +200,12 @@ fn table3() -> Vec<Row> {
             ])),
         ),
         ("EFR", None, extension("efr"), None),
-        ("Eifel", None, extension("eifel"), Some(file("crates/tcp/src/rto/eifel.rs"))),
+        (
+            "Eifel",
+            None,
+            extension("eifel") + extension("eifel/spurious"),
+            Some(file("crates/tcp/src/rto/eifel.rs")),
+        ),
         ("TFRC", None, extension("tfrc"), None),
         (
             "Limited Slow-Start",
@@ -217,16 +231,27 @@ fn page() -> String {
         sum = (sum.0 + paper, sum.1 + ours);
     }
     let _ = writeln!(page, "| together | {} | {} | {} |", sum.0, sum.1.statements, sum.1.lines);
+    // Whatever of these files is in no row is in the rest: nothing is left uncounted.
     let rest = files(&[
+        USED,
+        HOST,
+        HISTORY,
+        "crates/tcp/src/connection/extensions/layers.rs",
+        "crates/tcp/src/connection/extensions/news.rs",
+        "crates/tcp/src/connection/extensions/view.rs",
+        "crates/tcp/src/extension.rs",
+        "crates/tcp/src/extension/choice.rs",
+        "crates/tcp/src/extension/event.rs",
         "crates/tcp/src/extension/limits.rs",
         "crates/tcp/src/extension/interval.rs",
         "crates/tcp/src/extension/safe.rs",
         "crates/tcp/src/extension/stack.rs",
         "crates/tcp/src/extension/variable.rs",
-    ]);
+    ]) - sum.1;
     let _ = write!(
         page,
-        "\nWhat the paper has not got, the stack of layers with its rulings and the typed variables, is {} statements more, in {} lines. \
+        "\nWhat the paper has not got, the stack of layers with its rulings, the typed variables and the interface for extensions, attaching and detaching, the pacing rate, and what is told of all that to a log, \
+         is {} statements more, in {} lines: everything of these sources that is in no row. \
          Round-trip times are in nanoseconds everywhere, so nothing was added for them.\n\n\
          ## The extensions (table 3)\n\n\
          | extension | paper: icTCP, native | statements | lines | native here: statements | lines |\n|---|--:|--:|--:|--:|--:|\n",

@@ -101,6 +101,9 @@ pub(super) fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
                 found.push(*one);
             }
         }
+        if !any && let Some(one) = super::elsewhere::named(word) {
+            bail!("{word} is no scenario: `{}` in the repository runs it", one.command);
+        }
         if !any {
             bail!("there is no experiment {word}; `transom papers list` shows which there are");
         }
@@ -157,6 +160,8 @@ mod tests {
         assert_eq!(ids(&["compose"]), ["compose/goodput", "compose/efficiency", "compose/units"]);
         assert_eq!(ids(&["compose/units", "compose"]).len(), 3);
         assert_eq!(ids(&[]).len(), EXPERIMENTS.len());
-        assert!(find(&["ltcp/fig99".into()]).is_err());
+        let refusal = |id: &str| find(&[id.into()]).unwrap_err().to_string();
+        assert!(refusal("ltcp/fig99").contains("there is no experiment"));
+        assert!(refusal("ictcp/fig4").contains("--group extensions"));
     }
 }

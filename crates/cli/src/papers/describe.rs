@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use transom_lab::scenario::{Band, Claim, Paper};
 
 use super::catalogue::{Experiment, find};
+use super::elsewhere;
 use super::list::duration;
 use super::values::shown;
 use crate::lab::words;
@@ -29,6 +31,17 @@ pub(crate) struct Args {
 
 /// Describes it.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(one) = elsewhere::named(&args.id) {
+        if args.scenario {
+            bail!("{} is no scenario: `{}` in the repository runs it", one.id, one.command);
+        }
+        let lines = [
+            format!("{}: {}", one.id, one.shows),
+            format!("Run: {}", one.command),
+            format!("Results: {}", one.results),
+        ];
+        return lines.iter().try_for_each(output::line).map(|()| ExitCode::SUCCESS);
+    }
     for experiment in find(&[args.id])? {
         if args.scenario {
             output::line(experiment.text().trim_end())?;

@@ -6,6 +6,7 @@ use serde_json::json;
 use transom_lab::scenario::{Paper, Time};
 
 use super::catalogue::{EXPERIMENTS, find};
+use super::elsewhere;
 use crate::lab::columns::{Side, lay_out};
 use crate::output;
 
@@ -33,7 +34,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let head = ["experiment", "quick", "full", "runs", "what it shows"];
     let mut lines = vec![head.map(String::from)];
     let mut all = Vec::new();
-    for experiment in find(&args.ids)? {
+    let elsewhere = elsewhere::find(&args.ids);
+    let scenarios = match find(&args.ids) {
+        Err(_) if elsewhere.len() == args.ids.len() && !args.ids.is_empty() => Vec::new(),
+        found => found?,
+    };
+    let none = scenarios.is_empty();
+    for experiment in scenarios {
         let Paper { shows, takes, quick_takes, emulated, source, .. } = experiment.described()?;
         let scenario = experiment.scenario(true)?;
         let runs = scenario.points() * scenario.seeds().len();
@@ -55,14 +62,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             "full_seconds": takes.0.as_secs_f64(),
         }));
     }
+    all.extend(elsewhere.iter().map(|one| {
+        json!({
+            "id": one.id,
+            "shows": one.shows,
+            "command": one.command,
+            "results": one.results,
+        })
+    }));
     if args.json {
         output::json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (left, right) = (Side::Left, Side::Right);
-    lay_out([left, right, right, right, left], &lines).iter().try_for_each(output::line)?;
+    if !none {
+        lay_out([left, right, right, right, left], &lines).iter().try_for_each(output::line)?;
+    }
     if EXPERIMENTS.len() + 1 == lines.len() {
         output::line("\nTimes are those of all runs on one core.")?;
+    }
+    if !elsewhere.is_empty() {
+        let gap = if none { "" } else { "\n" };
+        output::line(format_args!("{gap}Not scenarios; commands of the repository run them:\n"))?;
+        let head = ["experiment", "what it shows", "results"].map(String::from);
+        let rows = elsewhere.iter().map(|one| [one.id, one.shows, one.results].map(String::from));
+        let rows: Vec<[String; 3]> = std::iter::once(head).chain(rows).collect();
+        lay_out([left, left, left], &rows).iter().try_for_each(output::line)?;
+        output::line("\n`transom papers describe ID` has the command.")?;
     }
     Ok(ExitCode::SUCCESS)
 }
