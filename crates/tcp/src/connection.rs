@@ -213,6 +213,8 @@ struct Sender {
     last_sent: Instant,
     /// The last write was cut short and the application wants to hear of room.
     writer_waits: bool,
+    /// The retransmission timer has expired, and what it sends again has not left yet: pacing may hold it.
+    repeat_due: bool,
     /// Retransmissions of the oldest segment.
     retransmits: u32,
     /// Zero-window probes sent since the window last was open: the exponent of their back-off.

@@ -1,10 +1,12 @@
 //! Streams over adversarial networks in virtual time: with units drawn by the seed, with every pair of units, and with whole combinations.
 
+mod catalogued;
 mod combinations;
 mod delivery;
 mod exchange;
 mod partial;
 mod seeds;
+mod shadow;
 mod stacked;
 mod swaps;
 mod whole;

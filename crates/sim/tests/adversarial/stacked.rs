@@ -1,132 +1,25 @@
 //! Stacks of extensions that ask for anything at any time, over adversarial networks: every byte arrives all the same, and a plain TCP
-//! with the same history could have sent whatever was sent.
+//! with the same history could have sent whatever was sent. In what order they are attached, and how often, makes no difference.
 //!
-//! That plain TCP is a [`Shadow`] beside each connection. It knows the connection only by its events, keeps the window that RFC 5681 would
-//! allow after the same acknowledgements, losses and timeouts, and looks at every transmission. It is written from the RFCs alone,
-//! and for a sender of the simple kind: Reno, reductions at once, none of them taken back.
+//! That plain TCP is a [`Shadow`] beside each connection.
 //!
 //! `TRANSOM_STACK_SEED=n` replays one seed with a trace, `TRANSOM_STACK_SEEDS=n` sets how many are run.
 
 use super::exchange::{End, run_with};
 use super::number;
-use super::seeds::profile;
-use std::sync::Arc;
+use super::shadow::{Shadow, simple};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use transom_sim::pair::{Pair, Side};
 use transom_sim::random::{Rng, Streams};
-use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{
     Capabilities, Event, Extension, Interval, Limits, Variable, View, Wake, variable,
 };
-use transom_tcp::profile::{Profile, RecoveryChoice, ReductionChoice};
-use transom_tcp::recovery::Phase;
-use transom_tcp::time::{Duration, Instant};
-use transom_tcp::undo::UndoConfig;
-
-/// RFC 5681 and RFC 6298, as far as they bound what may be sent.
-#[derive(Debug)]
-struct Shadow {
-    window: u64,
-    counted: u64,
-    ssthresh: u64,
-    highest: u64,
-    /// The last timeout, if nothing has been heard since, and the least that icTCP allows from there to the next.
-    silent: Option<(Instant, Duration)>,
-    looked: Arc<AtomicU64>,
-}
-
-impl Shadow {
-    fn new(looked: Arc<AtomicU64>) -> Self {
-        Shadow { window: 0, counted: 0, ssthresh: 0, highest: 0, silent: None, looked }
-    }
-
-    /// Equations 2 and 3 of RFC 5681, by counting bytes.
-    fn grow(&mut self, acked: u64, mss: u64) {
-        let slow = acked.min(self.ssthresh.saturating_sub(self.window));
-        self.window += slow;
-        self.counted += acked - slow;
-        while self.counted >= self.window {
-            self.counted -= self.window;
-            self.window += mss;
-        }
-    }
-
-    /// Equation 4, with the window in the place of a flight that cannot be more.
-    fn halve(&mut self, mss: u64) {
-        self.ssthresh = (self.window / 2).max(2 * mss);
-    }
-
-    fn on_transmission(&mut self, event: &Event, view: &View<'_>) {
-        let Some(sent) = &event.sent else { return };
-        let mss = view.mss();
-        if sent.end.get() <= self.highest {
-            return; // sent again: dupthresh and RTO decide when, and that is not new data
-        }
-        self.highest = sent.end.get();
-        // Increases come in whole segments, and two counts need not come to one at the same byte.
-        let allowed = self.window + mss;
-        let flight = view.in_flight();
-        assert!(flight <= allowed.max(mss) + 1, "{flight} in flight where TCP allows {allowed}");
-        let edge = view.snd_una() + view.snd_wnd();
-        assert!(sent.end <= edge + 1, "beyond the peer's window");
-        self.looked.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Extension for Shadow {
-    fn name(&self) -> &str {
-        "shadow"
-    }
-
-    fn wake_on(&self) -> Wake {
-        Wake::all()
-    }
-
-    fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
-        self.window = view.cwnd();
-        self.ssthresh = view.ssthresh();
-        self.highest = view.snd_nxt().get();
-    }
-
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, _limits: &mut Limits) {
-        let mss = view.mss();
-        if event.what.contains(Wake::TIMEOUT) {
-            if let Some((last, least)) = self.silent {
-                let waited = event.now.since(last);
-                assert!(waited >= least, "a timeout after {waited:?} where {least:?} is the least");
-            }
-            let estimate = view.srtt().zip(view.rttvar());
-            self.silent = estimate.map(|(srtt, rttvar)| {
-                // RFC 6298 section 2.5: a minute is the most.
-                (event.now, (srtt + rttvar).doubled(view.backoffs()).min(Duration::from_secs(60)))
-            });
-            if view.retransmits() == 1 {
-                self.halve(mss);
-            }
-            self.window = mss;
-            self.counted = 0;
-        }
-        if event.ack.is_some() {
-            self.silent = None;
-        }
-        if event.what.contains(Wake::LOSS) {
-            self.halve(mss);
-            self.window = self.ssthresh;
-            self.counted = 0;
-        } else if let Some(ack) = &event.ack
-            && view.phase() != Phase::Recovery
-        {
-            self.grow(ack.acked, mss);
-        }
-        if event.what.contains(Wake::SEND) {
-            self.on_transmission(event, view);
-        }
-        assert!(view.cwnd() <= self.window.max(mss) + mss, "{} > {}", view.cwnd(), self.window);
-    }
-}
+use transom_tcp::time::Duration;
 
 /// Asks for anything, for a while at a time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Imp {
     rng: Rng,
     wakes: Wake,
@@ -205,25 +98,21 @@ impl Extension for Imp {
     }
 }
 
-fn simple(seed: u64, rng: &mut Rng) -> Profile {
-    let profile = profile(seed, rng);
-    let recovery = match profile.recovery {
-        RecoveryChoice::RackTlp => RecoveryChoice::Sack,
-        other => other,
-    };
-    Profile {
-        recovery,
-        congestion: CongestionChoice::reno(),
-        slow_start: Profile::default().slow_start,
-        reduction: ReductionChoice::AtOnce,
-        undo: UndoConfig { eifel: false, dsack: false, f_rto: false },
-        ..profile
+impl Imp {
+    fn any(seed: u64, rng: &mut Rng, asked: &Arc<AtomicU64>) -> Imp {
+        Imp {
+            rng: Streams::new(seed).rng(103, rng.below(1 << 40)),
+            wakes: Wake::from_bits_truncate(rng.below(256) as u8),
+            left: rng.between(0, 60) as u32,
+            asked: Arc::clone(asked),
+        }
     }
 }
 
 #[test]
 fn whatever_extensions_ask_for_tcp_could_have_sent() {
     let looked = Arc::new(AtomicU64::new(0));
+    let timed = Arc::new(AtomicU64::new(0));
     let asked = Arc::new(AtomicU64::new(0));
     let one = |seed: u64, trace: bool| {
         let mut rng = Streams::new(seed).rng(102, 0);
@@ -237,15 +126,10 @@ fn whatever_extensions_ask_for_tcp_could_have_sent() {
                     return;
                 }
                 attached[which] = true;
-                let shadow = Shadow::new(Arc::clone(&looked));
+                let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
                 connection.attach(now, Box::new(shadow)).unwrap();
                 for _ in 0..rng.between(1, 4) {
-                    let imp = Imp {
-                        rng: Streams::new(seed).rng(103, rng.below(1 << 40)),
-                        wakes: Wake::from_bits_truncate(rng.below(256) as u8),
-                        left: rng.between(0, 60) as u32,
-                        asked: Arc::clone(&asked),
-                    };
+                    let imp = Imp::any(seed, &mut rng, &asked);
                     let id = connection.attach(now, Box::new(imp));
                     if trace {
                         println!("{now:?} {:?} {id:?}", end.side());
@@ -271,7 +155,66 @@ fn whatever_extensions_ask_for_tcp_could_have_sent() {
         .collect();
     let some = &failed[..failed.len().min(20)];
     assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
-    let (looked, asked) = (looked.load(Ordering::Relaxed), asked.load(Ordering::Relaxed));
-    println!("{asked} requests, {looked} transmissions looked at in {seeds} runs");
-    assert!(asked > 20 * seeds && looked > 20 * seeds, "{asked} {looked}");
+    let [looked, timed, asked] = [looked, timed, asked].map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{asked} requests, {looked} transmissions and {timed} timeouts looked at in {seeds} runs"
+    );
+    assert!(asked > 20 * seeds && looked > 20 * seeds && timed > seeds, "{asked} {looked} {timed}");
+}
+
+/// Every packet of a run, and when it left, in one number.
+fn packets(seed: u64, stack: impl Fn(Vec<Imp>) -> Vec<Imp>) -> (u64, u64) {
+    let asked = Arc::new(AtomicU64::new(0));
+    let mut rng = Streams::new(seed).rng(104, 0);
+    let stacks = [(); 2].map(|()| {
+        let imps = (0..rng.between(2, 4)).map(|_| Imp::any(seed, &mut rng, &asked)).collect();
+        stack(imps)
+    });
+    let digest = Arc::new(Mutex::new(DefaultHasher::new()));
+    let (mut attached, mut tapped) = ([false; 2], false);
+    let meddle = |pair: &mut Pair, end: &End| {
+        if !tapped {
+            tapped = true;
+            let digest = Arc::clone(&digest);
+            pair.set_tap(Box::new(move |now, side, bytes| {
+                (now.as_nanos(), side as u64, bytes).hash(&mut *digest.lock().unwrap());
+            }));
+        }
+        let Some(id) = end.id() else { return };
+        let now = pair.now();
+        let which = usize::from(end.side() == Side::B);
+        let _ = pair.host(end.side()).with_connection(id, now, |connection| {
+            if !attached[which] && connection.state().is_synchronized() {
+                attached[which] = true;
+                for imp in &stacks[which] {
+                    connection.attach(now, Box::new(imp.clone())).unwrap();
+                }
+            }
+        });
+    };
+    run_with(seed, |rng| simple(seed, rng), false, meddle);
+    let digest = digest.lock().unwrap().finish();
+    (digest, asked.load(Ordering::Relaxed))
+}
+
+/// Commutative and idempotent, as intervals are: seen in whole connections, with stacks whose layers never look at each other.
+#[test]
+fn neither_order_nor_copies_of_layers_make_a_difference() {
+    let seeds = number("TRANSOM_STACK_SEEDS").unwrap_or(500) / 5;
+    let mut telling = 0;
+    for seed in 0..seeds {
+        let (plain, _) = packets(seed, |_| Vec::new());
+        let (digest, asked) = packets(seed, |imps| imps);
+        let (reversed, _) = packets(seed, |imps| imps.into_iter().rev().collect());
+        let (doubled, twice) = packets(seed, |imps| {
+            let copies = imps.clone();
+            imps.into_iter().chain(copies).collect()
+        });
+        assert_eq!(digest, reversed, "seed {seed}: in the other order");
+        assert_eq!(digest, doubled, "seed {seed}: each of them twice");
+        assert_eq!(twice, 2 * asked, "seed {seed}");
+        telling += u64::from(digest != plain);
+    }
+    println!("{telling} of {seeds} stacks changed what was sent");
+    assert!(telling > seeds / 2, "{telling} of {seeds}");
 }

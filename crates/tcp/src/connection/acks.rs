@@ -381,6 +381,7 @@ impl Connection {
     fn after_acknowledgement(&mut self, now: Instant, acked: u64) {
         if acked > 0 {
             self.snd.retransmits = 0;
+            self.snd.repeat_due = false;
             self.snd.unacked_since = self.snd.sent.first().map(|record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);

@@ -167,6 +167,7 @@ impl Connection {
                 tail_probe_due: false,
                 last_sent: now,
                 writer_waits: false,
+                repeat_due: false,
                 retransmits: 0,
                 probes: 0,
                 unanswered_probes: 0,

@@ -457,6 +457,11 @@ impl Connection {
         self.counters.retransmitted_segments += 1;
         self.counters.retransmitted_bytes += bytes;
         self.after_data(now, bytes);
+        if self.snd.repeat_due && range.start == self.una() {
+            // RFC 6298 section 5.6: the timer starts with the retransmission, also where that was held back.
+            self.snd.repeat_due = false;
+            self.rearm_retransmission(now);
+        }
         let header = self.data_header(now, &range);
         if let Some(episode) = &mut self.snd.episode {
             let stamp = header.options.timestamps.map(|stamps| stamps.value);

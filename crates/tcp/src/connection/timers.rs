@@ -236,6 +236,7 @@ impl Connection {
             self.snd.timer.back_off();
             self.give_up_what_is_hopeless(now);
             self.repeat_forward_point();
+            self.snd.repeat_due = true;
         }
         self.rearm_retransmission(now);
         self.tell_of(now, Wake::TIMEOUT);

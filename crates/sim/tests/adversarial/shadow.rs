@@ -1,0 +1,169 @@
+//! A plain TCP beside a connection, which could have sent whatever the connection sends.
+//!
+//! It knows the connection only by its events, keeps the window that RFC 5681 would allow after the same acknowledgements, losses and
+//! timeouts, and looks at every transmission and at every timeout. It is written from the RFCs alone, and for a sender of the simple kind: Reno,
+//! reductions at once, none of them taken back.
+
+use super::seeds::profile;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use transom_sim::random::Rng;
+use transom_tcp::congestion::CongestionChoice;
+use transom_tcp::extension::{Event, Extension, Limits, View, Wake};
+use transom_tcp::profile::{Profile, RecoveryChoice, ReductionChoice};
+use transom_tcp::recovery::Phase;
+use transom_tcp::time::{Duration, Instant};
+use transom_tcp::undo::UndoConfig;
+
+/// RFC 5681 and RFC 6298, as far as they bound what may be sent.
+#[derive(Debug)]
+pub(super) struct Shadow {
+    window: u64,
+    counted: u64,
+    ssthresh: u64,
+    highest: u64,
+    /// The last timeout, if nothing has been heard since, and the least that icTCP allows from there to the next.
+    silent: Option<(Instant, Duration)>,
+    /// When the timer was last started for an acknowledgement or for the first data after everything had been acknowledged (RFC 6298 section 5), and the
+    /// least that icTCP has allowed since.
+    started: Option<(Instant, Duration)>,
+    looked: Arc<AtomicU64>,
+    timed: Arc<AtomicU64>,
+}
+
+impl Shadow {
+    /// One that counts the transmissions and the timeouts it has looked at.
+    pub(super) fn new(looked: Arc<AtomicU64>, timed: Arc<AtomicU64>) -> Self {
+        Shadow {
+            window: 0,
+            counted: 0,
+            ssthresh: 0,
+            highest: 0,
+            silent: None,
+            started: None,
+            looked,
+            timed,
+        }
+    }
+
+    /// The range of RTO in Table 1 of icTCP, from where the timer was started; RFC 6298 section 2.5: a minute is the most.
+    fn watch_timer(&mut self, event: &Event, view: &View<'_>) {
+        let least = |backoffs| {
+            let (srtt, rttvar) = view.srtt().zip(view.rttvar())?;
+            Some((srtt + rttvar).doubled(backoffs).min(Duration::from_secs(60)))
+        };
+        if event.what.contains(Wake::TIMEOUT) {
+            for (last, least) in self.silent.into_iter().chain(self.started.take()) {
+                let waited = event.now.since(last);
+                assert!(waited >= least, "a timeout after {waited:?} where {least:?} is the least");
+                self.timed.fetch_add(1, Ordering::Relaxed);
+            }
+            self.silent = least(view.backoffs()).map(|least| (event.now, least));
+            return;
+        }
+        if event.ack.is_some() {
+            self.silent = None;
+        }
+        // A smaller estimate may let a layer set the timer that runs to less.
+        if let (Some((_, kept)), Some(now)) = (&mut self.started, least(0)) {
+            *kept = (*kept).min(now);
+        }
+        // In recovery a partial acknowledgement need not start it anew (RFC 6582 section 4).
+        let acknowledged =
+            event.ack.as_ref().is_some_and(|ack| ack.acked > 0) && view.phase() != Phase::Recovery;
+        let first = event.sent.as_ref().is_some_and(|sent| sent.start == view.snd_una());
+        if acknowledged || (first && self.started.is_none() && self.silent.is_none()) {
+            self.started = least(0).map(|least| (event.now, least));
+        }
+    }
+
+    /// Equations 2 and 3 of RFC 5681, by counting bytes.
+    fn grow(&mut self, acked: u64, mss: u64) {
+        let slow = acked.min(self.ssthresh.saturating_sub(self.window));
+        self.window += slow;
+        self.counted += acked - slow;
+        while self.counted >= self.window {
+            self.counted -= self.window;
+            self.window += mss;
+        }
+    }
+
+    /// Equation 4, with the window in the place of a flight that cannot be more.
+    fn halve(&mut self, mss: u64) {
+        self.ssthresh = (self.window / 2).max(2 * mss);
+    }
+
+    fn on_transmission(&mut self, event: &Event, view: &View<'_>) {
+        let Some(sent) = &event.sent else { return };
+        let mss = view.mss();
+        if sent.end.get() <= self.highest {
+            return; // sent again: dupthresh and RTO decide when, and that is not new data
+        }
+        self.highest = sent.end.get();
+        // Increases come in whole segments, and two counts need not come to one at the same byte.
+        let allowed = self.window + mss;
+        let flight = view.in_flight();
+        assert!(flight <= allowed.max(mss) + 1, "{flight} in flight where TCP allows {allowed}");
+        let edge = view.snd_una() + view.snd_wnd();
+        assert!(sent.end <= edge + 1, "beyond the peer's window");
+        self.looked.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Extension for Shadow {
+    fn name(&self) -> &str {
+        "shadow"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::all()
+    }
+
+    fn on_attach(&mut self, view: &View<'_>, _limits: &mut Limits) {
+        self.window = view.cwnd();
+        self.ssthresh = view.ssthresh();
+        self.highest = view.snd_nxt().get();
+    }
+
+    fn on_wake(&mut self, event: &Event, view: &View<'_>, _limits: &mut Limits) {
+        let mss = view.mss();
+        self.watch_timer(event, view);
+        if event.what.contains(Wake::TIMEOUT) {
+            if view.retransmits() == 1 {
+                self.halve(mss);
+            }
+            self.window = mss;
+            self.counted = 0;
+        }
+        if event.what.contains(Wake::LOSS) {
+            self.halve(mss);
+            self.window = self.ssthresh;
+            self.counted = 0;
+        } else if let Some(ack) = &event.ack
+            && view.phase() != Phase::Recovery
+        {
+            self.grow(ack.acked, mss);
+        }
+        if event.what.contains(Wake::SEND) {
+            self.on_transmission(event, view);
+        }
+        assert!(view.cwnd() <= self.window.max(mss) + mss, "{} > {}", view.cwnd(), self.window);
+    }
+}
+
+/// A profile of the kind that it knows.
+pub(super) fn simple(seed: u64, rng: &mut Rng) -> Profile {
+    let profile = profile(seed, rng);
+    let recovery = match profile.recovery {
+        RecoveryChoice::RackTlp => RecoveryChoice::Sack,
+        other => other,
+    };
+    Profile {
+        recovery,
+        congestion: CongestionChoice::reno(),
+        slow_start: Profile::default().slow_start,
+        reduction: ReductionChoice::AtOnce,
+        undo: UndoConfig { eifel: false, dsack: false, f_rto: false },
+        ..profile
+    }
+}
