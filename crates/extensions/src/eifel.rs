@@ -21,6 +21,8 @@
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.
+//! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy is taken for a spurious timeout also where the network made
+//!   the copy, so that without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more.
 
 pub mod spurious;
@@ -58,6 +60,9 @@ impl Version {
 
 /// m at most: after four spurious timeouts in a row the margin is sixteen times that of the full algorithm.
 pub const MOST: Fraction = Fraction::from_millionths(16_000_000);
+
+/// The timeout at most, as RFC 6298 section 2.5 allows and as TCP's own.
+pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// What m loses with each round trip, unless something else is said.
 const DECAY: Fraction = Fraction::from_millionths(50_000);
@@ -163,6 +168,8 @@ impl Eifel {
     /// A timeout was spurious: the segment took `took`.
     fn back_off(&mut self, took: Duration) {
         let unit = self.timer.unit();
+        // Where the network makes a second copy of what was sent again, that looks the same, and took as long as the timeout.
+        let took = took.min(LONGEST);
         let (srtt, rttvar) = (unit.srtt().unwrap_or(took), unit.rttvar().unwrap_or_default());
         self.begin((srtt + self.tick.times(2)).max(took), rttvar.max(took.over(2)));
         let doubled = Fraction::from_millionths(self.margin.millionths() * 2);
@@ -222,7 +229,7 @@ impl Extension for Eifel {
         if event.what != Wake::SEND
             && let Some(rto) = self.rto()
         {
-            limits.exactly(variable::RTO, rto.doubled(view.backoffs()));
+            limits.exactly(variable::RTO, rto.doubled(view.backoffs()).min(LONGEST));
         }
     }
 }

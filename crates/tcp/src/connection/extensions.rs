@@ -132,21 +132,26 @@ impl Default for Host {
 
 impl Host {
     /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
-    /// together ask for something else.
+    /// together ask for something else, or others for the same; and those of the first kind.
     #[inline]
-    fn recombine(&mut self, asked: Variables) -> Variables {
-        let mut changed = Variables::NONE;
+    fn recombine(&mut self, asked: Variables) -> (Variables, Variables) {
+        let (mut changed, mut values) = (Variables::NONE, Variables::NONE);
         for variable in asked.iter() {
-            if self.recombine_one(variable) {
+            let change = self.recombine_one(variable);
+            if change != Change::None {
                 changed.add(Variables::one(variable));
             }
+            // Which of two layers stands for what both ask depends on the order in which they were attached, and nothing else may.
+            if !matches!(change, Change::None | Change::Deciders) {
+                values.add(Variables::one(variable));
+            }
         }
-        changed
+        (changed, values)
     }
 
-    /// The same for one of them. Whether the layers together ask for something else of it.
+    /// The same for one of them.
     #[inline(never)]
-    fn recombine_one(&mut self, variable: Variable) -> bool {
+    fn recombine_one(&mut self, variable: Variable) -> Change {
         let Shared { combined, tallies, .. } = &mut self.shared;
         let change = match &self.layers[..] {
             [layer] => combined.combine_one(variable, layer.id, layer.limits.asked(variable)),
@@ -156,13 +161,13 @@ impl Host {
             }
         };
         if change == Change::None {
-            return false;
+            return change;
         }
         self.news.request_changed(variable, change == Change::Values);
         if change == Change::Askers && combined.conflicts(variable) {
             tallies.count_conflict(variable);
         }
-        true
+        change
     }
 
     /// The set of layers has changed.
@@ -505,15 +510,15 @@ impl Connection {
     /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`: what follows for the connection.
     #[inline(always)]
     fn conclude(&mut self, now: Instant, mut host: Box<Host>, asked: Variables, clock: Instant) {
-        let changed = host.recombine(asked);
+        let (changed, values) = host.recombine(asked);
         if !changed.is_empty() && self.una() == self.nxt() {
             host.news.round_over();
         }
         host.clock = clock;
         self.timers.set(Timer::Extension, clock);
         self.extensions.put(host);
-        if changed.has_any(ASKED_ANEW) && self.state.is_synchronized() {
-            self.limits_changed(now, changed);
+        if values.has_any(ASKED_ANEW) && self.state.is_synchronized() {
+            self.limits_changed(now, values);
         }
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum Change {
     None,
     /// The same layers ask for other values.
     Values,
+    /// Others stand for the same values.
+    Deciders,
     /// Others ask, or nobody does any more, or they contradict each other, or do not any more.
     Askers,
 }
@@ -153,8 +155,12 @@ impl Combined {
         } else {
             self.some.add(Variables::one(variable));
         }
-        // What layers contradict each other about is nobody's, whoever they are.
-        if wish.is_conflict() && before.is_conflict() { Change::None } else { Change::Askers }
+        match (wish.is_conflict(), before.is_conflict()) {
+            // What layers contradict each other about is nobody's, whoever they are.
+            (true, true) => Change::None,
+            (false, false) if wish.interval() == before.interval() => Change::Deciders,
+            _ => Change::Askers,
+        }
     }
 
     /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
