@@ -46,6 +46,17 @@ fn a_peer_sees_what_happens_and_narrows_it() {
     peer.say(r#"{"look":true}"#);
     let look = peer.hear();
     assert_eq!((&look["event"], &look["view"]["snd_una"]), (&json!([]), &json!(una)));
+    let cwnd = &look["rulings"]["cwnd"];
+    let own = &look["view"]["cwnd"];
+    let ruling = json!({
+        "own": own, "requested": [null, 3000], "safe": [null, own], "used": 3000,
+        "decided_by": 0, "conflict": false,
+    });
+    assert_eq!(cwnd, &ruling);
+    let rto = &look["rulings"]["rto"];
+    assert_eq!((&rto["requested"], &rto["decided_by"]), (&json!(null), &json!("tcp")));
+    assert!(rto["safe"][0].as_u64().is_some_and(|least| least <= rto["used"].as_u64().unwrap()));
+    assert!(event["rulings"].is_null(), "only who looks is told");
 
     peer.say(r#"{"detach":true}"#);
     peer.last_words("over");

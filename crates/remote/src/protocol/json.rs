@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use transom_net::observer::{Notice, Snapshot};
-use transom_tcp::extension::{Ack, AckKind, Capabilities, Interval, Message, Variable, Wake};
+use transom_tcp::extension::variable::ALL;
+use transom_tcp::extension::{
+    Ack, AckKind, Capabilities, Decider, Interval, Message, Ruling, Variable, Wake,
+};
 use transom_tcp::time::{Duration, Instant};
 
 #[derive(Deserialize)]
@@ -189,15 +192,48 @@ pub fn event(notice: &Notice, lists: Capabilities) -> Value {
         }
     }
     let happened = names(&WAKES, |kind| notice.happened.contains(*kind));
-    let mut line = look(&notice.snapshot, lists);
+    let mut line = state(&notice.snapshot, lists);
     line["event"] = json!(happened);
     line["counts"] = Value::Object(counts);
     line["missed"] = json!(notice.missed);
     line
 }
 
-/// How things are, though nothing has happened.
+/// How things are, though nothing has happened: with what is asked of each variable by all layers, and who decided.
 pub fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
+    let mut line = state(snapshot, lists);
+    let rulings: Map<_, _> = ALL
+        .into_iter()
+        .map(|variable| (variable.name().into(), ruling(&snapshot.ruling(variable))))
+        .collect();
+    line["rulings"] = Value::Object(rulings);
+    line
+}
+
+/// Bounds that nobody has set are null.
+fn bounds(interval: Interval) -> Value {
+    let low = Some(interval.low()).filter(|&low| low > 0);
+    let high = Some(interval.high()).filter(|&high| high < u64::MAX);
+    json!([low, high])
+}
+
+fn ruling(ruling: &Ruling) -> Value {
+    let decided_by = match ruling.decided_by {
+        Decider::Tcp => json!("tcp"),
+        Decider::SafeRange => json!("safe-range"),
+        Decider::Layer(layer) => json!(layer.get()),
+    };
+    json!({
+        "own": ruling.own,
+        "requested": ruling.requested.map(bounds),
+        "safe": bounds(ruling.safe),
+        "used": ruling.used,
+        "decided_by": decided_by,
+        "conflict": ruling.conflict,
+    })
+}
+
+fn state(snapshot: &Snapshot, lists: Capabilities) -> Value {
     let mut view = Map::new();
     for (name, value) in VIEW {
         let value = match name_of(name, snapshot) {

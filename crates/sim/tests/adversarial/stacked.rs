@@ -24,8 +24,6 @@ struct Imp {
     rng: Rng,
     wakes: Wake,
     left: u32,
-    /// It asks for nothing before its first event.
-    patient: bool,
     asked: Arc<AtomicU64>,
 }
 
@@ -87,9 +85,7 @@ impl Extension for Imp {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        if !self.patient {
-            self.mischief(view, limits);
-        }
+        self.mischief(view, limits);
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
@@ -108,7 +104,6 @@ impl Imp {
             rng: Streams::new(seed).rng(103, rng.below(1 << 40)),
             wakes: Wake::from_bits_truncate(rng.below(256) as u8),
             left: rng.between(0, 60) as u32,
-            patient: false,
             asked: Arc::clone(asked),
         }
     }
@@ -174,11 +169,6 @@ fn packets(seed: u64, stack: impl Fn(Vec<Imp>) -> Vec<Imp>) -> (u64, u64) {
     let stacks = [(); 2].map(|()| {
         let imps = (0..rng.between(2, 4)).map(|_| Imp::any(seed, &mut rng, &asked)).collect();
         stack(imps)
-    });
-    // What the first asks for holds before the second is there, and an answer to that cannot be taken back: so nobody asks before all are there.
-    let stacks = stacks.map(|stack: Vec<Imp>| {
-        let patient = |imp| Imp { patient: true, ..imp };
-        stack.into_iter().map(patient).collect::<Vec<_>>()
     });
     let digest = Arc::new(Mutex::new(DefaultHasher::new()));
     let (mut attached, mut tapped) = ([false; 2], false);
