@@ -23,6 +23,7 @@ const TESTS: &[Test] = &[
     ("get_from_nginx", get_from_nginx),
     ("get_from_python", get_from_python),
     ("get_keeps_a_log", get_keeps_a_log),
+    ("get_has_extensions", get_has_extensions),
     ("bench_with_iperf3", bench_with_iperf3),
     ("nothing_in_a_capture_is_wrong", nothing_in_a_capture_is_wrong),
 ];
@@ -262,6 +263,33 @@ fn get_keeps_a_log() -> bool {
     }
     let ended = run(["log", &text(&dir.path().join("file"))]);
     assert!(ended.stderr.contains("this is no event log"), "{}", ended.stderr);
+    true
+}
+
+/// A download whose connection has extensions: they are attached in their order, and every byte arrives.
+fn get_has_extensions() -> bool {
+    if !installed("python3") {
+        return false;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let digest = content(&dir.path().join("file"), 3_000_000);
+    let directory = text(dir.path());
+    let url = "http://10.9.0.1:8000/file";
+    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
+    let [output, log] = ["copy", "log.jsonl"].map(|name| text(&dir.path().join(name)));
+    let options = ["get", url, "-o", &output, "--log", &log, "--extension", "nice,rr(cap=0.8)"];
+    run([&options[..], &["--run"], &server[..]].concat()).success();
+    assert_eq!(sha256_of(Path::new(&output)), digest);
+    let attached: Vec<String> = std::fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|line| line["event"] == "layer" && line["fate"] == "attached")
+        .map(|line| line["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(attached, ["nice", "rr"], "the log has the layers in their order");
+    let refused = run(["get", url, "--extension", "nise", "--run", "true"]);
+    assert!(refused.stderr.contains("there is no extension called `nise`"), "{}", refused.stderr);
     true
 }
 

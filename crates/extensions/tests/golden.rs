@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use transom_extensions::{Guarded, stack};
 use transom_tcp::compose::compose;
+use transom_tcp::connection::State;
 use transom_tcp::extension::{
     DepartureReason, Event, Extension, Fault, Limits, Variable, View, Wake, variable,
 };
@@ -386,4 +387,48 @@ fn greedy_asks_for_more_than_can_be_counted() {
     attach(&mut peer, "greedy(cwnd=4611686018427387904)");
     let ruling = peer.connection.ruling(Variable::Cwnd);
     assert_eq!((ruling.requested.unwrap().high(), ruling.used), (u64::MAX, 10_000));
+}
+
+/// Half of the variables are left alone at each event, and what is asked of the others is asked of every one of them sooner or later; the same seed
+/// asks the same. Whatever it is, what is used stays within the safe range.
+#[test]
+fn scramble_asks_anything_and_gets_what_is_safe() {
+    let requests = |text: &str| {
+        let mut peer = Setup::default().active();
+        attach(&mut peer, text);
+        peer.write(250_000).drain();
+        let mut asked = Vec::new();
+        for _ in 0..300 {
+            peer.wait(100);
+            if peer.info().state == State::Closed {
+                break; // What it asks of `retransmits` may have it given up.
+            }
+            let next = peer.info().snd_nxt.stream_offset() as i64 + 1;
+            let wakes = peer.connection.tallies().wakes;
+            peer.recv(seg().ack((peer.acked() + 1000).min(next))).drain();
+            if peer.connection.tallies().wakes == wakes {
+                continue; // It was not asked anew.
+            }
+            for variable in variable::ALL {
+                let ruling = peer.connection.ruling(variable);
+                let bare = ruling.used == ruling.own;
+                assert!(bare || ruling.safe.contains(ruling.used), "{variable}: {ruling:?}");
+                asked.push((variable, ruling.requested));
+            }
+        }
+        asked
+    };
+    let asked = requests("scramble(seed=1)");
+    assert_eq!(asked, requests("scramble(seed=1)"));
+    assert_ne!(asked, requests("scramble(seed=2)"));
+    // What one seed asks often ends its connection soon.
+    let asked: Vec<_> =
+        (1..=100).flat_map(|seed| requests(&format!("scramble(seed={seed})"))).collect();
+    for variable in variable::ALL {
+        let of_it: Vec<_> = asked.iter().filter(|(other, _)| *other == variable).collect();
+        let some = of_it.iter().filter(|(_, requested)| requested.is_some()).count();
+        // Draws of one half: with a hundred of them the deviation is a twentieth.
+        let draws = of_it.len();
+        assert!(draws >= 100 && some > draws / 4 && some < draws * 3 / 4, "{some} of {draws}");
+    }
 }
