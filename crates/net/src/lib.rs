@@ -39,6 +39,7 @@ pub mod clock;
 mod eagerness;
 mod engine;
 mod error;
+mod guard;
 mod listener;
 mod lock;
 mod log;

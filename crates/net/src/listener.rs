@@ -2,6 +2,7 @@
 
 use crate::engine::{Channel, Inner};
 use crate::error::{listen_error, would_block};
+use crate::guard::guarded_shared;
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -53,6 +54,7 @@ impl TcpListener {
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
         let shared = Arc::clone(&stack.shared);
+        let config = ListenConfig { profile: config.profile.map(guarded_shared), ..config };
         let (id, local) = shared.runtime.with(|inner, _| {
             let id = inner.host.listen(addr, config).map_err(listen_error)?;
             Ok::<_, io::Error>((id, inner.host.listener_address(id).unwrap_or(addr)))

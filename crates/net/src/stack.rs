@@ -1,6 +1,7 @@
 //! The running host and how it is built.
 
 use crate::clock::Clock;
+use crate::guard::guarded;
 use crate::listener::TcpListener;
 use crate::runtime::Runtime;
 use crate::stream::TcpStream;
@@ -143,7 +144,8 @@ impl StackBuilder {
         self
     }
 
-    /// The profile of connections that do not name their own.
+    /// The profile of connections that do not name their own. Its extensions are guarded: one that panics, or takes longer than
+    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached, and its connection goes on.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
@@ -199,7 +201,7 @@ impl StackBuilder {
                 tx_checksum: capabilities.tx_checksum,
                 segmentation: capabilities.segmentation,
             },
-            profile: Arc::new(self.profile),
+            profile: Arc::new(guarded(self.profile)),
             secret,
             max_connections: self.limits.connections,
             max_half_open: self.limits.half_open,

@@ -15,6 +15,7 @@ mod transfer;
 
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
+use crate::guard::guarded;
 use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::stack::{Shared, Stack, each_address};
 use options::{load_timeout, zero_timeout};
@@ -25,9 +26,11 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use transom_extensions::Guarded;
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{Connection, Info, ReadError, Received, State, WriteError};
 use transom_tcp::extension::Wake;
+use transom_tcp::extension::{Extension, LayerId};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 
@@ -179,8 +182,9 @@ impl TcpStream {
         profile: Option<Profile>,
     ) -> io::Result<Self> {
         let shared = Arc::clone(&stack.shared);
+        let profile = profile.map(|profile| Arc::new(guarded(profile)));
         let id = shared.runtime.with(|inner, now| {
-            inner.host.connect(now, local, remote, profile.map(Arc::new)).map_err(connect_error)
+            inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
         Ok(TcpStream::new(shared, id))
     }
@@ -391,6 +395,26 @@ impl TcpStream {
     /// The connection as something to attach observers to later, when this handle may be gone.
     pub fn observable(&self) -> Observable {
         Observable::new(&self.socket.shared, self.socket.id)
+    }
+
+    /// Attaches an extension as the topmost layer, guarded as those of [profiles](crate::StackBuilder::profile) are. What becomes of it is in
+    /// [`Connection::poll_departure`].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone; [`io::ErrorKind::InvalidInput`] with the [reason](transom_tcp::extension::AttachError) if it
+    /// cannot be attached.
+    pub fn attach(&self, extension: Box<dyn Extension>) -> io::Result<LayerId> {
+        let extension = Guarded::boxed_by_the_clock(extension);
+        self.change(|connection, now| connection.attach(now, extension))?
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+
+    /// Detaches a layer, and what it asks for with it. Whether there was such a layer.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn detach(&self, layer: LayerId) -> io::Result<bool> {
+        self.change(|connection, now| connection.detach(now, layer).is_some())
     }
 
     /// Calls `call` with the connection itself, for settings that have no method here. `call` runs under the host's lock: it must

@@ -1,10 +1,8 @@
 //! The options that change how Transom's TCP behaves: those of a scenario's profiles, as far as a command line has them.
 
 use clap::Args;
-use transom_extensions::Guarded;
 use transom_lab::scenario::{Composition, Extensions, ProfileOptions, Size};
 use transom_net::Profile;
-use transom_tcp::extension::ExtensionChoice;
 
 use crate::units::parse_bytes;
 
@@ -46,10 +44,7 @@ impl ProfileArgs {
             keepalive: keepalive.then_some(true),
             ..ProfileOptions::default()
         };
-        let mut profile = options.profile()?;
-        // Here time passes, and one that takes too much of it would hold up every connection.
-        let timed = |choice: ExtensionChoice| choice.wrapped(Guarded::boxed_by_the_clock);
-        profile.extensions = profile.extensions.into_iter().map(timed).collect();
+        let profile = options.profile()?;
         profile.carries_a_stream()?;
         Ok(profile)
     }
