@@ -3,8 +3,13 @@
 //! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
 //! steps as large as the distance.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::fast`], which says what differs from the paper), run [beside](crate::beside) the
-//! connection. What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path
+//! The controller is the native one ([`transom_tcp::congestion::fast`]), run [beside](crate::beside) the connection. What differs from the
+//! paper, or is left open by it, is the same:
+//! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
+//! - Losses are Reno's matter, as in the paper's implementation.
+//! - The window grows only when it was what held the sender back, and stays at two segments at least.
+//!
+//! What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path
 //! in few round trips, it cannot do. Downwards, when the queue holds more than α, it goes by its own steps and before a loss.
 
 use crate::beside::Beside;

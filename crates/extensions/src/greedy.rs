@@ -2,6 +2,12 @@
 //!
 //! It is there to show what the safe ranges are for. In a laboratory that takes them away (the feature `unconstrained`) flows that
 //! have it take from others; everywhere else they are plain TCP, except where Table 1 leaves a choice: dupthresh, and an RTO above its bound.
+//!
+//! What differs from the figure, or is left open by it:
+//! - The amounts are parameters, and several variables can be set at once; the paper has one amount for each, and one variable in each panel.
+//! - They are asked for anew at each acknowledgement, duplicate, loss and timeout, from TCP's own values then. dupthresh is drawn evenly from
+//!   1 to the parameter; "below and above three" says no more.
+//! - The RTO stays at the first SRTT + RTTVAR that the extension sees.
 
 use crate::catalogue::{Entry, choice};
 use crate::scramble::Stream;

@@ -3,8 +3,16 @@
 //! The queue is kept below a target of 60 ms: growth is slower than Reno's by GAIN, decrease multiplicative, slow start is slower too and
 //! ends by delay, and periodically the window is two segments for two round trips, so that all flows see the empty path.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`], which says what differs from the draft), run
-//! [beside](crate::beside) the connection. LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
+//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`]), run [beside](crate::beside) the connection. What differs
+//! from the draft, or is left open by it, is the same:
+//! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
+//! - A round trip's sum is spread over its acknowledgements by the share of the window that each covers; where just above the target it would
+//!   be positive, the window stays.
+//! - The ramp back after a slowdown is slowed by GAIN, as slow start is. A loss halves the window, in a slowdown the one to return to; the
+//!   slowdown goes on.
+//! - Sections are those of version 06 by its contents, and were compared with quotations of 01.
+//!
+//! LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
 //! - After a slowdown it returns to where it was through a slow start of its own, below TCP's window, which stays as it was meanwhile.
 //! - A TCP that restarts after idleness, or is reduced for marks, takes this window along.
 //! - Attached to a connection that has already sent something, it begins with the present window and not with two segments.

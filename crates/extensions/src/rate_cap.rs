@@ -1,6 +1,10 @@
 //! A cap on the rate, in bytes per second: data leaves evenly, and no faster.
 //!
 //! TCP's own window goes on as it would; where it allows less, less is sent.
+//!
+//! What differs from RFC 9002 section 7.7: the rate is fixed, and no multiple of cwnd over SRTT. What leaves at once is at most a
+//! millisecond's worth of it, one segment at least, where the RFC allows an initial window. It is in the connection that this is done,
+//! not here.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};

@@ -3,6 +3,12 @@
 //! What it asks for is often absurd, so a flow that has it is slow, and may stand still for long; what it never is, is more aggressive than TCP.
 //! In one of two cases a variable is left alone, in one of four the request lies near TCP's own value, in the rest anywhere in the range of a
 //! window.
+//!
+//! What differs from the paper, or is left open by it:
+//! - It sets values outside of the safe ranges; here they are anywhere, inside too, and of sizes that have nothing to do with a variable's unit.
+//! - It sets variables one by one as well, and leaves out retransmits. Here all eleven take part, with pacing_rate, which is not in its table.
+//! - When it sets them anew is not said. Here that is at each acknowledgement, duplicate, loss and timeout, and when data arrives; the
+//!   numbers follow from the seed.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Interval, Limits, View, Wake, variable};

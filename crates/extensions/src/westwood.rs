@@ -4,8 +4,13 @@
 //! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
 //! ssthresh are that bandwidth times the least round-trip time.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::westwood`], which says what differs from the papers), run
-//! [beside](crate::beside) the connection. What the constraint makes of it: where the path carried more than half of the window, the window
+//! The controller is the native one ([`transom_tcp::congestion::westwood`]), run [beside](crate::beside) the connection. What differs from
+//! the papers, or is left open by them, is the same:
+//! - A sample spans at least 50 ms, as in Linux, and the first is the estimate, instead of a tenth of it. Before it a loss halves.
+//! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
+//! - cwnd never rises by a reduction.
+//!
+//! What the constraint makes of it: where the path carried more than half of the window, the window
 //! is TCP's half all the same, and what Westwood was made for, to be robust against losses that mean nothing, it cannot do. What is left is
 //! the other case: a window that was mostly a queue falls to what the path carries, and below the half.
 
