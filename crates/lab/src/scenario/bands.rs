@@ -93,11 +93,8 @@ impl Bands {
                 return None;
             }
             if let Some(at) = &at {
-                let mut indices = known.sweep.indices(known.point);
-                for (axis, index) in known.axes("at", at, problems) {
-                    known.sweep.choose(axis, index, &mut indices);
-                }
-                baseline = known.sweep.point_at(&indices);
+                let chosen = known.axes("at", at, problems);
+                baseline = known.sweep.point_at(&chosen, known.point);
                 if baseline.is_none() {
                     let text = "no point of the sweep has these values".into();
                     problems.add(at.span.clone(), Problem::Conflict(text));

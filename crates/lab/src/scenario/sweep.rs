@@ -140,11 +140,19 @@ impl Sweep {
         indices
     }
 
-    /// The point that has these values, if there is one.
-    pub(super) fn point_at(&self, indices: &[usize]) -> Option<usize> {
+    /// The point that has these values of axes, and is otherwise as `point`, if there is one. Lists that go side by side are there together: the first
+    /// point that has all the values.
+    pub(super) fn point_at(&self, chosen: &[(usize, usize)], point: usize) -> Option<usize> {
+        let has_all = |point: &usize| {
+            let indices = self.indices(*point);
+            chosen.iter().all(|&(axis, index)| self.has(axis, &indices, index))
+        };
         if self.zip {
-            let first = *indices.first()?;
-            return indices.iter().all(|index| *index == first).then_some(first);
+            return if chosen.is_empty() { Some(point) } else { (0..self.points()).find(has_all) };
+        }
+        let mut indices = self.indices(point);
+        for &(axis, index) in chosen {
+            *indices.get_mut(axis)? = index;
         }
         let each = self.axes.iter().zip(indices);
         Some(each.fold(0, |point, (axis, index)| point * axis.values.len() + index))
@@ -154,15 +162,6 @@ impl Sweep {
     pub(super) fn has(&self, axis: usize, indices: &[usize], index: usize) -> bool {
         let value = |index: &usize| self.axes.get(axis)?.values.get(*index).map(|node| &node.value);
         indices.get(axis).and_then(value) == value(&index)
-    }
-
-    /// Changes places in the lists to where an axis has its value of `index`. Lists that go side by side go there together.
-    pub(super) fn choose(&self, axis: usize, index: usize, indices: &mut [usize]) {
-        if self.zip {
-            indices.fill(index);
-        } else if let Some(slot) = indices.get_mut(axis) {
-            *slot = index;
-        }
     }
 
     /// The axes' values at a point.

@@ -45,6 +45,7 @@ numbers are those of the scaled experiment.
 struct Found {
     experiment: &'static Experiment,
     full: bool,
+    unconstrained: bool,
     summary: Option<Summary>,
     claims: Vec<Row>,
     columns: Vec<Point>,
@@ -154,12 +155,22 @@ impl Found {
             }
             columns.push(Point { settings: told(&point.settings), cells });
         }
-        Ok(Found { experiment, full, summary, claims, columns, headings })
+        let lifts = |setting: &Setting| {
+            setting.path.ends_with(".unconstrained") && setting.value == "true"
+        };
+        let unconstrained = points.iter().flatten().any(lifts);
+        Ok(Found { experiment, full, unconstrained, summary, claims, columns, headings })
     }
 
     fn command(&self) -> String {
         let full = if self.full { " --full" } else { "" };
-        format!("`transom papers run {}{full}`", self.experiment.id)
+        // Safe ranges can only be taken away in a build that has the feature.
+        let transom = if self.unconstrained {
+            "cargo run --release --features unconstrained --"
+        } else {
+            "transom"
+        };
+        format!("`{transom} papers run {}{full}`", self.experiment.id)
     }
 }
 

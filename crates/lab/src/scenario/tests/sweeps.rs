@@ -98,6 +98,31 @@ fn bands_can_compare_points() {
     assert_eq!(band.relative_to.as_ref(), Some(&band.quantity));
 }
 
+/// Where lists go side by side, the point that a band is compared with has all the values it names, in whichever order they stand: not the first that
+/// has the last of them.
+#[test]
+fn compared_points_have_all_values() {
+    let lists = "[sweep]\nzip = true\nhosts.a.profile.tcp = [\"sack\", \"sack\", \"no-sack\", \"no-sack\"]\n\
+                 links.a-b.there.loss = [\"1%\", \"2%\", \"1%\", \"2%\"]\n";
+    let baselines = |at: &str| {
+        let band = format!(
+            "[[expect]]\nmeasure = \"goodput\"\nmax = 1\nrelative-to = {{ at = {{ {at} }} }}"
+        );
+        let each = |variant: &Variant| variant.comparisons.first().map(|one| one.baseline);
+        swept(&format!("{lists}{band}")).iter().map(each).collect::<Vec<_>>()
+    };
+    for at in [
+        "hosts.a.profile.tcp = \"no-sack\", links.a-b.there.loss = \"1%\"",
+        "links.a-b.there.loss = \"1%\", hosts.a.profile.tcp = \"no-sack\"",
+    ] {
+        assert_eq!(baselines(at), [Some(2), Some(2), None, Some(2)], "{at}");
+    }
+    let none = "[sweep]\nzip = true\nhosts.a.profile.tcp = [\"sack\", \"no-sack\"]\n\
+                links.a-b.there.loss = [\"1%\", \"2%\"]\n[[expect]]\nmeasure = \"goodput\"\nmax = 1\n\
+                relative-to = { at = { hosts.a.profile.tcp = \"sack\", links.a-b.there.loss = \"2%\" } }";
+    assert!(refused(&minimal(none)).contains("no point of the sweep has these values"));
+}
+
 #[test]
 fn a_sweep_has_an_end() {
     let list = format!("[{}]", "\"5s\", ".repeat(400));
