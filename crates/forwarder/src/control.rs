@@ -8,6 +8,7 @@ use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
 
 use crate::Refusal;
+use crate::latest::smallest;
 use crate::status::{Counters, FlowStatus, QueueStatus, Status};
 
 /// Window control, what it does not count itself, and the time.
@@ -66,14 +67,10 @@ impl Control {
         let counters = self.inner.counters();
         let table = self.inner.table();
         let now = self.now();
-        let mut known: Vec<_> = self
-            .inner
-            .flows()
-            .iter()
-            .filter_map(|(key, record)| Some((key, record.told(now)?)))
-            .collect();
-        known.sort_by_key(|(_, told)| told.idle);
-        let flows = known.iter().take(flows).map(|(key, told)| FlowStatus {
+        let known = self.inner.flows().iter();
+        let known = known.filter_map(|(key, record)| Some((key, record.told(now)?)));
+        let latest = smallest(known, flows, |(_, told)| told.idle);
+        let flows = latest.iter().map(|(key, told)| FlowStatus {
             sender: key.sender(),
             receiver: key.receiver(),
             desired: told.desired.into(),

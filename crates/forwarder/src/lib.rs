@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod latest;
 pub mod metrics;
 pub mod nfqueue;
 pub mod policy;

@@ -37,7 +37,8 @@ pub struct Status {
     pub queue: QueueStatus,
     /// What has happened so far.
     pub counters: Counters,
-    /// Flows in the table.
+    /// Flows in the table. In mode `tc`, when no flows were asked for, as many as were there when it was last looked through (every ten
+    /// seconds) and have come since.
     pub tracked: u64,
     /// Flows the table can hold.
     pub capacity: u64,

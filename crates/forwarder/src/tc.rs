@@ -30,6 +30,7 @@ use transom_device::interface::{Interfaces, hardware};
 use transom_device::qdisc::RootQueues;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
+use crate::latest::smallest;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, FlowStatus, Status};
 
@@ -108,10 +109,29 @@ pub struct Tc {
     options: Options,
     ebpf: Ebpf,
     flows: HashMap<MapData, [u8; KEY_LEN], [u8; FLOW_LEN]>,
+    counted: Counted,
     /// Calls of [`Deployment::tend`] until the next sweep.
     until_sweep: u32,
     queues: RootQueues,
     index: u32,
+}
+
+/// What a walk through the table has counted, for those who ask before the next one: the kernel does not tell how many there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    /// Flows that were there.
+    flows: u64,
+    /// And how many had come by then.
+    confirmed: u64,
+}
+
+impl Counted {
+    /// How many there are now that so many have come. A flow that took the place of an earlier one of the same name counts twice until the
+    /// next walk.
+    fn now(self, confirmed: u64, capacity: u64) -> u64 {
+        let since = confirmed.saturating_sub(self.confirmed);
+        self.flows.saturating_add(since).min(capacity)
+    }
 }
 
 /// Whether the process may do this.
@@ -162,7 +182,8 @@ impl Tc {
         let flows =
             ebpf.take_map("flows").ok_or_else(|| program("the object has no map `flows`"))?;
         let flows = HashMap::try_from(flows).map_err(program)?;
-        Ok(Tc { options, ebpf, flows, until_sweep: SWEEP_EVERY, queues, index: state.index })
+        let (counted, until_sweep) = (Counted::default(), SWEEP_EVERY);
+        Ok(Tc { options, ebpf, flows, counted, until_sweep, queues, index: state.index })
     }
 
     /// What the programs have cost, by name: nanoseconds and runs. The kernel counts while somebody has asked for it
@@ -236,36 +257,46 @@ impl Tc {
     fn sweep(&mut self) {
         let now = now();
         let idle = self.options.control.idle.as_nanos();
-        let mut dead = Vec::new();
-        // The kernel begins anew when the flow it had come to is gone, so that there must be an end.
-        let most = 2 * self.options.control.flows as usize;
-        for entry in self.flows.iter().take(most) {
+        let (mut walked, mut dead) = (0u64, Vec::new());
+        for entry in self.flows.iter().take(self.most()) {
             let Ok((key, bytes)) = entry else { break };
+            walked += 1;
             let flow = Flow::decode(&bytes);
             let silent = now.saturating_sub(flow.last_seen);
             if silent > idle || (flow.is_over() && silent > OVER) {
                 dead.push(key);
             }
         }
+        let flows = walked.saturating_sub(dead.len() as u64);
         for key in dead {
             // Gone already is as good.
             let _ = self.flows.remove(&key);
         }
+        if let Ok(counters) = self.counters() {
+            self.counted = Counted { flows, confirmed: counters.confirmed };
+        }
+    }
+
+    /// How many flows a walk through the table visits at most: the kernel begins anew when the flow it had come to is gone, so that there
+    /// must be an end.
+    fn most(&self) -> usize {
+        2 * self.options.control.flows as usize
     }
 }
 
 impl Deployment for Tc {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
         let now = now();
-        let mut tracked = 0;
-        let mut found = Vec::new();
-        for entry in self.flows.iter().take(2 * self.options.control.flows as usize) {
-            let Ok((key, bytes)) = entry else { break };
-            tracked += 1;
-            found.push((key, Flow::decode(&bytes)));
+        let mut walked = 0;
+        let entries = self.flows.iter().take(self.most()).map_while(Result::ok);
+        let found =
+            entries.map(|(key, bytes)| (key, Flow::decode(&bytes))).inspect(|_| walked += 1);
+        let latest = smallest(found, flows, |(_, flow)| std::cmp::Reverse(flow.last_seen));
+        let counters = self.counters()?;
+        if flows > 0 {
+            self.counted = Counted { flows: walked, confirmed: counters.confirmed };
         }
-        found.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.last_seen));
-        let told = found.iter().take(flows).map(|(key, flow)| {
+        let told = latest.iter().map(|(key, flow)| {
             let (receiver, sender) = layout::addresses(key);
             FlowStatus {
                 sender,
@@ -280,15 +311,16 @@ impl Deployment for Tc {
         });
         let queue =
             self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        let capacity = self.options.control.flows.into();
         Ok(Status {
             mode: "tc".into(),
             device: self.options.device.clone(),
             policy: "target-window".into(),
             target: Some(self.target()?.window.into()),
             queue: queue.into(),
-            counters: self.counters()?,
-            tracked,
-            capacity: self.options.control.flows.into(),
+            counters,
+            tracked: self.counted.now(counters.confirmed, capacity),
+            capacity,
             flows: told.collect(),
         })
     }

@@ -109,7 +109,13 @@ fn who_only_looks_changes_nothing() {
     let options = Options { passive: true, ..Options::new(BOTTLENECK, policy_for_syns()) };
     let Some(mut tc) = attach(&net, options) else { return };
     net.transfer(Way::default(), 10, 100_000);
+    // Who wants no flows is told how many there are all the same, before a walk through the table and after it.
+    for (asked, told) in [(0, 0), (100, 10), (0, 0), (3, 3)] {
+        let status = tc.status(asked).unwrap();
+        assert_eq!((status.tracked, status.flows.len()), (10, told));
+    }
     let status = tc.status(100).unwrap();
+    assert!(status.flows.is_sorted_by_key(|flow| flow.idle_ms), "{:?}", status.flows);
     assert_eq!((status.counters.rewritten, status.counters.confirmed, status.tracked), (0, 10, 10));
     assert_eq!(status.counters.implausible, 0);
     assert!(status.counters.acks > 100 && status.counters.arrived_bytes > 1_000_000);
