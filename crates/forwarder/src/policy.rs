@@ -8,7 +8,7 @@
 //! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
 //! ```
 //!
-//! Only `policy` is needed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
+//! Only `policy` is needed. `none` is a policy too: packets are passed on and counted, and none is changed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
 //! syn-windows)`.
 
 use std::fs;
@@ -137,6 +137,7 @@ mod tests {
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nrate = 'fast'", "10Mbit/s"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nidle = '5'", "duration"),
             ("policy = 'fair-share(queue=20kB)'", "rate"),
+            ("policy = 'none()'", "`none()` is not a window policy"),
             ("policy = 'widest'", "`widest` is not a window policy"),
         ] {
             let error = PolicyFile::parse(text).unwrap_err().to_string();

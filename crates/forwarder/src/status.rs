@@ -111,7 +111,7 @@ pub struct FlowStatus {
     pub sender: SocketAddr,
     /// Where it goes.
     pub receiver: SocketAddr,
-    /// The window that was wanted at last, in bytes.
+    /// The window that was wanted at last, in bytes; [`FlowStatus::UNLIMITED`] as long as none was.
     pub desired: u64,
     /// The one that was passed on at last, in bytes; `None` where that is not kept.
     pub written: Option<u64>,
@@ -123,4 +123,9 @@ pub struct FlowStatus {
     pub scale: u8,
     /// Milliseconds since it was seen.
     pub idle_ms: u64,
+}
+
+impl FlowStatus {
+    /// In [`desired`](FlowStatus::desired): no window was wanted yet, or the policy never wants one.
+    pub const UNLIMITED: u64 = u32::MAX as u64;
 }

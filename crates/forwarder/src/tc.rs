@@ -73,9 +73,9 @@ pub enum Attachment {
 pub struct Options {
     /// The interface whose queue is the bottleneck, in the network namespace of the calling thread.
     pub device: String,
-    /// The policy, which has to be the paper's, and how many flows are remembered.
+    /// The policy, which has to be the paper's or none, and how many flows are remembered.
     pub control: ControlConfig,
-    /// Do everything but change packets.
+    /// Do everything but change packets, as with the policy `none`; the target goes on moving.
     pub passive: bool,
     /// How programs are attached.
     pub attachment: Attachment,
@@ -87,8 +87,8 @@ impl Options {
         Options { device: device.into(), control, passive: false, attachment: Attachment::Best }
     }
 
-    /// The policy, if it is one that the programs know.
-    fn policy(&self) -> Result<TargetWindowConfig, Refusal> {
+    /// The policy, if it is one that the programs know; `None` for that which does nothing.
+    fn policy(&self) -> Result<Option<TargetWindowConfig>, Refusal> {
         let refused = |what: &str| {
             Refusal::Parameter(format!("mode tc does not know {what}; use mode nfqueue"))
         };
@@ -97,7 +97,8 @@ impl Options {
         }
         match self.control.policy {
             PolicyConfig::TargetWindow(config) if config.naive => Err(refused("`naive`")),
-            PolicyConfig::TargetWindow(config) => Ok(config),
+            PolicyConfig::TargetWindow(config) => Ok(Some(config)),
+            PolicyConfig::None => Ok(None),
             other => Err(refused(other.name())),
         }
     }
@@ -163,7 +164,16 @@ impl Tc {
             hardware::NONE | hardware::RAW_IP => 0,
             other => return Err(Refusal::Hardware { device, hardware: other }),
         };
-        let parameters = layout::parameters(&policy, link_header, options.passive)?;
+        let (parameters, target) = match policy {
+            Some(policy) => (
+                layout::parameters(&policy, link_header, options.passive)?,
+                layout::first_target(&policy),
+            ),
+            None => (
+                layout::parameters(&layout::nothing(), link_header, true)?,
+                layout::target(layout::UNLIMITED),
+            ),
+        };
         check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // What is not shown is one of those that every interface has before it is up, which keep nothing.
@@ -177,7 +187,7 @@ impl Tc {
 
         let mut ebpf = load(options.control.flows)?;
         write_first(&mut ebpf, "parameters", parameters)?;
-        write_first(&mut ebpf, "target", layout::first_target(&policy))?;
+        write_first(&mut ebpf, "target", target)?;
         attach(&mut ebpf, &device, options.attachment)?;
         let flows =
             ebpf.take_map("flows").ok_or_else(|| program("the object has no map `flows`"))?;
@@ -312,11 +322,16 @@ impl Deployment for Tc {
         let queue =
             self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
         let capacity = self.options.control.flows.into();
+        let policy = self.options.control.policy;
+        let target = match policy.has_target() {
+            true => Some(self.target()?.window.into()),
+            false => None,
+        };
         Ok(Status {
             mode: "tc".into(),
             device: self.options.device.clone(),
-            policy: "target-window".into(),
-            target: Some(self.target()?.window.into()),
+            policy: policy.name().into(),
+            target,
             queue: queue.into(),
             counters,
             tracked: self.counted.now(counters.confirmed, capacity),

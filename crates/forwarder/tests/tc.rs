@@ -7,8 +7,10 @@ use support::{
     policy_for_syns, run,
 };
 use transom_device::frames::FrameSocket;
+use transom_forwarder::status::FlowStatus;
 use transom_forwarder::tc::{Attachment, Options, Tc, attached};
 use transom_forwarder::{Deployment, Refusal};
+use transom_router::window::ControlConfig;
 
 /// Attached in the router, or `None` and a word about it.
 fn attach(net: &Net, options: Options) -> Option<Tc> {
@@ -119,6 +121,19 @@ fn who_only_looks_changes_nothing() {
     assert_eq!((status.counters.rewritten, status.counters.confirmed, status.tracked), (0, 10, 10));
     assert_eq!(status.counters.implausible, 0);
     assert!(status.counters.acks > 100 && status.counters.arrived_bytes > 1_000_000);
+}
+
+#[test]
+fn the_policy_that_does_nothing_looks_too() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let none = ControlConfig::new("none".parse().unwrap());
+    let Some(mut tc) = attach(&net, Options::new(BOTTLENECK, none)) else { return };
+    net.transfer(Way::default(), 10, 100_000);
+    let status = tc.status(100).unwrap();
+    assert_eq!((status.policy.as_str(), status.target), ("none", None));
+    assert_eq!((status.counters.rewritten, status.counters.confirmed), (0, 10));
+    assert!(status.counters.acks > 100, "{:?}", status.counters);
+    assert!(status.flows.iter().all(|flow| flow.desired == FlowStatus::UNLIMITED), "{status:?}");
 }
 
 #[test]

@@ -404,6 +404,24 @@ fn without_a_memory_every_acknowledgement_is_written_as_if_unscaled() {
 }
 
 #[test]
+fn nothing_is_done_and_everything_counted() {
+    let config = ControlConfig { flows: 1000, ..ControlConfig::new(" none".parse().unwrap()) };
+    let mut path = Path::new(WindowControl::new(&config, [3; 16]).unwrap());
+    path.connect();
+    for (number, window) in [(1101, 500), (9101, 7), (5101, 60_000)] {
+        assert_eq!(path.ack(number, window), window);
+    }
+    // Of a connection that nobody has opened.
+    path.sender.set_port(40_001);
+    assert_eq!(path.ack(1101, 500), 500);
+    let counters = path.control.counters();
+    assert_eq!((counters.acks, counters.unknown, counters.opened), (4, 1, 1));
+    assert_eq!((counters.rewritten, counters.held, counters.implausible), (0, 0, 0));
+    assert_eq!(path.control.table().open, 1);
+    assert_eq!(path.control.target(), None);
+}
+
+#[test]
 fn delayed_acknowledgements() {
     let config = ControlConfig::new("ack-delay(above=10kB, rate=8Mbit/s)".parse().unwrap());
     let mut control = WindowControl::new(&config, [3; 16]).unwrap();

@@ -28,6 +28,7 @@ fn every_form_reads_back() {
         "ack-delay(above=20kB, rate=10Mbit/s, most=100ms)",
         "fair-share(queue=20kB)",
         "fair-share(queue=20kB, rate=1500bit/s, rtt=20ms)",
+        "none",
     ] {
         let config = read(text);
         assert_eq!(read(&config.to_string()), config, "{text} became {config}");
@@ -46,6 +47,7 @@ fn some_policies_have_a_target() {
         ("explicit-window(queue=50 packets)", true),
         ("ack-delay(above=20kB)", false),
         ("fair-share(queue=20kB)", false),
+        ("none", false),
     ] {
         let config = read(text).on_link(10_000_000);
         assert_eq!(config.has_target(), has, "{text}");
@@ -80,6 +82,8 @@ fn what_makes_no_sense_is_refused() {
             "target-window needs `lower`, such as lower=15 packets",
         ),
         ("ack-delay", "ack-delay needs `above`"),
+        ("none()", "`none()` is not a window policy"),
+        ("none(upper=3 packets)", "is not a window policy"),
         (
             "target-window(upper=15 packets, lower=15 packets)",
             "`lower` (15 packets) must be below its `upper` (15 packets)",
