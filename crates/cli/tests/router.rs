@@ -220,6 +220,9 @@ fn policy_files_are_checked() {
     );
     let bad = POLICY.replace("lower=20kB", "lower=50kB");
     run(["router", "check", &written("bad.toml", &bad)]).fails_with(1, "bad.toml: ");
+    let short = POLICY.replace("upper=40kB", "upper=100kB");
+    run(["router", "check", &written("short.toml", &short)])
+        .fails_with(1, "`upper` (100kB) is never passed by a queue limited to 75kB");
     run(["router", "check", "/no/such/file"]).fails_with(1, "cannot read /no/such/file");
 }
 

@@ -64,16 +64,26 @@ impl PolicyFile {
             .map_err(|error| Refusal::Parameter(format!("{}: {error}", path.display())))
     }
 
+    /// Whether the policy can do anything in front of the queue that the file names, or the one of mode `user` if it names none.
+    ///
+    /// # Errors
+    /// The policy's threshold, and what the queue holds.
+    pub fn fits(&self) -> Result<(), Refusal> {
+        let fits = self.control.policy.fits(self.queue.limit());
+        fits.map_err(|error| Refusal::Parameter(error.to_string()))
+    }
+
     /// Understands a policy file's text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with it, also when the queue that it names is too short for its policy.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = |error: &dyn std::fmt::Display| {
             Refusal::Parameter(error.to_string().trim_end().to_owned())
         };
         let raw: Raw = toml::from_str(text).map_err(|error| wrong(&error))?;
         let rate = raw.rate.as_deref().map(rate).transpose()?;
+        let names_queue = raw.queue.is_some();
         let mut queue: queue::Config = match raw.queue {
             Some(text) => text.parse().map_err(|error| wrong(&error))?,
             None => queue::Config::default(),
@@ -92,7 +102,12 @@ impl PolicyFile {
         control.validate().map_err(|error| wrong(&error))?;
         // A rate that is missing is found only when the policy is made.
         control.policy.build().map_err(|error| wrong(&error))?;
-        Ok(PolicyFile { control, rate, queue })
+        let file = PolicyFile { control, rate, queue };
+        // One that is not named is the interface's own, of which nothing is known here, or mode user's, which looks itself.
+        if names_queue {
+            file.fits()?;
+        }
+        Ok(file)
     }
 }
 
@@ -129,8 +144,28 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_fits_the_queue_that_is_named() {
+        let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
+        let target = "policy = 'target-window(upper=100kB, lower=20kB)'";
+        for queue in ["75kB", "100kB", "red(limit=75kB)"] {
+            let error = refused(&format!("{target}\nqueue = '{queue}'"));
+            let limit = if queue == "100kB" { "100kB" } else { "75kB" };
+            let expected = format!("`upper` (100kB) is never passed by a queue limited to {limit}");
+            assert!(error.contains(&expected), "{queue}: {error}");
+        }
+        assert!(PolicyFile::parse(&format!("{target}\nqueue = '101kB'")).is_ok());
+        let delay = "policy = 'ack-delay(above=75kB, rate=1Mbit/s)'\nqueue = '75kB'";
+        assert!(refused(delay).contains("`above` (75kB)"));
+        // Mode user has a queue of its own where none is named; the interface of another mode may have any.
+        let long =
+            PolicyFile::parse("policy = 'target-window(upper=1000 packets, lower=1 packet)'");
+        assert!(long.unwrap().fits().unwrap_err().to_string().contains("1000 packets"));
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (text, what) in [
+            ("policy = 'target-window(upper=40kB, lower=0B)'", "could never rise"),
             ("", "missing field `policy`"),
             ("policy = 'target-window(upper=10kB, lower=20kB)'", "lower"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nflow = 3", "unknown field `flow`"),

@@ -98,4 +98,8 @@ fn what_cannot_be_is_refused() {
     assert!(refused(BOTTLENECK, TEXT).to_string().contains("name another interface"));
     let text = refused("in", &format!("policy = '{}'", policy().policy)).to_string();
     assert!(text.contains("rate"), "{text}");
+    // Its own queue holds a thousand packets.
+    let long = "policy = 'target-window(upper=1000 packets, lower=15 packets)'\nrate = '10Mbit/s'";
+    let text = refused("in", long).to_string();
+    assert!(text.contains("(1000 packets)") && text.contains("limited to 1000 packets"), "{text}");
 }

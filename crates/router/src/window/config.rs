@@ -162,6 +162,11 @@ pub enum ControlConfigError {
         /// The upper one.
         upper: Limit,
     },
+    /// The target can only fall.
+    #[error(
+        "target-window's `lower` is zero: no queue is shorter, so that the target could never rise again"
+    )]
+    NeverRises,
     /// The target begins above its limit.
     #[error("target-window's `initial` ({initial} B) is above its `most` ({most} B)")]
     Initial {
@@ -289,6 +294,9 @@ impl PolicyConfig {
                 }
                 if config.lower.amount() >= config.upper.amount() {
                     return Err(ControlConfigError::Thresholds { lower, upper });
+                }
+                if config.lower.amount() == 0 {
+                    return Err(ControlConfigError::NeverRises);
                 }
                 let (initial, most) = (config.initial.get(), config.most.get());
                 if initial > most {

@@ -90,6 +90,11 @@ fn what_makes_no_sense_is_refused() {
         ),
         ("target-window(upper=30kB, lower=15 packets)", "must both count packets, or both bytes"),
         ("target-window(upper=0 packets, lower=0 packets)", "`upper` is zero"),
+        (
+            "target-window(upper=40kB, lower=0B)",
+            "`lower` is zero: no queue is shorter, so that the target could never rise again",
+        ),
+        ("target-window(upper=2 packets, lower=0 packets)", "`lower` is zero"),
         ("target-window(upper=3 packets, lower=1 packet, halve-after=0B)", "`halve-after` is zero"),
         (
             "target-window(upper=3 packets, lower=1 packet, initial=2MiB)",
