@@ -224,7 +224,7 @@ fn shown(status: &Status) -> String {
     );
     row("forward", format!("{} packets, {} B", c.arrivals, c.arrived_bytes));
     let untouched = format!("{} of unknown flows, {} implausible", c.unknown, c.implausible);
-    row("acks", format!("{}: {} rewritten; {untouched}", c.acks, c.rewritten));
+    row("acks", format!("{}: {} rewritten, {} held; {untouched}", c.acks, c.rewritten, c.held));
     row(
         "flows",
         format!(
@@ -266,7 +266,14 @@ mod tests {
             scale: 7,
             idle_ms: 12,
         };
-        let counters = Counters { acks: 9, rewritten: 8, ..Counters::default() };
+        let counters = Counters {
+            acks: 9,
+            rewritten: 8,
+            held: 3,
+            unreadable: 5,
+            failed: 2,
+            ..Counters::default()
+        };
         let status = Status {
             mode: "tc".into(),
             device: "eth1".into(),
@@ -279,7 +286,8 @@ mod tests {
         for part in [
             "mode tc at eth1",
             "5000 B",
-            "9: 8 rewritten",
+            "9: 8 rewritten, 3 held",
+            "5 truncated or fragments, 2 not changed",
             "10.1.0.2:5000 -> [2001:db8::1]:80",
             "12ms ago",
             "window as it comes, MSS",

@@ -18,6 +18,7 @@ pub(crate) struct Control {
     policy: &'static str,
     origin: Clock,
     arrived_bytes: u64,
+    failed: u64,
 }
 
 impl Control {
@@ -32,7 +33,13 @@ impl Control {
             // It works without.
             let _ = prefer_huge_pages(range);
         }
-        Ok(Control { inner, policy: config.policy.name(), origin: Clock::now(), arrived_bytes: 0 })
+        Ok(Control {
+            inner,
+            policy: config.policy.name(),
+            origin: Clock::now(),
+            arrived_bytes: 0,
+            failed: 0,
+        })
     }
 
     /// The time since the beginning.
@@ -54,6 +61,11 @@ impl Control {
         queue: Length,
     ) {
         self.inner.returning_all(now, packets, queue);
+    }
+
+    /// So many packets that came back passed as they were, as the mode could not have changed them.
+    pub(crate) fn failed(&mut self, packets: usize) {
+        self.failed += packets as u64;
     }
 
     /// What there is to tell, except what only the mode knows.
@@ -94,10 +106,10 @@ impl Control {
                 held: counters.held,
                 unknown: counters.unknown,
                 implausible: counters.implausible,
-                unreadable: 0,
+                unreadable: counters.unreadable,
                 confirmed: counters.opened,
                 table_full: table.refused,
-                failed: 0,
+                failed: self.failed,
             },
             tracked: table.open as u64,
             capacity: table.capacity as u64,

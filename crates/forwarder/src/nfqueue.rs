@@ -235,8 +235,12 @@ impl Decider {
                     verdict: Verdict::default(),
                 })
                 .collect();
-            lock(control).returning_all(now, &mut batch, length);
+            let taken = batch.len();
+            let mut control = lock(control);
+            control.returning_all(now, &mut batch, length);
             let verdicts: Vec<Verdict> = batch.iter().map(|one| one.verdict).collect();
+            control.failed(packets.len() - taken);
+            drop(control);
             let decided = packets.iter_mut().filter(|packet| whole(packet));
             for (packet, verdict) in decided.zip(verdicts) {
                 packet.decision = if !verdict.hold.is_zero() {

@@ -94,13 +94,14 @@ pub struct Counters {
     pub unknown: u64,
     /// Those that acknowledge what cannot have been sent, which pass as they are.
     pub implausible: u64,
-    /// Truncated packets and fragments, which pass as they are.
+    /// Truncated packets and fragments either way, which pass as they are. Policies that remember no flows read only what comes back.
     pub unreadable: u64,
     /// Flows that came into the table.
     pub confirmed: u64,
     /// Flows for which there was no place in it, which pass as they are.
     pub table_full: u64,
-    /// Changes that did not succeed; the packet passed as it was.
+    /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
+    /// packets to mode `nfqueue` that are not whole; in mode `user` nothing of this kind can happen.
     pub failed: u64,
 }
 

@@ -1,13 +1,19 @@
 //! Mode user between kernels: the router is a wire.
 
+mod inject;
 mod support;
 
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use inject::{FAR, NEAR, segment, sides};
 use support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, senders, wire,
 };
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
+use transom_wire::tcp::{Flags, Options};
 
 const TEXT: &str =
     "policy = 'target-window(upper=40kB, lower=20kB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
@@ -71,10 +77,34 @@ fn offloaded_packets_arrive_intact() {
 }
 
 #[test]
+fn what_cannot_be_read_is_counted() {
+    let Some(net) = wire(Offloads::Off) else { return };
+    let Some(mut user) = start(&net, TEXT) else { return };
+    let [near, far] = sides(&net, false);
+    let (here, there) = (SocketAddrV4::new(NEAR, 1), SocketAddrV4::new(FAR, 2));
+    let mut fragment = segment(there, here, Flags::ACK, (1, 1), 500, &Options::default(), &[]);
+    fragment[6] = 0x20;
+    // One forward, two back.
+    near.send(&fragment);
+    far.send(&fragment);
+    far.send(&fragment);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let counters = user.status(0).unwrap().counters;
+        if counters.unreadable == 3 {
+            assert_eq!((counters.acks, counters.failed), (0, 0));
+            return;
+        }
+        assert!(counters.unreadable < 3 && Instant::now() < deadline, "{counters:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
 fn the_rate_is_kept() {
     let Some(net) = wire(Offloads::On) else { return };
     let Some(mut user) = start(&net, &TEXT.replace("10Mbit", "20Mbit")) else { return };
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     net.transfer(Way::default(), 4, 500_000);
     // What has left cannot have taken less time than the link needs for it; the last, up to 64 KiB, is handed over when its
     // transmission begins.

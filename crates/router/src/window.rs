@@ -51,7 +51,7 @@ pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
 pub use nothing::Nothing;
 pub use policy::{AckContext, Policy, SynContext, Wish};
-pub use segment::{ChecksumState, Segment};
+pub use segment::{ChecksumState, Segment, Unread};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};
 
