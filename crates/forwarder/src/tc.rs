@@ -6,7 +6,7 @@
 //! fitted to the running kernel when it is loaded (CO-RE).
 //!
 //! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is
-//! a filter below the `clsact` queueing discipline, which stays after a crash and is removed at the next start.
+//! a filter below the `clsact` queueing discipline; the filter stays after a crash and is removed at the next start, the discipline always stays.
 //!
 //! What user space has to do while they run is to take flows out of the table that are over or have been silent for long: the programs
 //! never do that, so that nobody can push a flow out of it.
@@ -430,7 +430,8 @@ fn attach(ebpf: &mut Ebpf, device: &str, attachment: Attachment) -> Result<(), R
         source,
     };
     if !links {
-        // There already is as good.
+        // There already is as good. It is left there at the end: it would take the filters with it that others have put below it meanwhile, and
+        // looking for them first would be too early.
         let _ = qdisc_add_clsact(device);
     }
     for (name, side) in PROGRAMS {

@@ -103,6 +103,8 @@ fn filters_do_as_well_where_there_are_no_links() {
         shown("egress"),
         shown("ingress")
     );
+    // As is said of it: others may be below it by now.
+    assert!(run(&net.router, "tc", &["qdisc", "show", "dev", BOTTLENECK]).contains("clsact"));
 }
 
 #[test]
