@@ -6,6 +6,8 @@
 //! idle = "5min"                                      # and for how long, when nothing is heard of them
 //! rate = "10Mbit/s"                                  # of the link; mode user needs it, and some policies
 //! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
+//! returns-only = false                               # data goes another way, and only what returns comes by; not in mode tc
+//! mss = 1460                                         # the least window of policies that remember no flows, in bytes
 //! ```
 //!
 //! Only `policy` is needed. `none` is a policy too: packets are passed on and counted, and none is changed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
@@ -121,9 +123,11 @@ mod tests {
     #[test]
     fn a_policy_file_is_read() {
         let file = PolicyFile::parse(
-            "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'",
+            "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'\n\
+             returns-only = true\nmss = 1000",
         )
         .unwrap();
+        assert_eq!((file.control.returns_only, file.control.mss), (true, 1000));
         let PolicyConfig::TargetWindow(target) = file.control.policy else { panic!("{file:?}") };
         assert_eq!(
             (target.upper, target.lower),

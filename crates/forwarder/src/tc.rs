@@ -11,9 +11,10 @@
 //! What user space has to do while they run is to take flows out of the table that are over or have been silent for long: the programs
 //! never do that, so that nobody can push a flow out of it.
 //!
-//! Only the paper's policy is there, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
+//! Only the paper's policy is there, and `none`, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
 //! and the first acknowledgement behind them, so that with `syn-windows` a SYN may be lowered for whose flow there is no room then; the number
-//! of active flows is not counted.
+//! of active flows is not counted; nor are implausible acknowledgements of a flow, each of which passes as it is, however many there are, where
+//! the core gives a flow up after a few.
 
 use std::error::Error;
 use std::os::fd::OwnedFd;

@@ -56,6 +56,21 @@ fn some_policies_have_a_target() {
 }
 
 #[test]
+fn three_policies_remember_no_flows() {
+    for (text, remembers) in [
+        ("target-window(upper=35 packets, lower=15 packets)", true),
+        ("target-window(upper=35 packets, lower=15 packets, naive)", false),
+        ("explicit-window(queue=50 packets)", false),
+        ("ack-delay(above=20kB)", false),
+        ("fair-share(queue=20kB)", true),
+        ("none", true),
+    ] {
+        let policy = read(text).on_link(10_000_000).build().unwrap();
+        assert_eq!(policy.per_flow(), remembers, "{text}");
+    }
+}
+
+#[test]
 fn the_paper_s_parameters() {
     let expected = TargetWindowConfig {
         upper: Threshold::Packets(35),
