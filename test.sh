@@ -2,7 +2,7 @@
 # Runs every check: formatting, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
 #
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
-# need them say SKIPPED. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
+# need them say SKIPPED. With rustup it adds the target that shows what does without std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -45,6 +45,18 @@ export PATH="$PATH:/usr/sbin:/sbin" RUST_BACKTRACE=${RUST_BACKTRACE:-1}
 step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+# What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
+bare=x86_64-unknown-none
+has_bare() { [ -d "$(rustc --print sysroot)/lib/rustlib/$bare/lib" ]; }
+if ! has_bare && [ -z "${TRANSOM_NO_INSTALL:-}" ] && command -v rustup >/dev/null; then
+    echo "Installing with rustup what one check needs: $bare"
+    timeout 300 rustup target add "$bare" >"$log.apt" 2>&1 || { echo "rustup failed:"; tail -n 5 "$log.apt"; }
+fi
+if has_bare; then
+    step "no_std" cargo check --quiet --target "$bare" -p transom-wire -p transom-tcp -p transom-router -p transom-stack
+else
+    echo "SKIPPED: crates without std (the target $bare is not installed)" | tee -a "$log"
+fi
 if command -v cargo-deny >/dev/null; then
     step "dependencies" cargo deny --log-level error check licenses bans sources
 else

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use transom_forwarder::nfqueue::{self, Nfqueue};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::server::{Shared, StatusSocket, ask, default_path, serve_metrics};
+use transom_forwarder::status::FlowStatus;
 use transom_forwarder::tc::{self, Options, Tc};
 use transom_forwarder::user::{self, User};
 use transom_forwarder::{Deployment, Status};
@@ -223,7 +224,7 @@ fn shown(status: &Status) -> String {
     );
     row("forward", format!("{} packets, {} B", c.arrivals, c.arrived_bytes));
     let untouched = format!("{} of unknown flows, {} implausible", c.unknown, c.implausible);
-    row("acks", format!("{}: {} rewritten; {untouched}", c.acks, c.rewritten));
+    row("acks", format!("{}: {} rewritten, {} held; {untouched}", c.acks, c.rewritten, c.held));
     row(
         "flows",
         format!(
@@ -236,10 +237,12 @@ fn shown(status: &Status) -> String {
     }
     for flow in flows {
         let idle = Duration::from_millis(flow.idle_ms);
-        let line = format!(
-            "window {} B, MSS {}, scale {}, heard of {idle:?} ago",
-            flow.desired, flow.mss, flow.scale
-        );
+        let window = match flow.desired {
+            FlowStatus::UNLIMITED => "window as it comes".into(),
+            desired => format!("window {desired} B"),
+        };
+        let line =
+            format!("{window}, MSS {}, scale {}, heard of {idle:?} ago", flow.mss, flow.scale);
         row("", format!("{} -> {}: {line}", flow.sender, flow.receiver));
     }
     text
@@ -247,7 +250,7 @@ fn shown(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
-    use transom_forwarder::status::{Counters, FlowStatus};
+    use transom_forwarder::status::Counters;
 
     use super::*;
 
@@ -263,22 +266,32 @@ mod tests {
             scale: 7,
             idle_ms: 12,
         };
-        let counters = Counters { acks: 9, rewritten: 8, ..Counters::default() };
+        let counters = Counters {
+            acks: 9,
+            rewritten: 8,
+            held: 3,
+            unreadable: 5,
+            failed: 2,
+            ..Counters::default()
+        };
         let status = Status {
             mode: "tc".into(),
             device: "eth1".into(),
             target: Some(5000),
             counters,
-            flows: vec![flow],
+            flows: vec![FlowStatus { desired: FlowStatus::UNLIMITED, ..flow.clone() }, flow],
             ..Status::default()
         };
         let text = shown(&status);
         for part in [
             "mode tc at eth1",
             "5000 B",
-            "9: 8 rewritten",
+            "9: 8 rewritten, 3 held",
+            "5 truncated or fragments, 2 not changed",
             "10.1.0.2:5000 -> [2001:db8::1]:80",
             "12ms ago",
+            "window as it comes, MSS",
+            "window 4096 B, MSS",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Ended, finish, installed, run, transom, wait};
 use transom_device::namespace::Namespace;
+use transom_forwarder::Refusal;
+use transom_forwarder::server::{Shared, StatusSocket};
+use transom_forwarder::status::{Counters, Deployment, Status};
 use transom_forwarder::tc::attached;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -205,6 +208,58 @@ fn between_two_interfaces() {
     assert!(!router.path("socket").exists());
 }
 
+/// A router that tells how often it was asked, so many times; then it is broken.
+struct Asked {
+    times: u64,
+    most: u64,
+}
+
+impl Deployment for Asked {
+    fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
+        assert_eq!(flows, 7);
+        self.times += 1;
+        if self.times > self.most {
+            return Err(Refusal::Parameter("the queue is gone".into()));
+        }
+        let counters = Counters { acks: self.times, held: 5, ..Counters::default() };
+        Ok(Status { mode: "user".into(), device: "out".into(), counters, ..Status::default() })
+    }
+
+    fn tend(&mut self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_status_is_watched_until_there_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let watch = |name: &str, most: u64, words: &[&str]| {
+        let path = directory.path().join(name);
+        let asked = Shared::new(Box::new(Asked { times: 0, most }));
+        let serving = StatusSocket::bind(&path).unwrap().serve(asked).unwrap();
+        let mut command = Command::new(transom());
+        command.args(["router", "status", "--watch", "--flows", "7", "--socket"]).arg(&path);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        (serving, command.spawn().unwrap())
+    };
+    let (_one, lines) = watch("lines", 3, &["--json"]);
+    let (_other, text) = watch("text", 2, &[]);
+
+    let ended = finish(lines).fails_with(1, "the queue is gone");
+    let acks: Vec<u64> = ended
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str::<Status>(line).unwrap().counters.acks)
+        .collect();
+    assert_eq!(acks, [1, 2, 3], "{}", ended.text());
+
+    let shown = finish(text).fails_with(1, "the queue is gone").text();
+    assert_eq!(shown.matches("mode user at out").count(), 2, "{shown}");
+    assert!(shown.contains("2: 0 rewritten, 5 held"), "{shown}");
+    // Nothing is drawn over where nobody looks at a terminal.
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
 #[test]
 fn policy_files_are_checked() {
     let directory = tempfile::tempdir().unwrap();
@@ -220,6 +275,9 @@ fn policy_files_are_checked() {
     );
     let bad = POLICY.replace("lower=20kB", "lower=50kB");
     run(["router", "check", &written("bad.toml", &bad)]).fails_with(1, "bad.toml: ");
+    let short = POLICY.replace("upper=40kB", "upper=100kB");
+    run(["router", "check", &written("short.toml", &short)])
+        .fails_with(1, "`upper` (100kB) is never passed by a queue limited to 75kB");
     run(["router", "check", "/no/such/file"]).fails_with(1, "cannot read /no/such/file");
 }
 

@@ -8,6 +8,7 @@ use transom_router::window::{ControlConfig, Returning, WindowControl};
 use transom_tcp::time::Instant;
 
 use crate::Refusal;
+use crate::latest::smallest;
 use crate::status::{Counters, FlowStatus, QueueStatus, Status};
 
 /// Window control, what it does not count itself, and the time.
@@ -17,6 +18,7 @@ pub(crate) struct Control {
     policy: &'static str,
     origin: Clock,
     arrived_bytes: u64,
+    failed: u64,
 }
 
 impl Control {
@@ -31,7 +33,13 @@ impl Control {
             // It works without.
             let _ = prefer_huge_pages(range);
         }
-        Ok(Control { inner, policy: config.policy.name(), origin: Clock::now(), arrived_bytes: 0 })
+        Ok(Control {
+            inner,
+            policy: config.policy.name(),
+            origin: Clock::now(),
+            arrived_bytes: 0,
+            failed: 0,
+        })
     }
 
     /// The time since the beginning.
@@ -55,6 +63,11 @@ impl Control {
         self.inner.returning_all(now, packets, queue);
     }
 
+    /// So many packets that came back passed as they were, as the mode could not have changed them.
+    pub(crate) fn failed(&mut self, packets: usize) {
+        self.failed += packets as u64;
+    }
+
     /// What there is to tell, except what only the mode knows.
     pub(crate) fn status(
         &self,
@@ -66,14 +79,10 @@ impl Control {
         let counters = self.inner.counters();
         let table = self.inner.table();
         let now = self.now();
-        let mut known: Vec<_> = self
-            .inner
-            .flows()
-            .iter()
-            .filter_map(|(key, record)| Some((key, record.told(now)?)))
-            .collect();
-        known.sort_by_key(|(_, told)| told.idle);
-        let flows = known.iter().take(flows).map(|(key, told)| FlowStatus {
+        let known = self.inner.flows().iter();
+        let known = known.filter_map(|(key, record)| Some((key, record.told(now)?)));
+        let latest = smallest(known, flows, |(_, told)| told.idle);
+        let flows = latest.iter().map(|(key, told)| FlowStatus {
             sender: key.sender(),
             receiver: key.receiver(),
             desired: told.desired.into(),
@@ -97,10 +106,10 @@ impl Control {
                 held: counters.held,
                 unknown: counters.unknown,
                 implausible: counters.implausible,
-                unreadable: 0,
+                unreadable: counters.unreadable,
                 confirmed: counters.opened,
                 table_full: table.refused,
-                failed: 0,
+                failed: self.failed,
             },
             tracked: table.open as u64,
             capacity: table.capacity as u64,

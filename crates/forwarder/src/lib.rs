@@ -11,12 +11,19 @@
 //! Each is a [`Deployment`] that works as long as it lives. [`server`] answers questions about it on a Unix socket and, for Prometheus, over
 //! HTTP. What a system cannot do is refused before anything is changed, with the name of what is missing ([`Refusal`]).
 //!
-//! **What remains** when a deployment ends is nothing, however it ends: a program in the kernel hangs on a descriptor that the kernel closes
-//! with the process (before Linux 6.6 it does not, and is removed at the next start); NFQUEUE's rules are passed over by the kernel when nobody
-//! listens, and removed at the next start; frames between two interfaces stop when nobody carries them.
+//! **What remains.** A deployment that ends, also by a panic of its thread, removes what it has put into the system, but for one thing: before
+//! Linux 6.6, mode `tc` may have made the queueing discipline `clsact`, which stays. It does nothing without filters, others may have put theirs
+//! below it meanwhile, and the kernel has no way to remove it only if nobody has; `tc qdisc del dev DEVICE clsact` does it by hand.
+//!
+//! When the process is killed, what happens is this. Mode `tc`: a program in the kernel hangs on a descriptor that the kernel closes with the
+//! process; before Linux 6.6 it is a filter, which goes on working and is replaced at the next start. Mode `nfqueue`: the rules stay, are passed
+//! over by the kernel as nobody listens, and are removed at the next start at the same interface; packets that waited for a verdict are dropped.
+//! Mode `user`: frames between the two interfaces stop, and those that waited in the queue are gone. The status socket's name stays as well,
+//! until the next start.
 #![forbid(unsafe_code)]
 
 mod control;
+mod latest;
 pub mod metrics;
 pub mod nfqueue;
 pub mod policy;

@@ -104,7 +104,7 @@ impl Nfqueue {
             bind(FIRST_NUMBER, QueueOptions { copy: HEADERS, offloads: true, held: HELD })?;
         let whole = QueueOptions { copy: u16::MAX, offloads: false, held: HELD };
         let returning = bind(forward.number().saturating_add(1), whole)?;
-        let rules = Rules::install(device, forward.number(), returning.number())?;
+        let mut rules = Rules::install(device, forward.number(), returning.number())?;
 
         let decider = Decider {
             forward,
@@ -116,7 +116,7 @@ impl Nfqueue {
             fresh_until: Instant::ZERO,
             held: VecDeque::new(),
         };
-        // The rules go with the thread: it is in the network namespace that they are in.
+        // The rules go with the thread, also when it panics or cannot be started: it is in the network namespace that they are in, as we are.
         let worker = Worker::start("nfqueue", move |stop| {
             let ended = decider.run(&stop);
             rules.remove().and(ended)
@@ -235,8 +235,12 @@ impl Decider {
                     verdict: Verdict::default(),
                 })
                 .collect();
-            lock(control).returning_all(now, &mut batch, length);
+            let taken = batch.len();
+            let mut control = lock(control);
+            control.returning_all(now, &mut batch, length);
             let verdicts: Vec<Verdict> = batch.iter().map(|one| one.verdict).collect();
+            control.failed(packets.len() - taken);
+            drop(control);
             let decided = packets.iter_mut().filter(|packet| whole(packet));
             for (packet, verdict) in decided.zip(verdicts) {
                 packet.decision = if !verdict.hold.is_zero() {

@@ -6,9 +6,11 @@
 //! idle = "5min"                                      # and for how long, when nothing is heard of them
 //! rate = "10Mbit/s"                                  # of the link; mode user needs it, and some policies
 //! queue = "drop-tail(75kB)"                          # mode user only: the other modes have the interface's own
+//! returns-only = false                               # data goes another way, and only what returns comes by; not in mode tc
+//! mss = 1460                                         # the least window of policies that remember no flows, in bytes
 //! ```
 //!
-//! Only `policy` is needed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
+//! Only `policy` is needed. `none` is a policy too: packets are passed on and counted, and none is changed. With the switch `syn-windows` in it the receiver's SYN is written too: `target-window(upper=40kB, lower=20kB,
 //! syn-windows)`.
 
 use std::fs;
@@ -64,16 +66,26 @@ impl PolicyFile {
             .map_err(|error| Refusal::Parameter(format!("{}: {error}", path.display())))
     }
 
+    /// Whether the policy can do anything in front of the queue that the file names, or the one of mode `user` if it names none.
+    ///
+    /// # Errors
+    /// The policy's threshold, and what the queue holds.
+    pub fn fits(&self) -> Result<(), Refusal> {
+        let fits = self.control.policy.fits(self.queue.limit());
+        fits.map_err(|error| Refusal::Parameter(error.to_string()))
+    }
+
     /// Understands a policy file's text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with it, also when the queue that it names is too short for its policy.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = |error: &dyn std::fmt::Display| {
             Refusal::Parameter(error.to_string().trim_end().to_owned())
         };
         let raw: Raw = toml::from_str(text).map_err(|error| wrong(&error))?;
         let rate = raw.rate.as_deref().map(rate).transpose()?;
+        let names_queue = raw.queue.is_some();
         let mut queue: queue::Config = match raw.queue {
             Some(text) => text.parse().map_err(|error| wrong(&error))?,
             None => queue::Config::default(),
@@ -92,7 +104,12 @@ impl PolicyFile {
         control.validate().map_err(|error| wrong(&error))?;
         // A rate that is missing is found only when the policy is made.
         control.policy.build().map_err(|error| wrong(&error))?;
-        Ok(PolicyFile { control, rate, queue })
+        let file = PolicyFile { control, rate, queue };
+        // One that is not named is the interface's own, of which nothing is known here, or mode user's, which looks itself.
+        if names_queue {
+            file.fits()?;
+        }
+        Ok(file)
     }
 }
 
@@ -106,9 +123,11 @@ mod tests {
     #[test]
     fn a_policy_file_is_read() {
         let file = PolicyFile::parse(
-            "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'",
+            "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = 1000\nidle = '30s'\nrate = '10Mbit/s'\nqueue = '75kB'\n\
+             returns-only = true\nmss = 1000",
         )
         .unwrap();
+        assert_eq!((file.control.returns_only, file.control.mss), (true, 1000));
         let PolicyConfig::TargetWindow(target) = file.control.policy else { panic!("{file:?}") };
         assert_eq!(
             (target.upper, target.lower),
@@ -129,14 +148,35 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_fits_the_queue_that_is_named() {
+        let refused = |text: &str| PolicyFile::parse(text).unwrap_err().to_string();
+        let target = "policy = 'target-window(upper=100kB, lower=20kB)'";
+        for queue in ["75kB", "100kB", "red(limit=75kB)"] {
+            let error = refused(&format!("{target}\nqueue = '{queue}'"));
+            let limit = if queue == "100kB" { "100kB" } else { "75kB" };
+            let expected = format!("`upper` (100kB) is never passed by a queue limited to {limit}");
+            assert!(error.contains(&expected), "{queue}: {error}");
+        }
+        assert!(PolicyFile::parse(&format!("{target}\nqueue = '101kB'")).is_ok());
+        let delay = "policy = 'ack-delay(above=75kB, rate=1Mbit/s)'\nqueue = '75kB'";
+        assert!(refused(delay).contains("`above` (75kB)"));
+        // Mode user has a queue of its own where none is named; the interface of another mode may have any.
+        let long =
+            PolicyFile::parse("policy = 'target-window(upper=1000 packets, lower=1 packet)'");
+        assert!(long.unwrap().fits().unwrap_err().to_string().contains("1000 packets"));
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (text, what) in [
+            ("policy = 'target-window(upper=40kB, lower=0B)'", "could never rise"),
             ("", "missing field `policy`"),
             ("policy = 'target-window(upper=10kB, lower=20kB)'", "lower"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nflow = 3", "unknown field `flow`"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nrate = 'fast'", "10Mbit/s"),
             ("policy = 'target-window(upper=40kB, lower=20kB)'\nidle = '5'", "duration"),
             ("policy = 'fair-share(queue=20kB)'", "rate"),
+            ("policy = 'none()'", "`none()` is not a window policy"),
             ("policy = 'widest'", "`widest` is not a window policy"),
         ] {
             let error = PolicyFile::parse(text).unwrap_err().to_string();

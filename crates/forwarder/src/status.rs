@@ -37,7 +37,8 @@ pub struct Status {
     pub queue: QueueStatus,
     /// What has happened so far.
     pub counters: Counters,
-    /// Flows in the table.
+    /// Flows in the table. In mode `tc`, when no flows were asked for, as many as were there when it was last looked through (every ten
+    /// seconds) and have come since.
     pub tracked: u64,
     /// Flows the table can hold.
     pub capacity: u64,
@@ -93,13 +94,14 @@ pub struct Counters {
     pub unknown: u64,
     /// Those that acknowledge what cannot have been sent, which pass as they are.
     pub implausible: u64,
-    /// Truncated packets and fragments, which pass as they are.
+    /// Truncated packets and fragments either way, which pass as they are. Policies that remember no flows read only what comes back.
     pub unreadable: u64,
     /// Flows that came into the table.
     pub confirmed: u64,
     /// Flows for which there was no place in it, which pass as they are.
     pub table_full: u64,
-    /// Changes that did not succeed; the packet passed as it was.
+    /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
+    /// packets to mode `nfqueue` that are not whole; in mode `user` nothing of this kind can happen.
     pub failed: u64,
 }
 
@@ -110,7 +112,7 @@ pub struct FlowStatus {
     pub sender: SocketAddr,
     /// Where it goes.
     pub receiver: SocketAddr,
-    /// The window that was wanted at last, in bytes.
+    /// The window that was wanted at last, in bytes; [`FlowStatus::UNLIMITED`] as long as none was.
     pub desired: u64,
     /// The one that was passed on at last, in bytes; `None` where that is not kept.
     pub written: Option<u64>,
@@ -122,4 +124,9 @@ pub struct FlowStatus {
     pub scale: u8,
     /// Milliseconds since it was seen.
     pub idle_ms: u64,
+}
+
+impl FlowStatus {
+    /// In [`desired`](FlowStatus::desired): no window was wanted yet, or the policy never wants one.
+    pub const UNLIMITED: u64 = u32::MAX as u64;
 }

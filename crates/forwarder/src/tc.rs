@@ -6,14 +6,15 @@
 //! fitted to the running kernel when it is loaded (CO-RE).
 //!
 //! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is
-//! a filter below the `clsact` queueing discipline, which stays after a crash and is removed at the next start.
+//! a filter below the `clsact` queueing discipline; the filter stays after a crash and is removed at the next start, the discipline always stays.
 //!
 //! What user space has to do while they run is to take flows out of the table that are over or have been silent for long: the programs
 //! never do that, so that nobody can push a flow out of it.
 //!
-//! Only the paper's policy is there, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
+//! Only the paper's policy is there, and `none`, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
 //! and the first acknowledgement behind them, so that with `syn-windows` a SYN may be lowered for whose flow there is no room then; the number
-//! of active flows is not counted.
+//! of active flows is not counted; nor are implausible acknowledgements of a flow, each of which passes as it is, however many there are, where
+//! the core gives a flow up after a few.
 
 use std::error::Error;
 use std::os::fd::OwnedFd;
@@ -30,6 +31,7 @@ use transom_device::interface::{Interfaces, hardware};
 use transom_device::qdisc::RootQueues;
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig};
 
+use crate::latest::smallest;
 use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, FlowStatus, Status};
 
@@ -72,9 +74,9 @@ pub enum Attachment {
 pub struct Options {
     /// The interface whose queue is the bottleneck, in the network namespace of the calling thread.
     pub device: String,
-    /// The policy, which has to be the paper's, and how many flows are remembered.
+    /// The policy, which has to be the paper's or none, and how many flows are remembered.
     pub control: ControlConfig,
-    /// Do everything but change packets.
+    /// Do everything but change packets, as with the policy `none`; the target goes on moving.
     pub passive: bool,
     /// How programs are attached.
     pub attachment: Attachment,
@@ -86,8 +88,8 @@ impl Options {
         Options { device: device.into(), control, passive: false, attachment: Attachment::Best }
     }
 
-    /// The policy, if it is one that the programs know.
-    fn policy(&self) -> Result<TargetWindowConfig, Refusal> {
+    /// The policy, if it is one that the programs know; `None` for that which does nothing.
+    fn policy(&self) -> Result<Option<TargetWindowConfig>, Refusal> {
         let refused = |what: &str| {
             Refusal::Parameter(format!("mode tc does not know {what}; use mode nfqueue"))
         };
@@ -96,7 +98,8 @@ impl Options {
         }
         match self.control.policy {
             PolicyConfig::TargetWindow(config) if config.naive => Err(refused("`naive`")),
-            PolicyConfig::TargetWindow(config) => Ok(config),
+            PolicyConfig::TargetWindow(config) => Ok(Some(config)),
+            PolicyConfig::None => Ok(None),
             other => Err(refused(other.name())),
         }
     }
@@ -108,10 +111,29 @@ pub struct Tc {
     options: Options,
     ebpf: Ebpf,
     flows: HashMap<MapData, [u8; KEY_LEN], [u8; FLOW_LEN]>,
+    counted: Counted,
     /// Calls of [`Deployment::tend`] until the next sweep.
     until_sweep: u32,
     queues: RootQueues,
     index: u32,
+}
+
+/// What a walk through the table has counted, for those who ask before the next one: the kernel does not tell how many there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    /// Flows that were there.
+    flows: u64,
+    /// And how many had come by then.
+    confirmed: u64,
+}
+
+impl Counted {
+    /// How many there are now that so many have come. A flow that took the place of an earlier one of the same name counts twice until the
+    /// next walk.
+    fn now(self, confirmed: u64, capacity: u64) -> u64 {
+        let since = confirmed.saturating_sub(self.confirmed);
+        self.flows.saturating_add(since).min(capacity)
+    }
 }
 
 /// Whether the process may do this.
@@ -143,7 +165,16 @@ impl Tc {
             hardware::NONE | hardware::RAW_IP => 0,
             other => return Err(Refusal::Hardware { device, hardware: other }),
         };
-        let parameters = layout::parameters(&policy, link_header, options.passive)?;
+        let (parameters, target) = match policy {
+            Some(policy) => (
+                layout::parameters(&policy, link_header, options.passive)?,
+                layout::first_target(&policy),
+            ),
+            None => (
+                layout::parameters(&layout::nothing(), link_header, true)?,
+                layout::target(layout::UNLIMITED),
+            ),
+        };
         check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
         // What is not shown is one of those that every interface has before it is up, which keep nothing.
@@ -157,12 +188,13 @@ impl Tc {
 
         let mut ebpf = load(options.control.flows)?;
         write_first(&mut ebpf, "parameters", parameters)?;
-        write_first(&mut ebpf, "target", layout::first_target(&policy))?;
+        write_first(&mut ebpf, "target", target)?;
         attach(&mut ebpf, &device, options.attachment)?;
         let flows =
             ebpf.take_map("flows").ok_or_else(|| program("the object has no map `flows`"))?;
         let flows = HashMap::try_from(flows).map_err(program)?;
-        Ok(Tc { options, ebpf, flows, until_sweep: SWEEP_EVERY, queues, index: state.index })
+        let (counted, until_sweep) = (Counted::default(), SWEEP_EVERY);
+        Ok(Tc { options, ebpf, flows, counted, until_sweep, queues, index: state.index })
     }
 
     /// What the programs have cost, by name: nanoseconds and runs. The kernel counts while somebody has asked for it
@@ -236,36 +268,46 @@ impl Tc {
     fn sweep(&mut self) {
         let now = now();
         let idle = self.options.control.idle.as_nanos();
-        let mut dead = Vec::new();
-        // The kernel begins anew when the flow it had come to is gone, so that there must be an end.
-        let most = 2 * self.options.control.flows as usize;
-        for entry in self.flows.iter().take(most) {
+        let (mut walked, mut dead) = (0u64, Vec::new());
+        for entry in self.flows.iter().take(self.most()) {
             let Ok((key, bytes)) = entry else { break };
+            walked += 1;
             let flow = Flow::decode(&bytes);
             let silent = now.saturating_sub(flow.last_seen);
             if silent > idle || (flow.is_over() && silent > OVER) {
                 dead.push(key);
             }
         }
+        let flows = walked.saturating_sub(dead.len() as u64);
         for key in dead {
             // Gone already is as good.
             let _ = self.flows.remove(&key);
         }
+        if let Ok(counters) = self.counters() {
+            self.counted = Counted { flows, confirmed: counters.confirmed };
+        }
+    }
+
+    /// How many flows a walk through the table visits at most: the kernel begins anew when the flow it had come to is gone, so that there
+    /// must be an end.
+    fn most(&self) -> usize {
+        2 * self.options.control.flows as usize
     }
 }
 
 impl Deployment for Tc {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
         let now = now();
-        let mut tracked = 0;
-        let mut found = Vec::new();
-        for entry in self.flows.iter().take(2 * self.options.control.flows as usize) {
-            let Ok((key, bytes)) = entry else { break };
-            tracked += 1;
-            found.push((key, Flow::decode(&bytes)));
+        let mut walked = 0;
+        let entries = self.flows.iter().take(self.most()).map_while(Result::ok);
+        let found =
+            entries.map(|(key, bytes)| (key, Flow::decode(&bytes))).inspect(|_| walked += 1);
+        let latest = smallest(found, flows, |(_, flow)| std::cmp::Reverse(flow.last_seen));
+        let counters = self.counters()?;
+        if flows > 0 {
+            self.counted = Counted { flows: walked, confirmed: counters.confirmed };
         }
-        found.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.last_seen));
-        let told = found.iter().take(flows).map(|(key, flow)| {
+        let told = latest.iter().map(|(key, flow)| {
             let (receiver, sender) = layout::addresses(key);
             FlowStatus {
                 sender,
@@ -280,15 +322,21 @@ impl Deployment for Tc {
         });
         let queue =
             self.queues.state(self.index).map_err(Refusal::io("cannot look at the queue"))?;
+        let capacity = self.options.control.flows.into();
+        let policy = self.options.control.policy;
+        let target = match policy.has_target() {
+            true => Some(self.target()?.window.into()),
+            false => None,
+        };
         Ok(Status {
             mode: "tc".into(),
             device: self.options.device.clone(),
-            policy: "target-window".into(),
-            target: Some(self.target()?.window.into()),
+            policy: policy.name().into(),
+            target,
             queue: queue.into(),
-            counters: self.counters()?,
-            tracked,
-            capacity: self.options.control.flows.into(),
+            counters,
+            tracked: self.counted.now(counters.confirmed, capacity),
+            capacity,
             flows: told.collect(),
         })
     }
@@ -383,7 +431,8 @@ fn attach(ebpf: &mut Ebpf, device: &str, attachment: Attachment) -> Result<(), R
         source,
     };
     if !links {
-        // There already is as good.
+        // There already is as good. It is left there at the end: it would take the filters with it that others have put below it meanwhile, and
+        // looking for them first would be too early.
         let _ = qdisc_add_clsact(device);
     }
     for (name, side) in PROGRAMS {

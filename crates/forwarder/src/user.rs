@@ -88,6 +88,7 @@ impl User {
                 "{device} is to lie between senders and receivers: name another interface"
             )));
         }
+        policy.fits()?;
         let queue = policy.queue.build().map_err(|error| Refusal::Parameter(error.to_string()))?;
         let control = Control::new(&policy.control)?;
         let mut interfaces =

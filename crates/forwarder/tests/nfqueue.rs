@@ -7,6 +7,7 @@ use support::{
     policy_for_syns, run,
 };
 use transom_forwarder::nfqueue::Nfqueue;
+use transom_forwarder::status::FlowStatus;
 use transom_forwarder::{Deployment, Refusal};
 use transom_router::window::ControlConfig;
 
@@ -91,6 +92,20 @@ fn nothing_remains_and_what_a_crash_has_left_is_removed() {
     drop(nfqueue);
     assert_eq!(rules(&net), [0, 0]);
     assert!(run(&net.router, "iptables", &["-t", "mangle", "-S"]).contains("-p udp"));
+}
+
+#[test]
+fn nothing_can_be_done() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let none = ControlConfig::new("none".parse().unwrap());
+    let Some(mut nfqueue) = start(&net, &none) else { return };
+    net.transfer(Way::default(), 10, 100_000);
+    let status = nfqueue.status(100).unwrap();
+    assert_eq!((status.policy.as_str(), status.target), ("none", None));
+    let counters = status.counters;
+    assert_eq!((counters.confirmed, counters.rewritten, counters.held), (10, 0, 0));
+    assert!(counters.acks > 100, "{counters:?}");
+    assert!(status.flows.iter().all(|flow| flow.desired == FlowStatus::UNLIMITED), "{status:?}");
 }
 
 #[test]

@@ -306,6 +306,9 @@ fn same(seed: u64, quiet: &Namespace) -> Option<u64> {
     let status = both.tc.status(0).unwrap();
     assert_eq!(status.target, both.control.target(), "the target");
     assert_eq!(status.counters.rewritten, both.rewritten);
+    let unreadable = both.control.counters().unreadable;
+    assert!(unreadable > 50, "hardly anything was cut off: {unreadable}");
+    assert_eq!(status.counters.unreadable, unreadable);
     Some(both.rewritten)
 }
 

@@ -7,8 +7,10 @@ use support::{
     policy_for_syns, run,
 };
 use transom_device::frames::FrameSocket;
+use transom_forwarder::status::FlowStatus;
 use transom_forwarder::tc::{Attachment, Options, Tc, attached};
 use transom_forwarder::{Deployment, Refusal};
+use transom_router::window::ControlConfig;
 
 /// Attached in the router, or `None` and a word about it.
 fn attach(net: &Net, options: Options) -> Option<Tc> {
@@ -101,6 +103,8 @@ fn filters_do_as_well_where_there_are_no_links() {
         shown("egress"),
         shown("ingress")
     );
+    // As is said of it: others may be below it by now.
+    assert!(run(&net.router, "tc", &["qdisc", "show", "dev", BOTTLENECK]).contains("clsact"));
 }
 
 #[test]
@@ -109,10 +113,29 @@ fn who_only_looks_changes_nothing() {
     let options = Options { passive: true, ..Options::new(BOTTLENECK, policy_for_syns()) };
     let Some(mut tc) = attach(&net, options) else { return };
     net.transfer(Way::default(), 10, 100_000);
+    // Who wants no flows is told how many there are all the same, before a walk through the table and after it.
+    for (asked, told) in [(0, 0), (100, 10), (0, 0), (3, 3)] {
+        let status = tc.status(asked).unwrap();
+        assert_eq!((status.tracked, status.flows.len()), (10, told));
+    }
     let status = tc.status(100).unwrap();
+    assert!(status.flows.is_sorted_by_key(|flow| flow.idle_ms), "{:?}", status.flows);
     assert_eq!((status.counters.rewritten, status.counters.confirmed, status.tracked), (0, 10, 10));
     assert_eq!(status.counters.implausible, 0);
     assert!(status.counters.acks > 100 && status.counters.arrived_bytes > 1_000_000);
+}
+
+#[test]
+fn the_policy_that_does_nothing_looks_too() {
+    let Some(net) = network(Offloads::Off) else { return };
+    let none = ControlConfig::new("none".parse().unwrap());
+    let Some(mut tc) = attach(&net, Options::new(BOTTLENECK, none)) else { return };
+    net.transfer(Way::default(), 10, 100_000);
+    let status = tc.status(100).unwrap();
+    assert_eq!((status.policy.as_str(), status.target), ("none", None));
+    assert_eq!((status.counters.rewritten, status.counters.confirmed), (0, 10));
+    assert!(status.counters.acks > 100, "{:?}", status.counters);
+    assert!(status.flows.iter().all(|flow| flow.desired == FlowStatus::UNLIMITED), "{status:?}");
 }
 
 #[test]

@@ -1,13 +1,19 @@
 //! Mode user between kernels: the router is a wire.
 
+mod inject;
 mod support;
 
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use inject::{FAR, NEAR, segment, sides};
 use support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, senders, wire,
 };
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal};
+use transom_wire::tcp::{Flags, Options};
 
 const TEXT: &str =
     "policy = 'target-window(upper=40kB, lower=20kB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
@@ -36,11 +42,13 @@ fn less_is_lost_than_without_control() {
         assert!(status.queue.sent_bytes > 10_000_000, "{status:?}");
         Some((status.queue.drops, status.counters))
     };
-    // The same queue and link, and a policy that does nothing before acknowledgements would have to wait for minutes.
-    let nothing = "policy = 'ack-delay(above=1GB)'\nrate = '10Mbit/s'\nqueue = '75kB'";
-    let (Some((without, _)), Some((with, counters))) = (drops(nothing), drops(TEXT)) else {
+    // The same queue and link, and nothing else.
+    let nothing = "policy = 'none'\nrate = '10Mbit/s'\nqueue = '75kB'";
+    let (Some((without, seen)), Some((with, counters))) = (drops(nothing), drops(TEXT)) else {
         return;
     };
+    assert_eq!((seen.confirmed, seen.rewritten, seen.held), (10, 0, 0));
+    assert!(seen.acks > 100, "{seen:?}");
     assert_eq!((counters.confirmed, counters.unknown, counters.implausible), (10, 0, 0));
     eprintln!("without control {without} dropped, with it {with}");
     assert!(with * 2 < without, "{with} dropped, {without} without control");
@@ -69,10 +77,34 @@ fn offloaded_packets_arrive_intact() {
 }
 
 #[test]
+fn what_cannot_be_read_is_counted() {
+    let Some(net) = wire(Offloads::Off) else { return };
+    let Some(mut user) = start(&net, TEXT) else { return };
+    let [near, far] = sides(&net, false);
+    let (here, there) = (SocketAddrV4::new(NEAR, 1), SocketAddrV4::new(FAR, 2));
+    let mut fragment = segment(there, here, Flags::ACK, (1, 1), 500, &Options::default(), &[]);
+    fragment[6] = 0x20;
+    // One forward, two back.
+    near.send(&fragment);
+    far.send(&fragment);
+    far.send(&fragment);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let counters = user.status(0).unwrap().counters;
+        if counters.unreadable == 3 {
+            assert_eq!((counters.acks, counters.failed), (0, 0));
+            return;
+        }
+        assert!(counters.unreadable < 3 && Instant::now() < deadline, "{counters:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
 fn the_rate_is_kept() {
     let Some(net) = wire(Offloads::On) else { return };
     let Some(mut user) = start(&net, &TEXT.replace("10Mbit", "20Mbit")) else { return };
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     net.transfer(Way::default(), 4, 500_000);
     // What has left cannot have taken less time than the link needs for it; the last, up to 64 KiB, is handed over when its
     // transmission begins.
@@ -96,4 +128,8 @@ fn what_cannot_be_is_refused() {
     assert!(refused(BOTTLENECK, TEXT).to_string().contains("name another interface"));
     let text = refused("in", &format!("policy = '{}'", policy().policy)).to_string();
     assert!(text.contains("rate"), "{text}");
+    // Its own queue holds a thousand packets.
+    let long = "policy = 'target-window(upper=1000 packets, lower=15 packets)'\nrate = '10Mbit/s'";
+    let text = refused("in", long).to_string();
+    assert!(text.contains("(1000 packets)") && text.contains("limited to 1000 packets"), "{text}");
 }

@@ -36,6 +36,7 @@ mod fair_share;
 mod flow;
 mod handshake;
 mod marker;
+mod nothing;
 mod policy;
 mod segment;
 mod table;
@@ -48,8 +49,9 @@ pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
 pub use flow::{FlowKey, Record, Told};
 pub use marker::{Marked, WindowMarker};
+pub use nothing::Nothing;
 pub use policy::{AckContext, Policy, SynContext, Wish};
-pub use segment::{ChecksumState, Segment};
+pub use segment::{ChecksumState, Segment, Unread};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};
 

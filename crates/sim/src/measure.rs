@@ -162,8 +162,16 @@ pub struct WindowSample {
 impl From<WindowReport> for WindowSample {
     fn from(report: WindowReport) -> Self {
         let WindowReport { counters, target, table: _, active: _ } = report;
-        let window::Counters { arrived: _, acks, rewritten, unknown, implausible, held, opened } =
-            counters;
+        let window::Counters {
+            arrived: _,
+            acks,
+            rewritten,
+            unknown,
+            implausible,
+            held,
+            unreadable: _,
+            opened,
+        } = counters;
         WindowSample { target, acks, rewritten, unknown, implausible, held, opened }
     }
 }

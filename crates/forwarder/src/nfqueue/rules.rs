@@ -3,7 +3,7 @@
 //! They are in the chain `FORWARD` of the table `mangle`, where packets still may be changed, and carry a comment by which those that a
 //! crash has left are known: it names the interface, at which there can be only one router.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -12,18 +12,23 @@ use crate::Refusal;
 /// The programs, for IPv4 and IPv6.
 const PROGRAMS: [&str; 2] = ["iptables", "ip6tables"];
 
-/// Rules that are there until they are removed.
+/// Rules that are there until they are removed, or this goes: also when a thread that has them panics, or cannot be started. Both have to
+/// be done in the network namespace that the rules are in.
 #[derive(Debug)]
 pub(super) struct Rules {
     comment: String,
+    /// Some may be there.
+    there: bool,
 }
 
 impl Rules {
     /// Makes the rules for packets that leave through `device`, which go to queue `forward`, and for those that come in by it, which go to
     /// `returning`. What was left behind is removed before.
     pub(super) fn install(device: &str, forward: u16, returning: u16) -> Result<Self, Refusal> {
-        let rules = Rules { comment: comment(device) };
-        rules.remove()?;
+        let mut rules = Rules { comment: comment(device), there: false };
+        rules.sweep()?;
+        // What is made from here on goes with them if not all can be made.
+        rules.there = true;
         for program in programs() {
             for (direction, number) in [("-o", forward), ("-i", returning)] {
                 let number = number.to_string();
@@ -44,18 +49,23 @@ impl Rules {
                     &number,
                     "--queue-bypass",
                 ];
-                if let Err(refusal) = run(program, &words) {
-                    // What can be, goes again.
-                    let _ = rules.remove();
-                    return Err(refusal);
-                }
+                run(program, &words)?;
             }
         }
         Ok(rules)
     }
 
-    /// Removes the rules, and those of a router that was here before.
-    pub(super) fn remove(&self) -> Result<(), Refusal> {
+    /// Removes the rules, once.
+    pub(super) fn remove(&mut self) -> Result<(), Refusal> {
+        if self.there {
+            self.sweep()?;
+            self.there = false;
+        }
+        Ok(())
+    }
+
+    /// Removes all rules with our comment, also those of a router that was here before.
+    fn sweep(&self) -> Result<(), Refusal> {
         for program in programs() {
             for rule in ours(&run(program, &["-S", "FORWARD"])?, &self.comment) {
                 let words: Vec<_> = rule.iter().map(String::as_str).collect();
@@ -63,6 +73,16 @@ impl Rules {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        if let Err(refusal) = self.remove() {
+            // Nobody is left to whom it could be returned; nor may it panic, as that may be why we are here.
+            let comment = &self.comment;
+            let _ = writeln!(io::stderr(), "the rules named {comment} remain: {refusal}");
+        }
     }
 }
 
@@ -107,7 +127,75 @@ fn ours(listing: &str, comment: &str) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use transom_device::namespace::Namespace;
+
     use super::*;
+
+    /// Rules of ours that a namespace has, of both families.
+    fn listed() -> usize {
+        let rules = |program| ours(&run(program, &["-S", "FORWARD"]).unwrap(), &comment("out"));
+        programs().map(|program| rules(program).len()).sum()
+    }
+
+    /// In a namespace of its own, in which there are rules; not where that cannot be had.
+    fn with_rules(work: impl FnOnce(Rules) + Send) {
+        let Ok(namespace) = Namespace::new() else {
+            eprintln!("SKIPPED: no network namespaces here");
+            return;
+        };
+        let inside = || match Rules::install("out", 5, 6) {
+            Ok(rules) => {
+                assert!(listed() >= 2);
+                work(rules);
+                assert_eq!(listed(), 0);
+            }
+            Err(refusal @ Refusal::Tool { .. }) => eprintln!("SKIPPED: {refusal}"),
+            Err(refusal) => panic!("{refusal}"),
+        };
+        namespace.run(inside).unwrap();
+    }
+
+    #[test]
+    fn rules_go_with_who_has_them() {
+        with_rules(drop);
+    }
+
+    #[test]
+    fn rules_go_with_a_panic() {
+        with_rules(|rules| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let _rules = rules;
+                panic!("a worker that fails");
+            }));
+            assert!(result.is_err());
+        });
+    }
+
+    #[test]
+    fn rules_go_with_a_thread_that_never_begins() {
+        with_rules(|rules| {
+            let work = move || {
+                let _rules = rules;
+            };
+            drop(work);
+        });
+    }
+
+    #[test]
+    fn rules_are_removed_once() {
+        with_rules(|mut rules| {
+            rules.remove().unwrap();
+            assert_eq!(listed(), 0);
+            // The next router's, at the same interface: they are not ours any more.
+            let next = Rules::install("out", 7, 8).unwrap();
+            rules.remove().unwrap();
+            drop(rules);
+            assert!(listed() >= 2);
+            drop(next);
+        });
+    }
 
     #[test]
     fn only_our_rules_are_found() {

@@ -9,7 +9,10 @@ struct Fake;
 
 impl Deployment for Fake {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
-        let counters = Counters { acks: 7, rewritten: flows as u64, ..Counters::default() };
+        let (held, unreadable, failed) = (11, 12, 13);
+        let rewritten = flows as u64;
+        let counters =
+            Counters { acks: 7, rewritten, held, unreadable, failed, ..Counters::default() };
         Ok(Status {
             mode: "tc".into(),
             device: "a\"b".into(),
@@ -40,6 +43,8 @@ fn who_asks_is_answered_and_a_second_router_is_refused() {
         (status.target, status.counters.acks, status.counters.rewritten),
         (Some(4096), 7, 3)
     );
+    let counters = status.counters;
+    assert_eq!((counters.held, counters.unreadable, counters.failed), (11, 12, 13));
     assert!(matches!(StatusSocket::bind(&path), Err(Refusal::Running { .. })));
     // No more flows than there may be, whatever is asked for.
     assert_eq!(ask(&path, usize::MAX).unwrap().counters.rewritten, MAX_FLOWS as u64);
@@ -94,5 +99,10 @@ fn prometheus_is_answered() {
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let line = "transom_router_acks_total{device=\"a\\\"b\",mode=\"tc\"} 7\n";
     assert!(text.contains(line), "{text}");
+    for (name, count) in [("held", 11), ("unreadable", 12), ("failed", 13)] {
+        let line =
+            format!("\ntransom_router_{name}_total{{device=\"a\\\"b\",mode=\"tc\"}} {count}\n");
+        assert!(text.contains(&line), "no {line} in {text}");
+    }
     assert!(http(at, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
 }

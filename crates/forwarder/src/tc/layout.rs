@@ -93,6 +93,15 @@ pub(super) fn first_target(config: &TargetWindowConfig) -> [u8; TARGET_LEN] {
     target(config.initial.get().min(MOST) as u32)
 }
 
+/// What the programs are given when nothing is wanted of them: no queue is above these thresholds or below them, so that the target stays
+/// where it is.
+pub(super) const fn nothing() -> TargetWindowConfig {
+    TargetWindowConfig::new(Threshold::Bytes(u32::MAX as u64), Threshold::Bytes(0))
+}
+
+/// The target that is none: no window is above it.
+pub(super) const UNLIMITED: u32 = u32::MAX;
+
 /// A target of so many bytes, and nothing counted.
 pub(super) fn target(bytes: u32) -> [u8; TARGET_LEN] {
     concat(&[0, bytes])

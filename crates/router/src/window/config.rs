@@ -11,7 +11,7 @@ use transom_tcp::time::Duration;
 
 use super::{
     AckDelay, AckDelayConfig, ExplicitWindow, ExplicitWindowConfig, FairShare, FairShareConfig,
-    Policy, TargetWindow, TargetWindowConfig, Threshold,
+    Nothing, Policy, TargetWindow, TargetWindowConfig, Threshold,
 };
 use crate::quantity::{DurationText, parse_duration};
 use crate::queue::Limit;
@@ -27,6 +27,7 @@ use crate::text;
 /// | `explicit-window` | `queue` (needed; in packets), `mss` (1460B), `interval` (10ms) |
 /// | `ack-delay` | `above` (needed; in bytes), `rate` (from the link), `most` (500ms) |
 /// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms), `syn-windows` |
+/// | `none` | |
 ///
 /// `only-above`, `syn-windows` and `naive` are switches, off unless given. `syn-windows` writes the receiver's SYN too, whose window is the
 /// first that a sender is told; the paper leaves it.
@@ -40,6 +41,8 @@ pub enum PolicyConfig {
     AckDelay(AckDelayConfig),
     /// [`FairShare`].
     FairShare(FairShareConfig),
+    /// [`Nothing`]: flows are followed and counted, no packet is changed or held. As text `none` alone, without parentheses.
+    None,
 }
 
 /// The parameters of a [`WindowControl`](super::WindowControl).
@@ -97,7 +100,7 @@ pub enum ControlConfigError {
     /// It names no policy, or its parentheses do not match.
     #[error(
         "`{0}` is not a window policy: write target-window, explicit-window, ack-delay or fair-share with parameters in \
-         parentheses, such as target-window(upper=35 packets, lower=15 packets)"
+         parentheses, such as target-window(upper=35 packets, lower=15 packets), or none"
     )]
     NotAPolicy(String),
     /// The policy has no such parameter.
@@ -159,6 +162,11 @@ pub enum ControlConfigError {
         /// The upper one.
         upper: Limit,
     },
+    /// The target can only fall.
+    #[error(
+        "target-window's `lower` is zero: no queue is shorter, so that the target could never rise again"
+    )]
+    NeverRises,
     /// The target begins above its limit.
     #[error("target-window's `initial` ({initial} B) is above its `most` ({most} B)")]
     Initial {
@@ -216,6 +224,7 @@ impl PolicyConfig {
             PolicyConfig::ExplicitWindow(_) => "explicit-window",
             PolicyConfig::AckDelay(_) => "ack-delay",
             PolicyConfig::FairShare(_) => "fair-share",
+            PolicyConfig::None => "none",
         }
     }
 
@@ -234,6 +243,7 @@ impl PolicyConfig {
             PolicyConfig::FairShare(config) => {
                 Box::new(FairShare::new(config).ok_or(self.no_rate())?)
             }
+            PolicyConfig::None => Box::new(Nothing),
         })
     }
 
@@ -241,7 +251,7 @@ impl PolicyConfig {
     pub const fn has_target(&self) -> bool {
         match self {
             PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow(_) => true,
-            PolicyConfig::AckDelay(_) | PolicyConfig::FairShare(_) => false,
+            PolicyConfig::AckDelay(_) | PolicyConfig::FairShare(_) | PolicyConfig::None => false,
         }
     }
 
@@ -257,7 +267,9 @@ impl PolicyConfig {
         match &mut self {
             PolicyConfig::AckDelay(config) => config.rate = config.rate.or(rate),
             PolicyConfig::FairShare(config) => config.rate = config.rate.or(rate),
-            PolicyConfig::TargetWindow(_) | PolicyConfig::ExplicitWindow(_) => {}
+            PolicyConfig::TargetWindow(_)
+            | PolicyConfig::ExplicitWindow(_)
+            | PolicyConfig::None => {}
         }
         self
     }
@@ -283,6 +295,9 @@ impl PolicyConfig {
                 if config.lower.amount() >= config.upper.amount() {
                     return Err(ControlConfigError::Thresholds { lower, upper });
                 }
+                if config.lower.amount() == 0 {
+                    return Err(ControlConfigError::NeverRises);
+                }
                 let (initial, most) = (config.initial.get(), config.most.get());
                 if initial > most {
                     return Err(ControlConfigError::Initial { initial, most });
@@ -299,6 +314,7 @@ impl PolicyConfig {
             }
             PolicyConfig::AckDelay(config) => above_zero("most", config.most.is_zero()),
             PolicyConfig::FairShare(config) => above_zero("rtt", config.rtt.is_zero()),
+            PolicyConfig::None => Ok(()),
         }
     }
 
@@ -310,7 +326,9 @@ impl PolicyConfig {
         let (parameter, value) = match self {
             PolicyConfig::TargetWindow(config) => ("upper", config.upper.as_limit()),
             PolicyConfig::AckDelay(config) => ("above", Limit::Bytes(config.above)),
-            PolicyConfig::ExplicitWindow(_) | PolicyConfig::FairShare(_) => return Ok(()),
+            PolicyConfig::ExplicitWindow(_) | PolicyConfig::FairShare(_) | PolicyConfig::None => {
+                return Ok(());
+            }
         };
         let never = match (value, limit) {
             (Limit::Packets(value), Limit::Packets(limit))
@@ -336,6 +354,7 @@ impl PolicyConfig {
             PolicyConfig::ExplicitWindow(_) => "queue, mss, interval",
             PolicyConfig::AckDelay(_) => "above, rate, most",
             PolicyConfig::FairShare(_) => "queue, rate, rtt, syn-windows",
+            PolicyConfig::None => "no parameters",
         }
     }
 
@@ -363,6 +382,7 @@ impl PolicyConfig {
                 "syn-windows" => store(&mut config.syn_windows, value.parse().ok(), SWITCH),
                 _ => Err(Refusal::Unknown),
             },
+            PolicyConfig::None => Err(Refusal::Unknown),
         };
         done.map_err(|refusal| match refusal {
             Refusal::Unknown => {
@@ -498,6 +518,10 @@ impl FromStr for PolicyConfig {
     type Err = ControlConfigError;
 
     fn from_str(given: &str) -> Result<PolicyConfig, ControlConfigError> {
+        // The word that links have for it too.
+        if given.trim() == "none" {
+            return Ok(PolicyConfig::None);
+        }
         let not_a_policy = || ControlConfigError::NotAPolicy(given.into());
         let (name, arguments) = text::call(given).ok_or_else(not_a_policy)?;
         let (mut config, needed) = unset(name).ok_or_else(not_a_policy)?;
@@ -525,7 +549,10 @@ impl FromStr for PolicyConfig {
 impl fmt::Display for PolicyConfig {
     /// All parameters; switches that are on. It reads back as the same policy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(", self.name())?;
+        f.write_str(self.name())?;
+        if !matches!(self, PolicyConfig::None) {
+            f.write_str("(")?;
+        }
         let size = |bytes: NonZeroU64| Limit::Bytes(bytes.get());
         match *self {
             PolicyConfig::TargetWindow(TargetWindowConfig {
@@ -564,6 +591,7 @@ impl fmt::Display for PolicyConfig {
                 write_switch(f, "syn-windows", syn_windows)?;
                 f.write_str(")")
             }
+            PolicyConfig::None => Ok(()),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::config::{ControlConfig, ControlConfigError};
 use super::flow::{FlowKey, Open, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
 use super::policy::{AckContext, Policy, Wish};
-use super::segment::{ChecksumState, Segment};
+use super::segment::{ChecksumState, Segment, Unread};
 use super::table::{Ages, FlowHash, FlowTable, Place, Prefetch, TableStats};
 use crate::queue::Length;
 
@@ -47,6 +47,9 @@ pub struct Counters {
     pub implausible: u64,
     /// Acknowledgements that were to go on later.
     pub held: u64,
+    /// Packets either way that passed as they were, as they are truncated, or fragments; with a policy that remembers no flows
+    /// only those that came back, as the others are not read.
+    pub unreadable: u64,
     /// Flows whose handshake was seen.
     pub opened: u64,
 }
@@ -140,7 +143,7 @@ impl WindowControl {
         if !self.per_flow {
             return;
         }
-        let Some(segment) = Segment::peek(packet, len) else { return };
+        let Some(segment) = self.read(packet, len) else { return };
         let ends = segment.flags.intersects(Flags::FIN | Flags::RST);
         // Whatever else goes forward says nothing about windows that come back: no need to look its flow up.
         if segment.is_syn() {
@@ -171,7 +174,7 @@ impl WindowControl {
         checksum: ChecksumState,
         queue: Length,
     ) -> Verdict {
-        let Some(segment) = Segment::peek(packet, len) else { return Verdict::default() };
+        let Some(segment) = self.read(packet, len) else { return Verdict::default() };
         let hash = self.per_flow.then(|| self.table.hash(&FlowKey::returning(&segment)));
         self.returned(now, &segment, hash, packet, checksum, queue)
     }
@@ -182,7 +185,7 @@ impl WindowControl {
         for batch in packets.chunks_mut(BATCH) {
             let mut seen = [None; BATCH];
             for (seen, one) in seen.iter_mut().zip(batch.iter()) {
-                *seen = Segment::peek(one.packet, one.len).map(|segment| {
+                *seen = self.read(one.packet, one.len).map(|segment| {
                     let key = FlowKey::returning(&segment);
                     (segment, self.per_flow.then(|| self.table.hash(&key)))
                 });
@@ -212,6 +215,13 @@ impl WindowControl {
                 };
             }
         }
+    }
+
+    /// Reads a packet, and counts those that should have been readable.
+    fn read(&mut self, packet: &[u8], len: usize) -> Option<Segment> {
+        let read = Segment::read(packet, len);
+        self.counters.unreadable += u64::from(read == Err(Unread::Broken));
+        read.ok()
     }
 
     fn returned(

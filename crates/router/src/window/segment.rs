@@ -9,6 +9,15 @@ use transom_wire::checksum::update_u16;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
 
+/// Why a packet cannot be read as a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It carries something else, or is no IP packet.
+    NotTcp,
+    /// It is cut off, a fragment, or says of itself what cannot be. What a fragment over IPv6 carries is not known.
+    Broken,
+}
+
 /// What the checksum field of a packet holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ChecksumState {
@@ -62,19 +71,27 @@ const CHECKSUM: usize = 16;
 impl Segment {
     /// Reads a packet that begins with its IP header and is `len` bytes long, of which at least the headers are in `bytes`.
     pub fn peek(bytes: &[u8], len: usize) -> Option<Segment> {
-        let (src, dst, at, end) = match bytes.first()? >> 4 {
-            4 => ipv4(bytes, len)?,
-            6 => ipv6(bytes, len)?,
-            _ => return None,
+        Segment::read(bytes, len).ok()
+    }
+
+    /// The same, with the reason why not.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unread> {
+        let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
+            Some(4) => ipv4(bytes, len)?,
+            Some(6) => ipv6(bytes, len)?,
+            _ => return Err(Unread::NotTcp),
         };
-        let tcp: &[u8; 20] = bytes.get(at..)?.first_chunk()?;
+        let tcp: &[u8; 20] = chunk(bytes, at)?;
         let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
         let long = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
         let header = usize::from(tcp[12] >> 4) * 4;
         if header < 20 || bytes.len() < at + header {
-            return None;
+            return Err(Unread::Broken);
         }
-        Some(Segment {
+        Ok(Segment {
             src,
             dst,
             src_port: word(0),
@@ -83,7 +100,7 @@ impl Segment {
             ack: Seq::new(long(8)),
             flags: Flags::from_bits_truncate(word(12) & 0x1ff),
             window: word(WINDOW),
-            payload: end.checked_sub(at + header)? as u32,
+            payload: end.checked_sub(at + header).ok_or(Unread::Broken)? as u32,
             at: at as u16,
         })
     }
@@ -118,47 +135,56 @@ impl Segment {
 /// Addresses, where TCP begins and where the packet ends.
 type Network = (u128, u128, usize, usize);
 
-fn ipv4(bytes: &[u8], len: usize) -> Option<Network> {
-    let ip: &[u8; 20] = bytes.first_chunk()?;
+/// So many bytes from there on.
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Unread> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Unread::Broken)
+}
+
+fn ipv4(bytes: &[u8], len: usize) -> Result<Network, Unread> {
+    let ip: &[u8; 20] = chunk(bytes, 0)?;
+    if Protocol(ip[9]) != Protocol::TCP {
+        return Err(Unread::NotTcp);
+    }
     let header = usize::from(ip[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
     // More fragments, or not the first one.
     let fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
-    if header < 20 || fragment || Protocol(ip[9]) != Protocol::TCP {
-        return None;
-    }
     // A length of zero is that of a super-segment longer than the field can say.
     let end = if total == 0 { len } else { total };
-    (end <= len).then_some(())?;
+    if header < 20 || fragment || end > len {
+        return Err(Unread::Broken);
+    }
     let src = mapped([ip[12], ip[13], ip[14], ip[15]]);
     let dst = mapped([ip[16], ip[17], ip[18], ip[19]]);
-    Some((src, dst, header, end))
+    Ok((src, dst, header, end))
 }
 
-fn ipv6(bytes: &[u8], len: usize) -> Option<Network> {
-    let ip: &[u8; 40] = bytes.first_chunk()?;
-    let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
-    let end = if payload == 0 { len } else { 40 + payload };
-    (end <= len).then_some(())?;
-    let src = u128::from_be_bytes(*ip[8..].first_chunk()?);
-    let dst = u128::from_be_bytes(*ip[24..].first_chunk()?);
-    // On no wire (RFC 4291 2.5.5.2), and here it would be taken for IPv4.
-    if is_mapped(src) || is_mapped(dst) {
-        return None;
-    }
+fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unread> {
+    let ip: &[u8; 40] = chunk(bytes, 0)?;
     let mut at = 40;
     let mut next = Protocol(ip[6]);
     // As many as this crate's neighbours accept.
-    for _ in 0..=transom_wire::ipv6::MAX_EXTENSION_HEADERS {
-        match next {
-            Protocol::TCP => return Some((src, dst, at, end)),
-            Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS => {
-                let header: &[u8; 8] = bytes.get(at..)?.first_chunk()?;
-                next = Protocol(header[0]);
-                at += (usize::from(header[1]) + 1) * 8;
-            }
-            _ => return None,
+    for _ in 0..transom_wire::ipv6::MAX_EXTENSION_HEADERS {
+        if !matches!(next, Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS)
+        {
+            break;
         }
+        let header: &[u8; 8] = chunk(bytes, at)?;
+        next = Protocol(header[0]);
+        at += (usize::from(header[1]) + 1) * 8;
     }
-    None
+    match next {
+        Protocol::TCP => {}
+        Protocol::FRAGMENT => return Err(Unread::Broken),
+        _ => return Err(Unread::NotTcp),
+    }
+    let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+    let end = if payload == 0 { len } else { 40 + payload };
+    let src = u128::from_be_bytes(*chunk(ip, 8)?);
+    let dst = u128::from_be_bytes(*chunk(ip, 24)?);
+    // Mapped addresses are on no wire (RFC 4291 2.5.5.2), and here they would be taken for IPv4.
+    if end > len || is_mapped(src) || is_mapped(dst) {
+        return Err(Unread::Broken);
+    }
+    Ok((src, dst, at, end))
 }

@@ -381,6 +381,50 @@ fn what_is_no_whole_tcp_header_passes() {
 }
 
 #[test]
+fn what_cannot_be_read_is_counted_and_other_protocols_are_not() {
+    let mut control = always(2000);
+    let mut pass = |bytes: &[u8], len: usize| {
+        control.forward(Instant::ZERO, bytes, len, Length::default());
+        let (mut one, mut other) = (bytes.to_vec(), bytes.to_vec());
+        let (state, queue) = (ChecksumState::Complete, Length::default());
+        control.returning(Instant::ZERO, &mut one, len, state, queue);
+        let packet = &mut other[..];
+        let mut all = [Returning { packet, len, checksum: state, verdict: Verdict::default() }];
+        control.returning_all(Instant::ZERO, &mut all, queue);
+        assert_eq!((&one[..], &other[..]), (bytes, bytes), "they pass as they are");
+        control.counters().unreadable
+    };
+    let mut expected = 0;
+    for text in ["192.0.2.1:1", "[2001:db8::1]:1"] {
+        let at: SocketAddr = text.parse().unwrap();
+        let whole = packet(at, at, Flags::ACK, (1, 1), 5, &Options::default(), 0);
+        let next = if at.is_ipv4() { 9 } else { 6 };
+        let with = |place: usize, value: u8| {
+            let mut changed = whole.clone();
+            changed[place] = value;
+            changed
+        };
+        let len = whole.len();
+        // Cut off in the IP header, in the TCP header, and by the length that the header says.
+        let mut broken = vec![whole[..len - 1].to_vec(), whole[..10].to_vec()];
+        let longer = if at.is_ipv4() { 3 } else { 5 };
+        broken.push(with(longer, whole[longer] + 1));
+        // A TCP header that is too short to be one, and a fragment.
+        broken.push(with(len - 8, 0x40));
+        broken.push(if at.is_ipv4() { with(6, 0x20) } else { with(next, 44) });
+        for bytes in &broken {
+            expected += 3;
+            assert_eq!(pass(bytes, bytes.len()), expected, "{bytes:?}");
+        }
+        // Whole ones, UDP and what is no IP.
+        for bytes in [&whole, &with(next, 17), &with(0, 0)] {
+            assert_eq!(pass(bytes, len), expected, "{bytes:?}");
+        }
+    }
+    assert_eq!(pass(&[], 0), expected);
+}
+
+#[test]
 fn a_super_segment_longer_than_its_length_field() {
     for src in ["192.0.2.1:1", "[2001:db8::1]:1"].map(|text| text.parse::<SocketAddr>().unwrap()) {
         let mut packet = packet(src, src, Flags::ACK, (1, 1), 500, &Options::default(), 0);
@@ -401,6 +445,24 @@ fn without_a_memory_every_acknowledgement_is_written_as_if_unscaled() {
     assert_eq!(path.ack(9101, 5000), 2000);
     assert_eq!(path.back(SYN_ACK, (1, 1), 5000, &Options::default()), 5000);
     assert_eq!(path.control.table(), TableStats::default());
+}
+
+#[test]
+fn nothing_is_done_and_everything_counted() {
+    let config = ControlConfig { flows: 1000, ..ControlConfig::new(" none".parse().unwrap()) };
+    let mut path = Path::new(WindowControl::new(&config, [3; 16]).unwrap());
+    path.connect();
+    for (number, window) in [(1101, 500), (9101, 7), (5101, 60_000)] {
+        assert_eq!(path.ack(number, window), window);
+    }
+    // Of a connection that nobody has opened.
+    path.sender.set_port(40_001);
+    assert_eq!(path.ack(1101, 500), 500);
+    let counters = path.control.counters();
+    assert_eq!((counters.acks, counters.unknown, counters.opened), (4, 1, 1));
+    assert_eq!((counters.rewritten, counters.held, counters.implausible), (0, 0, 0));
+    assert_eq!(path.control.table().open, 1);
+    assert_eq!(path.control.target(), None);
 }
 
 #[test]

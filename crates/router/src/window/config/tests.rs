@@ -28,6 +28,7 @@ fn every_form_reads_back() {
         "ack-delay(above=20kB, rate=10Mbit/s, most=100ms)",
         "fair-share(queue=20kB)",
         "fair-share(queue=20kB, rate=1500bit/s, rtt=20ms)",
+        "none",
     ] {
         let config = read(text);
         assert_eq!(read(&config.to_string()), config, "{text} became {config}");
@@ -46,10 +47,26 @@ fn some_policies_have_a_target() {
         ("explicit-window(queue=50 packets)", true),
         ("ack-delay(above=20kB)", false),
         ("fair-share(queue=20kB)", false),
+        ("none", false),
     ] {
         let config = read(text).on_link(10_000_000);
         assert_eq!(config.has_target(), has, "{text}");
         assert_eq!(config.build().unwrap().target().is_some(), has, "{text}");
+    }
+}
+
+#[test]
+fn three_policies_remember_no_flows() {
+    for (text, remembers) in [
+        ("target-window(upper=35 packets, lower=15 packets)", true),
+        ("target-window(upper=35 packets, lower=15 packets, naive)", false),
+        ("explicit-window(queue=50 packets)", false),
+        ("ack-delay(above=20kB)", false),
+        ("fair-share(queue=20kB)", true),
+        ("none", true),
+    ] {
+        let policy = read(text).on_link(10_000_000).build().unwrap();
+        assert_eq!(policy.per_flow(), remembers, "{text}");
     }
 }
 
@@ -80,12 +97,19 @@ fn what_makes_no_sense_is_refused() {
             "target-window needs `lower`, such as lower=15 packets",
         ),
         ("ack-delay", "ack-delay needs `above`"),
+        ("none()", "`none()` is not a window policy"),
+        ("none(upper=3 packets)", "is not a window policy"),
         (
             "target-window(upper=15 packets, lower=15 packets)",
             "`lower` (15 packets) must be below its `upper` (15 packets)",
         ),
         ("target-window(upper=30kB, lower=15 packets)", "must both count packets, or both bytes"),
         ("target-window(upper=0 packets, lower=0 packets)", "`upper` is zero"),
+        (
+            "target-window(upper=40kB, lower=0B)",
+            "`lower` is zero: no queue is shorter, so that the target could never rise again",
+        ),
+        ("target-window(upper=2 packets, lower=0 packets)", "`lower` is zero"),
         ("target-window(upper=3 packets, lower=1 packet, halve-after=0B)", "`halve-after` is zero"),
         (
             "target-window(upper=3 packets, lower=1 packet, initial=2MiB)",
