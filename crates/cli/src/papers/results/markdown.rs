@@ -155,9 +155,8 @@ impl Found {
             }
             columns.push(Point { settings: told(&point.settings), cells });
         }
-        let lifts = |setting: &Setting| {
-            setting.path.ends_with(".unconstrained") && setting.value == "true"
-        };
+        let lifts =
+            |setting: &Setting| setting.path.ends_with(".unconstrained") && setting.value == "true";
         let unconstrained = points.iter().flatten().any(lifts);
         Ok(Found { experiment, full, unconstrained, summary, claims, columns, headings })
     }
