@@ -440,7 +440,7 @@ struct ts_tcp_info {
     uint8_t tcpi_options;
     // Window scales: the peer's in the lower four bits, ours in the upper.
     uint8_t tcpi_wscale;
-    // Bit 0: the application limits the sender.
+    // Bit 0: the application had too little to send when the delivery rate was measured.
     uint8_t tcpi_flags;
     // Retransmission timeout, microseconds.
     uint32_t tcpi_rto;
@@ -484,7 +484,7 @@ struct ts_tcp_info {
     uint32_t tcpi_advmss;
     // Zero: not kept.
     uint32_t tcpi_reordering;
-    // Zero: not kept.
+    // The round-trip time as a receiver sees it, microseconds; kept with timestamps alone.
     uint32_t tcpi_rcv_rtt;
     // The receive buffer, bytes.
     uint32_t tcpi_rcv_space;
@@ -510,7 +510,7 @@ struct ts_tcp_info {
     uint32_t tcpi_data_segs_in;
     // Zero: not kept apart.
     uint32_t tcpi_data_segs_out;
-    // Zero: not shown.
+    // The rate at which data was delivered lately, bytes per second; whether the application had too little to send then is in `tcpi_flags`.
     uint64_t tcpi_delivery_rate;
     // Zero: not kept.
     uint64_t tcpi_busy_time;
