@@ -221,8 +221,8 @@ struct Sender {
     probes: u32,
     /// Zero-window probes sent since anything was heard.
     unanswered_probes: u32,
-    /// When the data at SND.UNA was first sent or probed without success (for the user timeout).
-    unacked_since: Option<Instant>,
+    /// When the data at SND.UNA was first sent or probed without success (for the user timeout); [`Instant::FAR_FUTURE`] without any.
+    unacked_since: Instant,
     /// What was SND.NXT when the present round trip began.
     round_end: Pos,
     /// The least and the last round-trip time; [`Duration::MAX`] before there is one.
@@ -231,6 +231,16 @@ struct Sender {
 }
 
 impl Sender {
+    /// When the data at SND.UNA was first sent or probed, if there is any.
+    fn unacked_since(&self) -> Option<Instant> {
+        Some(self.unacked_since).filter(|&since| since < Instant::FAR_FUTURE)
+    }
+
+    /// Something has left at `now` that is to be acknowledged.
+    fn note_unacked(&mut self, now: Instant) {
+        self.unacked_since = self.unacked_since.min(now);
+    }
+
     /// The least round-trip time, once there is a sample.
     fn min_rtt(&self) -> Option<Duration> {
         Some(self.min_rtt).filter(|&rtt| rtt < Duration::MAX)
@@ -275,8 +285,8 @@ struct Receiver {
     ack_now: bool,
     /// The peer's FIN stands here.
     fin: Option<Pos>,
-    /// RCV.UP.
-    urgent: Option<Pos>,
+    /// RCV.UP; [`Pos::INITIAL`] before there is any.
+    urgent: Pos,
     /// What arrived twice and is not yet reported (RFC 2883); empty if nothing did.
     dsack: Range<Pos>,
     /// The largest segment the peer has sent, an estimate of its SMSS.

@@ -382,7 +382,8 @@ impl Connection {
         if acked > 0 {
             self.snd.retransmits = 0;
             self.snd.repeat_due = false;
-            self.snd.unacked_since = self.snd.sent.first().map(|record| record.first_sent);
+            let oldest = self.snd.sent.first();
+            self.snd.unacked_since = oldest.map_or(Instant::FAR_FUTURE, |record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);
             }
@@ -399,7 +400,9 @@ impl Connection {
         } else if self.snd.right_edge <= self.una() && !self.orphaned {
             // [MUST-37] [SHLD-17] the peer lives and keeps its window closed.
             self.snd.retransmits = 0;
-            self.snd.unacked_since = self.snd.unacked_since.map(|_| now);
+            if self.snd.unacked_since().is_some() {
+                self.snd.unacked_since = now;
+            }
         }
         if self.fin_acked() {
             match self.state {

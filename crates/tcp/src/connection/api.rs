@@ -275,8 +275,7 @@ impl Connection {
 
     /// Bytes of urgent data still to be read, if any is announced [MUST-33]. They are part of the stream.
     pub fn urgent_bytes(&self) -> Option<u64> {
-        let urgent = self.rcv.urgent?;
-        Some(urgent.since(self.rcv.ordering.read_pos())).filter(|&left| left > 0)
+        Some(self.rcv.urgent.since(self.rcv.ordering.read_pos())).filter(|&left| left > 0)
     }
 
     /// Bytes written and not yet acknowledged.

@@ -261,8 +261,8 @@ impl Connection {
             return;
         }
         let urgent = start + u64::from(header.urgent);
-        if urgent > self.rcv.ordering.read_pos() && self.rcv.urgent.is_none_or(|old| urgent > old) {
-            self.rcv.urgent = Some(urgent);
+        if urgent > self.rcv.ordering.read_pos() && urgent > self.rcv.urgent {
+            self.rcv.urgent = urgent;
             self.raise(Event::Urgent);
         }
     }

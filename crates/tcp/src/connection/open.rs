@@ -171,7 +171,7 @@ impl Connection {
                 retransmits: 0,
                 probes: 0,
                 unanswered_probes: 0,
-                unacked_since: None,
+                unacked_since: Instant::FAR_FUTURE,
                 round_end: Pos::FIRST_DATA,
                 min_rtt: Duration::MAX,
                 last_rtt: Duration::MAX,
@@ -192,7 +192,7 @@ impl Connection {
                 timestamps: TimestampState::new(timestamp_offset),
                 ack_now: false,
                 fin: None,
-                urgent: None,
+                urgent: Pos::INITIAL,
                 dsack: Range::default(),
                 segment: 536,
                 rtt: Duration::MAX,
@@ -344,7 +344,7 @@ impl Connection {
             self.snd.timer.on_handshake_loss();
         }
         self.snd.retransmits = 0;
-        self.snd.unacked_since = None;
+        self.snd.unacked_since = Instant::FAR_FUTURE;
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
         self.rearm_retransmission(now);
         self.arm_keep_alive();

@@ -243,7 +243,7 @@ impl Connection {
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {
-        if self.snd.unacked_since.is_some() && self.gives_up(now) {
+        if self.snd.unacked_since().is_some() && self.gives_up(now) {
             self.fail(ConnectionError::TimedOut);
             return;
         }

@@ -70,7 +70,7 @@ impl Connection {
 
     /// When it ends the connection, if nothing is acknowledged until then.
     pub(super) fn user_timeout_at(&self) -> Option<Instant> {
-        Some(self.snd.unacked_since? + self.user_timeout.value?)
+        Some(self.snd.unacked_since()? + self.user_timeout.value?)
     }
 
     /// Timers that run may have to end earlier.
