@@ -211,18 +211,24 @@ fn get_from_nginx() -> bool {
     true
 }
 
+/// Runs `get` for a file of a directory that Python's server serves; HTTP/1.0, one response per connection.
+fn get_python(directory: &Path, options: &[&str]) -> Ended {
+    let directory = text(directory);
+    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
+    run([&["get", PYTHONS], options, &["--run"], &server[..]].concat())
+}
+
+/// The file.
+const PYTHONS: &str = "http://10.9.0.1:8000/file";
+
 fn get_from_python() -> bool {
     if !installed("python3") {
         return false;
     }
     let dir = tempfile::tempdir().unwrap();
     let digest = content(&dir.path().join("file"), 10_000_000);
-    let directory = text(dir.path());
-    let url = "http://10.9.0.1:8000/file";
-    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
-    // HTTP/1.0: one response per connection.
     let output = text(&dir.path().join("copy"));
-    run([&["get", url, "-o", &output, "--run"], &server[..]].concat()).success();
+    get_python(dir.path(), &["-o", &output]).success();
     assert_eq!(sha256_of(Path::new(&output)), digest);
     true
 }
@@ -234,9 +240,6 @@ fn get_keeps_a_log() -> bool {
     }
     let dir = tempfile::tempdir().unwrap();
     content(&dir.path().join("file"), 3_000_000);
-    let directory = text(dir.path());
-    let url = "http://10.9.0.1:8000/file";
-    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
     let arrived = |lines: &str| -> u64 {
         let lines = lines.lines().map(|line| {
             serde_json::from_str::<serde_json::Value>(line)
@@ -250,8 +253,8 @@ fn get_keeps_a_log() -> bool {
     let socket = text(&dir.path().join("ext"));
     for name in ["log.tlog", "log.jsonl"] {
         let log = text(&dir.path().join(name));
-        let options = ["get", url, "-o", "/dev/null", "--log", &log, "--extension-socket", &socket];
-        let ended = run([&options[..], &["--run"], &server[..]].concat()).success();
+        let options = ["-o", "/dev/null", "--log", &log, "--extension-socket", &socket];
+        let ended = get_python(dir.path(), &options).success();
         assert!(ended.stderr.contains("events written to"), "{}", ended.stderr);
         assert!(!Path::new(&socket).exists(), "the socket is left behind");
         let lines = match name {
@@ -273,12 +276,9 @@ fn get_has_extensions() -> bool {
     }
     let dir = tempfile::tempdir().unwrap();
     let digest = content(&dir.path().join("file"), 3_000_000);
-    let directory = text(dir.path());
-    let url = "http://10.9.0.1:8000/file";
-    let server = ["python3", "-m", "http.server", "--bind", "10.9.0.1", "-d", &directory, "8000"];
     let [output, log] = ["copy", "log.jsonl"].map(|name| text(&dir.path().join(name)));
-    let options = ["get", url, "-o", &output, "--log", &log, "--extension", "nice,rr(cap=0.8)"];
-    run([&options[..], &["--run"], &server[..]].concat()).success();
+    let options = ["-o", &output, "--log", &log, "--extension", "nice,rr(cap=0.8)"];
+    get_python(dir.path(), &options).success();
     assert_eq!(sha256_of(Path::new(&output)), digest);
     let attached: Vec<String> = std::fs::read_to_string(&log)
         .unwrap()
@@ -288,7 +288,7 @@ fn get_has_extensions() -> bool {
         .map(|line| line["name"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(attached, ["nice", "rr"], "the log has the layers in their order");
-    let refused = run(["get", url, "--extension", "nise", "--run", "true"]);
+    let refused = run(["get", PYTHONS, "--extension", "nise", "--run", "true"]);
     assert!(refused.stderr.contains("there is no extension called `nise`"), "{}", refused.stderr);
     true
 }

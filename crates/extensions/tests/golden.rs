@@ -4,9 +4,11 @@
 
 #[path = "../../tcp/tests/common/mod.rs"]
 mod common;
+mod rounds;
 
 use common::world::Random;
 use common::{Peer, Setup, ms, seg};
+use rounds::round;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use transom_extensions::{Guarded, stack};
@@ -20,17 +22,6 @@ fn attach(peer: &mut Peer, text: &str) {
     for choice in stack(text).unwrap() {
         peer.attach(choice.extension());
     }
-}
-
-/// A round trip later everything outstanding is acknowledged, segment by segment. Returns the window in use, in segments.
-fn round(peer: &mut Peer, rtt: u64) -> u64 {
-    let segments = peer.info().in_flight / 1000;
-    peer.wait(rtt);
-    let first = peer.acked();
-    for n in 1..=segments as i64 {
-        peer.recv(seg().ack(first + 1000 * n)).drain();
-    }
-    peer.connection.ruling(Variable::Cwnd).used / 1000
 }
 
 /// A queue of half a round trip from the third round on, until the fifth, and none afterwards:

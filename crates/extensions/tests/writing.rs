@@ -3,6 +3,7 @@
 
 #[path = "../../tcp/tests/common/mod.rs"]
 mod common;
+mod rounds;
 #[path = "writing/shy.rs"]
 mod shy;
 
@@ -20,9 +21,9 @@ mod catalogue {
     }
 }
 
-use common::{Peer, Setup, seg};
+use common::{Peer, Setup};
+use rounds::round;
 use transom_tcp::compose::Arguments;
-use transom_tcp::extension::Variable;
 
 fn attach(peer: &mut Peer, text: &str) {
     let mut arguments = Arguments::read(text).unwrap();
@@ -30,17 +31,6 @@ fn attach(peer: &mut Peer, text: &str) {
     let choice = (shy::ENTRY.read)(&mut arguments).unwrap();
     arguments.finish().unwrap();
     peer.attach(choice.extension());
-}
-
-/// As in `golden.rs`.
-fn round(peer: &mut Peer, rtt: u64) -> u64 {
-    let segments = peer.info().in_flight / 1000;
-    peer.wait(rtt);
-    let first = peer.acked();
-    for n in 1..=segments as i64 {
-        peer.recv(seg().ack(first + 1000 * n)).drain();
-    }
-    peer.connection.ruling(Variable::Cwnd).used / 1000
 }
 
 include!("writing/by_hand.rs");

@@ -257,6 +257,13 @@ impl Sender {
     }
 }
 
+impl Receiver {
+    /// The round-trip time as a receiver sees it, once there is a sample.
+    fn rtt(&self) -> Option<Duration> {
+        Some(self.rtt).filter(|&rtt| rtt < Duration::MAX)
+    }
+}
+
 /// The receiving half.
 #[derive(Debug)]
 struct Receiver {

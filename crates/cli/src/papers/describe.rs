@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use transom_lab::scenario::{Band, Claim, Paper};
 
 use super::catalogue::{Experiment, find};
@@ -31,10 +30,9 @@ pub(crate) struct Args {
 
 /// Describes it.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(one) = elsewhere::named(&args.id) {
-        if args.scenario {
-            bail!("{} is no scenario: `{}` in the repository runs it", one.id, one.command);
-        }
+    if !args.scenario
+        && let Some(one) = elsewhere::named(&args.id)
+    {
         let lines = [
             format!("{}: {}", one.id, one.shows),
             format!("Run: {}", one.command),

@@ -3,15 +3,14 @@
 //!
 //! `TRANSOM_STACK_SEED=n` replays one seed with a trace, `TRANSOM_STACK_SEEDS=n` sets how many are run.
 
-use super::exchange::{End, run_with};
-use super::number;
+use super::every_seed;
+use super::exchange::{once_open, run_with};
 use super::shadow::{Shadow, simple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transom_extensions::catalogue::CATALOGUE;
 use transom_extensions::stack;
-use transom_sim::pair::{Pair, Side};
 use transom_sim::random::Streams;
 
 /// Each extension, with what it has to be told, and some in their other forms. `scramble` is not among them: what it asks may end its own flow, which
@@ -45,51 +44,26 @@ fn whatever_the_catalogue_asks_for_tcp_could_have_sent() {
     }
     let [looked, timed] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
     let mut tried: BTreeMap<String, u64> = BTreeMap::new();
-    let mut one = |seed: u64, trace: bool| {
+    let one = |seed: u64, trace: bool| {
         let mut rng = Streams::new(seed).rng(105, 0);
-        let mut attached = [false; 2];
-        let meddle = |pair: &mut Pair, end: &End| {
-            let Some(id) = end.id() else { return };
-            let now = pair.now();
-            let which = usize::from(end.side() == Side::B);
-            let _ = pair.host(end.side()).with_connection(id, now, |connection| {
-                if attached[which] || !connection.state().is_synchronized() {
-                    return;
-                }
-                attached[which] = true;
-                let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
-                connection.attach(now, Box::new(shadow)).unwrap();
-                for _ in 0..rng.between(1, 4) {
-                    let text = &texts[rng.below(texts.len() as u64) as usize];
-                    // A network that takes SACK or timestamps away takes some extensions with them.
-                    for choice in stack(text).unwrap() {
-                        let layer = connection.attach(now, choice.extension());
-                        *tried.entry(text.clone()).or_default() += u64::from(layer.is_ok());
-                        if trace {
-                            println!("{now:?} {:?} {text}: {layer:?}", end.side());
-                        }
+        let meddle = once_open(|side, connection, now| {
+            let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
+            connection.attach(now, Box::new(shadow)).unwrap();
+            for _ in 0..rng.between(1, 4) {
+                let text = &texts[rng.below(texts.len() as u64) as usize];
+                // A network that takes SACK or timestamps away takes some extensions with them.
+                for choice in stack(text).unwrap() {
+                    let layer = connection.attach(now, choice.extension());
+                    *tried.entry(text.clone()).or_default() += u64::from(layer.is_ok());
+                    if trace {
+                        println!("{now:?} {side:?} {text}: {layer:?}");
                     }
                 }
-            });
-        };
+            }
+        });
         run_with(seed, |rng| simple(seed, rng), trace, meddle);
     };
-    if let Some(seed) = number("TRANSOM_STACK_SEED") {
-        return one(seed, true);
-    }
-    let seeds = number("TRANSOM_STACK_SEEDS").unwrap_or(500);
-    let failed: Vec<u64> = (0..seeds)
-        .filter(|&seed| {
-            let attempt = std::panic::AssertUnwindSafe(|| one(seed, false));
-            let failed = std::panic::catch_unwind(attempt).is_err();
-            if failed {
-                eprintln!("seed {seed} failed; replay: TRANSOM_STACK_SEED={seed} cargo test -p transom-sim --test adversarial catalogued");
-            }
-            failed
-        })
-        .collect();
-    let some = &failed[..failed.len().min(20)];
-    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+    let Some(seeds) = every_seed("TRANSOM_STACK_SEED", 500, "catalogued", one) else { return };
     let [looked, timed] = [looked, timed].map(|count| count.load(Ordering::Relaxed));
     println!(
         "{looked} transmissions and {timed} timeouts looked at in {seeds} runs; attached: {tried:?}"

@@ -11,7 +11,7 @@ use transom_sim::random::{Rng, Streams};
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectionId, SocketError, Stack};
-use transom_tcp::connection::{ReadError, Received, State, WriteError};
+use transom_tcp::connection::{Connection, ReadError, Received, State, WriteError};
 use transom_tcp::holes::HoleChoice;
 use transom_tcp::ordering::Delivery;
 use transom_tcp::profile::Profile;
@@ -182,6 +182,24 @@ impl End {
                 break;
             }
         }
+    }
+}
+
+/// Does something once to each end's connection, as soon as it is open: for [`run_with`].
+pub(crate) fn once_open(
+    mut work: impl FnMut(Side, &mut Connection, Instant),
+) -> impl FnMut(&mut Pair, &End) {
+    let mut done = [false; 2];
+    move |pair, end| {
+        let Some(id) = end.id() else { return };
+        let now = pair.now();
+        let done = &mut done[usize::from(end.side() == Side::B)];
+        let _ = pair.host(end.side()).with_connection(id, now, |connection| {
+            if !*done && connection.state().is_synchronized() {
+                *done = true;
+                work(end.side(), connection, now);
+            }
+        });
     }
 }
 

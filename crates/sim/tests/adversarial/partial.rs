@@ -1,8 +1,8 @@
 //! Streams of which data may be given up: every byte is delivered once at its place or stands in one hole of which the reader is told,
 //! the stream ends, nothing hangs, and nobody is told of a hole that its peer has not given up or that it has not lost patience with.
 
+use super::every_seed;
 use super::exchange::{End, run};
-use super::number;
 use super::seeds::profile;
 use transom_sim::pair::Pair;
 use transom_sim::random::Rng;
@@ -84,26 +84,15 @@ fn partial(seed: u64, rng: &mut Rng) -> Profile {
 
 #[test]
 fn every_byte_arrives_once_or_is_in_a_hole() {
-    if let Some(seed) = number("TRANSOM_SEED") {
-        println!("{:?}", run(seed, |rng| partial(seed, rng), true));
-        return;
-    }
-    let seeds = number("TRANSOM_SEEDS").unwrap_or(1_500);
     let mut all = Outcome::default();
-    let mut failed = Vec::new();
-    for seed in 0..seeds {
-        match std::panic::catch_unwind(|| run(seed, |rng| partial(seed, rng), false)) {
-            Ok(outcome) => all.add(outcome),
-            Err(_) => {
-                eprintln!(
-                    "seed {seed} failed; replay: TRANSOM_SEED={seed} cargo test -p transom-sim --test adversarial"
-                );
-                failed.push(seed);
-            }
+    let one = |seed: u64, trace: bool| {
+        let outcome = run(seed, |rng| partial(seed, rng), trace);
+        if trace {
+            println!("{outcome:?}");
         }
-    }
-    let some = &failed[..failed.len().min(20)];
-    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+        all.add(outcome);
+    };
+    let Some(seeds) = every_seed("TRANSOM_SEED", 1_500, "partial", one) else { return };
     println!("{all:?}");
     // There were holes, and they were the exception.
     assert!(all.skipped > 1_000 * seeds && all.skipped < all.delivered / 4, "{all:?}");

@@ -5,9 +5,9 @@
 //!
 //! `TRANSOM_STACK_SEED=n` replays one seed with a trace, `TRANSOM_STACK_SEEDS=n` sets how many are run.
 
-use super::exchange::{End, run_with};
-use super::number;
+use super::exchange::{End, once_open, run_with};
 use super::shadow::{Shadow, simple};
+use super::{every_seed, number};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -116,45 +116,20 @@ fn whatever_extensions_ask_for_tcp_could_have_sent() {
     let asked = Arc::new(AtomicU64::new(0));
     let one = |seed: u64, trace: bool| {
         let mut rng = Streams::new(seed).rng(102, 0);
-        let mut attached = [false; 2];
-        let meddle = |pair: &mut Pair, end: &End| {
-            let Some(id) = end.id() else { return };
-            let now = pair.now();
-            let which = usize::from(end.side() == Side::B);
-            let _ = pair.host(end.side()).with_connection(id, now, |connection| {
-                if attached[which] || !connection.state().is_synchronized() {
-                    return;
+        let meddle = once_open(|side, connection, now| {
+            let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
+            connection.attach(now, Box::new(shadow)).unwrap();
+            for _ in 0..rng.between(1, 4) {
+                let imp = Imp::any(seed, &mut rng, &asked);
+                let id = connection.attach(now, Box::new(imp));
+                if trace {
+                    println!("{now:?} {side:?} {id:?}");
                 }
-                attached[which] = true;
-                let shadow = Shadow::new(Arc::clone(&looked), Arc::clone(&timed));
-                connection.attach(now, Box::new(shadow)).unwrap();
-                for _ in 0..rng.between(1, 4) {
-                    let imp = Imp::any(seed, &mut rng, &asked);
-                    let id = connection.attach(now, Box::new(imp));
-                    if trace {
-                        println!("{now:?} {:?} {id:?}", end.side());
-                    }
-                }
-            });
-        };
+            }
+        });
         run_with(seed, |rng| simple(seed, rng), trace, meddle);
     };
-    if let Some(seed) = number("TRANSOM_STACK_SEED") {
-        return one(seed, true);
-    }
-    let seeds = number("TRANSOM_STACK_SEEDS").unwrap_or(500);
-    let failed: Vec<u64> = (0..seeds)
-        .filter(|&seed| {
-            let attempt = std::panic::AssertUnwindSafe(|| one(seed, false));
-            let failed = std::panic::catch_unwind(attempt).is_err();
-            if failed {
-                eprintln!("seed {seed} failed; replay: TRANSOM_STACK_SEED={seed} cargo test -p transom-sim --test adversarial stacked");
-            }
-            failed
-        })
-        .collect();
-    let some = &failed[..failed.len().min(20)];
-    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+    let Some(seeds) = every_seed("TRANSOM_STACK_SEED", 500, "stacked", one) else { return };
     let [looked, timed, asked] = [looked, timed, asked].map(|count| count.load(Ordering::Relaxed));
     println!(
         "{asked} requests, {looked} transmissions and {timed} timeouts looked at in {seeds} runs"
@@ -171,7 +146,12 @@ fn packets(seed: u64, stack: impl Fn(Vec<Imp>) -> Vec<Imp>) -> (u64, u64) {
         stack(imps)
     });
     let digest = Arc::new(Mutex::new(DefaultHasher::new()));
-    let (mut attached, mut tapped) = ([false; 2], false);
+    let mut attach = once_open(|side, connection, now| {
+        for imp in &stacks[usize::from(side == Side::B)] {
+            connection.attach(now, Box::new(imp.clone())).unwrap();
+        }
+    });
+    let mut tapped = false;
     let meddle = |pair: &mut Pair, end: &End| {
         if !tapped {
             tapped = true;
@@ -180,17 +160,7 @@ fn packets(seed: u64, stack: impl Fn(Vec<Imp>) -> Vec<Imp>) -> (u64, u64) {
                 (now.as_nanos(), side as u64, bytes).hash(&mut *digest.lock().unwrap());
             }));
         }
-        let Some(id) = end.id() else { return };
-        let now = pair.now();
-        let which = usize::from(end.side() == Side::B);
-        let _ = pair.host(end.side()).with_connection(id, now, |connection| {
-            if !attached[which] && connection.state().is_synchronized() {
-                attached[which] = true;
-                for imp in &stacks[which] {
-                    connection.attach(now, Box::new(imp.clone())).unwrap();
-                }
-            }
-        });
+        attach(pair, end);
     };
     run_with(seed, |rng| simple(seed, rng), false, meddle);
     let digest = digest.lock().unwrap().finish();

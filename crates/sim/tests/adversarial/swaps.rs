@@ -2,8 +2,8 @@
 //!
 //! `TRANSOM_SWAP_SEED=n` replays one seed with a trace, `TRANSOM_SWAP_SEEDS=n` sets how many are run.
 
+use super::every_seed;
 use super::exchange::{End, run_with};
-use super::number;
 use super::seeds::profile;
 use std::cell::Cell;
 use transom_sim::pair::Pair;
@@ -77,22 +77,7 @@ fn whatever_is_exchanged_every_byte_arrives() {
         };
         run_with(seed, |rng| profile(seed, rng), trace, meddle);
     };
-    if let Some(seed) = number("TRANSOM_SWAP_SEED") {
-        return one(seed, true);
-    }
-    let seeds = number("TRANSOM_SWAP_SEEDS").unwrap_or(1_000);
-    let failed: Vec<u64> = (0..seeds)
-        .filter(|&seed| {
-            let attempt = std::panic::AssertUnwindSafe(|| one(seed, false));
-            let failed = std::panic::catch_unwind(attempt).is_err();
-            if failed {
-                eprintln!("seed {seed} failed; replay: TRANSOM_SWAP_SEED={seed} cargo test -p transom-sim --test adversarial swaps");
-            }
-            failed
-        })
-        .collect();
-    let some = &failed[..failed.len().min(20)];
-    assert!(failed.is_empty(), "{} of {seeds} seeds failed, among them {some:?}", failed.len());
+    let Some(seeds) = every_seed("TRANSOM_SWAP_SEED", 1_000, "swaps", one) else { return };
     println!("{} exchanges in {seeds} runs", exchanges.get());
     assert!(exchanges.get() > 10 * seeds, "{}", exchanges.get());
 }

@@ -278,7 +278,7 @@ impl Connection {
             delivered: snd.sent.delivery().delivered(),
             delivery_rate: rate.map(|(rate, _)| rate),
             delivery_rate_app_limited: rate.is_some_and(|(_, limited)| limited),
-            rcv_rtt: Some(rcv.rtt).filter(|&rtt| rtt < Duration::MAX),
+            rcv_rtt: rcv.rtt(),
             limited_by: self.limited.current(),
             limited_application: self.limited.spent(now, LimitedBy::Application),
             limited_peer_window: self.limited.spent(now, LimitedBy::PeerWindow),

@@ -127,7 +127,7 @@ impl<'a> View<'a> {
     /// echoes its timestamp. In whole milliseconds, and only where timestamps are agreed. A peer that had nothing to send for a while
     /// makes it longer.
     pub fn rcv_rtt(&self) -> Option<Duration> {
-        Some(self.connection.rcv.rtt).filter(|&rtt| rtt < Duration::MAX)
+        self.connection.rcv.rtt()
     }
 
     /// The last sample of it, and when it was taken.
