@@ -22,7 +22,6 @@ pub struct Guarded {
     name: String,
     allowed: Option<Duration>,
     late: u32,
-    fault: Option<Fault>,
 }
 
 impl Guarded {
@@ -34,7 +33,7 @@ impl Guarded {
     /// Catches panics.
     pub fn against_panics(inner: Box<dyn Extension>) -> Self {
         let name = inner.name().to_owned();
-        Guarded { inner, name, allowed: None, late: 0, fault: None }
+        Guarded { inner, name, allowed: None, late: 0 }
     }
 
     /// [`Guarded::against_panics`], boxed: to be put around choices.
@@ -47,15 +46,14 @@ impl Guarded {
         Box::new(Guarded::new(inner, ALLOWED))
     }
 
-    fn call(&mut self, what: impl FnOnce(&mut dyn Extension)) {
-        if self.fault.is_some() {
+    fn call(&mut self, limits: &mut Limits, what: impl FnOnce(&mut dyn Extension, &mut Limits)) {
+        if limits.fault().is_some() {
             return; // What has panicked is not called again.
         }
         let began = self.allowed.map(|allowed| (allowed, Clock::now()));
         let inner = &mut self.inner;
-        if catch_unwind(AssertUnwindSafe(|| what(&mut **inner))).is_err() {
-            self.fault = Some(Fault::Panicked);
-            return;
+        if catch_unwind(AssertUnwindSafe(|| what(&mut **inner, &mut *limits))).is_err() {
+            return limits.fail(Fault::Panicked);
         }
         let Some((allowed, began)) = began else { return };
         let took = Duration::from(began.elapsed());
@@ -65,7 +63,7 @@ impl Guarded {
         }
         self.late += 1;
         if self.late > FORGIVEN {
-            self.fault = Some(Fault::Overran { took, allowed });
+            limits.fail(Fault::Overran { took, allowed });
         }
     }
 }
@@ -84,14 +82,10 @@ impl Extension for Guarded {
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        self.call(|inner| inner.on_attach(view, limits));
+        self.call(limits, |inner, limits| inner.on_attach(view, limits));
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.call(|inner| inner.on_wake(event, view, limits));
-    }
-
-    fn fault(&self) -> Option<Fault> {
-        self.fault.or_else(|| self.inner.fault())
+        self.call(limits, |inner, limits| inner.on_wake(event, view, limits));
     }
 }

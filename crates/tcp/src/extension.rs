@@ -105,11 +105,6 @@ pub trait Extension: fmt::Debug + Send {
 
     /// One of its events has happened. `limits` are its own, as it left them.
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits);
-
-    /// What is wrong with it, if something is: asked after every call, and answered by whoever stands around an extension that may fail.
-    fn fault(&self) -> Option<Fault> {
-        None
-    }
 }
 
 /// Why a layer was detached though nobody asked for it.

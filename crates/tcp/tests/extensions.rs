@@ -27,7 +27,6 @@ struct Puppet {
     requires: Capabilities,
     first: Option<First>,
     then: Action,
-    fault: Option<Fault>,
     seen: Arc<Mutex<Vec<(u64, Wake)>>>,
 }
 
@@ -60,10 +59,6 @@ impl Extension for Puppet {
         self.seen.lock().unwrap().push((event.now.as_nanos() / 1_000_000, event.what));
         (self.then)(event, view, limits);
     }
-
-    fn fault(&self) -> Option<Fault> {
-        self.fault
-    }
 }
 
 fn puppet() -> Puppet {
@@ -72,7 +67,6 @@ fn puppet() -> Puppet {
         requires: Capabilities::empty(),
         first: None,
         then: Box::new(|_, _, _| {}),
-        fault: None,
         seen: Arc::default(),
     }
 }
@@ -505,8 +499,8 @@ fn what_cannot_be_attached_is_refused() {
     let wants = Puppet { requires: Capabilities::SACK | Capabilities::ACK_LIST, ..puppet() };
     let refused = peer.connection.attach(peer.now, Box::new(wants));
     assert_eq!(refused, Err(AttachError::Lacks(Capabilities::SACK)));
-    let broken = Puppet { fault: Some(Fault::Panicked), ..puppet() };
-    let refused = peer.connection.attach(peer.now, Box::new(broken));
+    let broken = asking(|_, limits| limits.fail(Fault::Panicked));
+    let refused = peer.connection.attach(peer.now, broken);
     assert_eq!(refused, Err(AttachError::Failed(Fault::Panicked)));
     for _ in 0..MAX_LAYERS {
         peer.attach(asking(|_, _| {}));

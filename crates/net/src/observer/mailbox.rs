@@ -89,7 +89,6 @@ struct State {
     limits: Limits,
     /// The handle wants to see how things are.
     look: Look,
-    fault: Option<Fault>,
     over: bool,
 }
 
@@ -155,7 +154,7 @@ impl Mailbox {
         if state.over {
             return Err(Over);
         }
-        if state.limits.nonsense().is_some() {
+        if state.limits.fault().is_some() {
             return Ok(()); // It is over as soon as the layer sees that.
         }
         for variable in ALL {
@@ -180,7 +179,7 @@ impl Mailbox {
     }
 
     pub(super) fn fail(&self, fault: Fault) {
-        self.lock().fault.get_or_insert(fault);
+        self.lock().limits.fail(fault);
     }
 
     /// To be called under the host's lock, as is [`Mailbox::take_look`], and without giving it away in between: there is one place for a look.
@@ -229,12 +228,11 @@ impl State {
 pub(super) struct Layer {
     options: ObserverOptions,
     mailbox: Arc<Mailbox>,
-    fault: Option<Fault>,
 }
 
 impl Layer {
     pub(super) fn new(options: ObserverOptions, mailbox: Arc<Mailbox>) -> Self {
-        Layer { options, mailbox, fault: None }
+        Layer { options, mailbox }
     }
 }
 
@@ -270,16 +268,11 @@ impl Extension for Layer {
             state.latest = Some((event, Snapshot::of(view, self.options.requires)));
         }
         limits.assign(&state.limits);
-        self.fault = state.fault;
         let rings = state.awaited.intersects(what);
         drop(state);
         if rings {
             self.mailbox.bell.notify_all();
         }
-    }
-
-    fn fault(&self) -> Option<Fault> {
-        self.fault
     }
 }
 

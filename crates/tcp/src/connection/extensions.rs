@@ -18,8 +18,8 @@ use super::{Connection, State};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    AckKind, AttachError, Capabilities, Departure, Event, Extension, Fault, History, LayerId,
-    Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    AckKind, AttachError, Capabilities, Departure, Event, Extension, History, LayerId, Limits,
+    MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -29,14 +29,16 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use core::ops::Range;
+use smallvec::SmallVec;
 
 /// So many departures wait to be asked for.
 const DEPARTURES: usize = MAX_LAYERS;
 
 /// What became of what extensions asked for.
+// Counted whenever a layer is woken, or never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Tallies {
     /// Times an extension was woken.
     pub wakes: u64,
@@ -49,7 +51,6 @@ pub struct Tallies {
 }
 
 impl Tallies {
-    #[cold]
     fn count_conflict(&mut self, variable: Variable) {
         if let Some(conflicts) = self.conflicts.get_mut(variable as usize) {
             *conflicts += 1;
@@ -58,18 +59,23 @@ impl Tallies {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 struct Layer {
-    id: LayerId,
     extension: Box<dyn Extension>,
-    limits: Limits,
+    id: LayerId,
     wakes: Wake,
     requires: Capabilities,
-    fault: Option<Fault>,
+    limits: Limits,
 }
 
 /// What an extension may see of the others and of the past.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Shared {
+    /// Acknowledgements that have arrived since the first layer was attached.
+    acks_seen: u64,
+    /// Times a layer was woken.
+    wakes: u64,
     combined: Combined,
     history: History,
     tallies: Tallies,
@@ -87,72 +93,103 @@ struct Armed {
 }
 
 /// The layers, while there are any.
+///
+/// Somebody with many connections finds little of them in a cache: so what is looked at for every acknowledgement that wakes a layer comes first, and one
+/// layer alone is kept here, what is looked at of it first too. The last test of this file says how far that reaches.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Host {
-    /// In the order in which they were attached.
-    layers: Vec<Layer>,
     /// When the clock wakes the first of them; [`Instant::FAR_FUTURE`] if it wakes none.
     clock: Instant,
     /// How the retransmission timer was last started; nothing if it was before there were extensions.
     armed: Option<Armed>,
-    news: news::News,
-    shared: Shared,
-    next_id: u32,
     /// What wakes any of them.
     wakes: Wake,
     /// What is to be heard of for the lists.
     listed: Wake,
     /// What has happened and was not told yet.
     pending: Wake,
+    /// Acknowledged messages are remembered.
+    lists_messages: bool,
+    next_id: u32,
+    news: news::News,
+    shared: Shared,
+    departures: VecDeque<Departure>,
     /// Keeps the pacing rate where the connection does not pace by itself.
     pacer: RatePacing,
     /// The rate it was kept at last, bytes per second; zero if it was not.
     paced_at: u64,
-    departures: VecDeque<Departure>,
+    layers: Lines,
+}
+
+/// The layers, in the order in which they were attached, from where a line of the cache begins.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Lines(SmallVec<[Layer; 1]>);
+
+impl core::ops::Deref for Lines {
+    type Target = SmallVec<[Layer; 1]>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl core::ops::DerefMut for Lines {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
 }
 
 impl Default for Host {
     fn default() -> Self {
         Host {
-            layers: Vec::new(),
-            shared: Shared::default(),
-            next_id: 0,
+            clock: Instant::FAR_FUTURE,
+            armed: None,
             wakes: Wake::empty(),
             listed: Wake::empty(),
             pending: Wake::empty(),
-            clock: Instant::FAR_FUTURE,
-            armed: None,
+            lists_messages: false,
+            next_id: 0,
+            news: news::News::default(),
+            shared: Shared::default(),
+            departures: VecDeque::new(),
             pacer: RatePacing::default(),
             paced_at: 0,
-            departures: VecDeque::new(),
-            news: news::News::default(),
+            layers: Lines::default(),
         }
+    }
+}
+
+impl Shared {
+    fn tallies(&self) -> Tallies {
+        Tallies { wakes: self.wakes, ..self.tallies }
     }
 }
 
 impl Host {
     /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
-    /// together ask for something else, or others for the same; and those of the first kind.
-    #[inline]
-    fn recombine(&mut self, asked: Variables) -> (Variables, Variables) {
-        let (mut changed, mut values) = (Variables::NONE, Variables::NONE);
+    /// together ask for something else, and whether they do of any, or others ask for the same.
+    #[inline(always)]
+    fn recombine(&mut self, asked: Variables) -> (Variables, bool) {
+        let (mut values, mut any) = (Variables::NONE, false);
         for variable in asked.iter() {
             let change = self.recombine_one(variable);
-            if change != Change::None {
-                changed.add(Variables::one(variable));
-            }
+            any |= change != Change::None;
             // Which of two layers stands for what both ask depends on the order in which they were attached, and nothing else may.
             if !matches!(change, Change::None | Change::Deciders) {
                 values.add(Variables::one(variable));
             }
         }
-        (changed, values)
+        (values, any)
     }
 
     /// The same for one of them.
-    #[inline(never)]
+    #[inline(always)]
     fn recombine_one(&mut self, variable: Variable) -> Change {
-        let Shared { combined, tallies, .. } = &mut self.shared;
+        let combined = &mut self.shared.combined;
         let change = match &self.layers[..] {
             [layer] => combined.combine_one(variable, layer.id, layer.limits.asked(variable)),
             layers => {
@@ -160,34 +197,43 @@ impl Host {
                 combined.combine(variable, layers)
             }
         };
-        if change == Change::None {
-            return change;
-        }
-        self.news.request_changed(variable, change == Change::Values);
-        if change == Change::Askers && combined.conflicts(variable) {
-            tallies.count_conflict(variable);
+        if change != Change::None {
+            self.news.request_changed(variable, change == Change::Values);
+            if change == Change::Askers {
+                self.count_conflicts(variable);
+            }
         }
         change
+    }
+
+    #[cold]
+    fn count_conflicts(&mut self, variable: Variable) {
+        let Shared { combined, tallies, .. } = &mut self.shared;
+        if combined.conflicts(variable) {
+            tallies.count_conflict(variable);
+        }
     }
 
     /// The set of layers has changed.
     fn survey(&mut self) {
         self.wakes = Wake::TIMER;
         let mut requires = Capabilities::empty();
-        for layer in &self.layers {
+        for layer in self.layers.iter() {
             self.wakes |= layer.wakes;
             requires |= layer.requires;
         }
         let acks = requires.contains(Capabilities::ACK_LIST);
+        let messages = requires.contains(Capabilities::MESSAGE_LIST);
         self.listed = if acks { Wake::ACK } else { Wake::empty() };
-        self.shared.history.keep(acks, requires.contains(Capabilities::MESSAGE_LIST));
+        self.lists_messages = messages;
+        self.shared.history.keep(acks, messages);
     }
 
     /// Removes the layers that failed, and tells of them.
     fn expel(&mut self) {
         let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
-            let Some(fault) = layer.fault else { return true };
+            let Some(fault) = layer.limits.fault() else { return true };
             let name = layer.extension.name().to_string();
             let (layer, reason) = (Some(layer.id), fault.into());
             let departure = Departure { layer, name, reason };
@@ -218,19 +264,6 @@ fn note(departures: &mut VecDeque<Departure>, departure: Departure) {
         departures.pop_front();
     }
     departures.push_back(departure);
-}
-
-impl Layer {
-    /// Looks for what is wrong with it after a call, and says whether something is.
-    #[inline]
-    fn examine(&mut self) -> bool {
-        let nonsense = || self.limits.nonsense().map(Fault::Nonsense);
-        let fault = self.extension.fault().or_else(nonsense);
-        if fault.is_some() {
-            self.fault = fault;
-        }
-        fault.is_some()
-    }
 }
 
 /// A layer of a connection.
@@ -271,10 +304,9 @@ impl Connection {
             host.next_id += 1;
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let (wakes, fault) = (extension.wake_on(), None);
-            let mut layer = Layer { id, extension, limits, wakes, requires, fault };
-            layer.examine();
-            match layer.fault {
+            let wakes = extension.wake_on();
+            let layer = Layer { extension, id, wakes, requires, limits };
+            match layer.limits.fault() {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
                     asked = layer.limits.some();
@@ -375,7 +407,7 @@ impl Connection {
 
     /// What became of what extensions asked for.
     pub fn tallies(&self) -> Tallies {
-        self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies)
+        self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies())
     }
 
     /// What the connection has that an extension may require.
@@ -395,7 +427,7 @@ impl Connection {
     /// The messages before `ack` are about to leave the scoreboard.
     pub(super) fn remember_messages(&mut self, now: Instant, ack: Pos) {
         let Some(host) = self.extensions.get_mut() else { return };
-        if host.shared.history.keeps_messages() {
+        if host.lists_messages {
             for record in self.snd.sent.records().take_while(|record| record.start < ack) {
                 host.shared.history.note_acknowledged(record, ack, now);
             }
@@ -408,7 +440,7 @@ impl Connection {
     pub(super) fn hears_of_ack(&mut self, round: bool) -> bool {
         let all = self.una() == self.nxt();
         let Some(host) = self.extensions.get_mut() else { return false };
-        host.shared.history.count_ack();
+        host.shared.acks_seen += 1;
         if (round || all) && host.news.wait_for_round() {
             self.extensions.change(|host| host.news.round_over());
         }
@@ -425,7 +457,9 @@ impl Connection {
             | Wake::DUPLICATE_ACK.only_if(copies)
             | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
-        host.shared.history.note_ack(event.ack.as_ref());
+        if !host.listed.is_empty() {
+            host.shared.history.note_ack(event.ack.as_ref());
+        }
         self.wake(event);
     }
 
@@ -458,17 +492,13 @@ impl Connection {
         if self.state == State::Closed {
             return; // There is nothing left to be narrowed.
         }
-        let Some(host) = self.extensions.get() else { return };
-        event.what |= host.pending;
+        let Some(mut host) = self.extensions.take() else { return };
+        let pending = core::mem::replace(&mut host.pending, Wake::empty());
+        event.what |= pending;
         // With a layer that waits for a time, this is asked for every packet.
         if !host.hears(event.what, event.now) {
-            if !host.pending.is_empty() {
-                self.extensions.change(|host| host.pending = Wake::empty());
-            }
-            return;
+            return self.extensions.put_changed(host, !pending.is_empty());
         }
-        let Some(mut host) = self.extensions.take() else { return };
-        host.pending = Wake::empty();
         let happened = event.what - Wake::TIMER;
         let Host { layers, shared, .. } = &mut *host;
         let view = View::new(self, shared, event.now);
@@ -482,18 +512,18 @@ impl Connection {
                 // It may change its limits, or replace them whole.
                 asked.add(layer.limits.some());
                 layer.extension.on_wake(event, &view, &mut layer.limits);
-                faulty |= layer.examine();
+                faulty |= layer.limits.fault().is_some();
                 asked.add(layer.limits.some());
                 woken += 1;
             }
             clock = clock.min(layer.limits.clock());
         }
-        shared.tallies.wakes += woken;
+        shared.wakes += woken;
         if faulty {
             host.expel();
             return self.settle(event.now, host, asked);
         }
-        self.conclude(event.now, host, asked, clock);
+        self.conclude(event.now, host, asked, clock, !pending.is_empty());
     }
 
     /// After layers were attached or detached, which ask or asked something of the variables `asked`: what follows for the connection.
@@ -501,22 +531,34 @@ impl Connection {
     fn settle(&mut self, now: Instant, host: Box<Host>, asked: Variables) {
         let clocks = host.layers.iter().map(|layer| layer.limits.clock());
         let clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
-        self.conclude(now, host, asked, clock);
+        self.conclude(now, host, asked, clock, true);
         if self.state == State::Closed {
             self.timers.clear(Timer::Extension);
         }
     }
 
-    /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`: what follows for the connection.
+    /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`; and something about them may have
+    /// `changed` already. What follows for the connection.
     #[inline(always)]
-    fn conclude(&mut self, now: Instant, mut host: Box<Host>, asked: Variables, clock: Instant) {
-        let (changed, values) = host.recombine(asked);
-        if !changed.is_empty() && self.una() == self.nxt() {
+    fn conclude(
+        &mut self,
+        now: Instant,
+        mut host: Box<Host>,
+        asked: Variables,
+        clock: Instant,
+        changed: bool,
+    ) {
+        let (values, any) = host.recombine(asked);
+        if any && self.una() == self.nxt() {
             host.news.round_over();
         }
-        host.clock = clock;
-        self.timers.set(Timer::Extension, clock);
-        self.extensions.put(host);
+        // Mostly nobody waits for a time, before and after.
+        let waits = clock.min(host.clock) != Instant::FAR_FUTURE;
+        if waits {
+            host.clock = clock;
+            self.timers.set(Timer::Extension, clock);
+        }
+        self.extensions.put_changed(host, changed | any | waits);
         if values.has_any(ASKED_ANEW) && self.state.is_synchronized() {
             self.limits_changed(now, values);
         }
@@ -526,10 +568,25 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::mem::offset_of;
 
     /// A connection without extensions pays for a pointer, a window and what fits into a word.
     #[test]
     fn nothing_is_kept_for_nobody() {
         assert_eq!(size_of::<Layers>(), 2 * size_of::<usize>());
+    }
+
+    /// A layer that is not woken costs one line of the host's for each acknowledgement. One alone that is woken and limits cwnd needs two,
+    /// and two of its own.
+    #[test]
+    fn a_layer_needs_few_lines() {
+        let seen = offset_of!(Host, shared) + offset_of!(Shared, acks_seen);
+        assert_eq!(seen + size_of::<u64>(), 64);
+        let combined = offset_of!(Host, shared) + offset_of!(Shared, combined);
+        assert!(combined + Combined::UPTO_CWND <= 128, "{combined}");
+        let layers = offset_of!(Host, layers);
+        assert_eq!(layers % 64, 0);
+        let limits = size_of::<usize>() + offset_of!(Layer, limits);
+        assert!(limits + Limits::UPTO_CWND <= 128, "{limits}");
     }
 }

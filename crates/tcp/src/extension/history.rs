@@ -106,7 +106,6 @@ impl Message {
 pub struct History {
     acks: Option<VecDeque<Ack>>,
     messages: Option<VecDeque<Message>>,
-    acks_seen: u64,
 }
 
 impl History {
@@ -122,22 +121,12 @@ impl History {
         keep(&mut self.messages, messages);
     }
 
-    /// Counts an acknowledgement.
-    pub(crate) fn count_ack(&mut self) {
-        self.acks_seen += 1;
-    }
-
-    /// Notes an acknowledgement that is counted.
+    /// Notes an acknowledgement.
     #[inline]
     pub(crate) fn note_ack(&mut self, ack: Option<&Ack>) {
         if let (Some(acks), Some(ack)) = (&mut self.acks, ack) {
             push(acks, ack.clone());
         }
-    }
-
-    /// Whether messages that are acknowledged are remembered.
-    pub(crate) fn keeps_messages(&self) -> bool {
-        self.messages.is_some()
     }
 
     /// Notes that a message, or the part of it before `upto`, is acknowledged.
@@ -157,11 +146,6 @@ impl History {
     /// The last `count` of them, or as many as are remembered, in the order in which they arrived.
     pub fn last_acks(&self, count: usize) -> impl Iterator<Item = &Ack> {
         self.acks.iter().flat_map(move |acks| acks.range(acks.len().saturating_sub(count)..))
-    }
-
-    /// How many acknowledgements there have been since the first extension was attached: who finds that it rose by more than the list holds has missed some.
-    pub fn acks_seen(&self) -> u64 {
-        self.acks_seen
     }
 
     /// The acknowledged messages that are remembered, the latest first.

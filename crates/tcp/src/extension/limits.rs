@@ -1,20 +1,24 @@
 //! What one layer asks for.
 
+use super::Fault;
 use super::interval::Interval;
 use super::variable::{COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
 
 /// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
 /// it is changed or [cleared](Limits::clear).
+// What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Limits {
-    /// In the order of [`ALL`](super::variable::ALL).
-    asked: [Interval; COUNT],
-    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
-    some: Variables,
     /// When it wants to be woken by the clock; [`Instant::FAR_FUTURE`] if it does not.
     wake_at: Instant,
-    nonsense: Option<Variable>,
+    /// What is wrong with the layer.
+    fault: Option<Fault>,
+    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
+    some: Variables,
+    /// In the order of [`ALL`](super::variable::ALL).
+    asked: [Interval; COUNT],
 }
 
 impl Default for Limits {
@@ -23,12 +27,17 @@ impl Default for Limits {
             asked: [Interval::ANY; COUNT],
             some: Variables::NONE,
             wake_at: Instant::FAR_FUTURE,
-            nonsense: None,
+            fault: None,
         }
     }
 }
 
 impl Limits {
+    /// Where what is asked of cwnd ends.
+    #[cfg(test)]
+    pub(crate) const UPTO_CWND: usize =
+        core::mem::offset_of!(Limits, asked) + size_of::<Interval>();
+
     /// `most` at most.
     pub fn at_most<T: Value>(&mut self, key: Key<T>, most: T) {
         self.set(key.variable(), Interval::at_most(most.number()));
@@ -48,7 +57,7 @@ impl Limits {
     pub fn between<T: Value>(&mut self, key: Key<T>, least: T, most: T) {
         match Interval::new(least.number(), most.number()) {
             Some(interval) => self.set(key.variable(), interval),
-            None => self.nonsense = Some(key.variable()),
+            None => self.fail(Fault::Nonsense(key.variable())),
         }
     }
 
@@ -72,11 +81,11 @@ impl Limits {
         (self.asked, self.some) = ([Interval::ANY; COUNT], Variables::NONE);
     }
 
-    /// Asks for what `other` asks for, and for the same time: for layers that pass on what others ask.
+    /// Asks for what `other` asks for, and for the same time, and has failed if that has: for layers that pass on what others ask.
     pub fn assign(&mut self, other: &Limits) {
         (self.asked, self.some) = (other.asked, other.some);
         self.wake_at = other.wake_at;
-        self.nonsense = self.nonsense.or(other.nonsense);
+        self.fault = self.fault.or(other.fault);
     }
 
     /// What is asked of `variable`.
@@ -106,9 +115,16 @@ impl Limits {
         self.wake_at
     }
 
-    /// The variable for which an interval was asked that ends before it begins, if one was: the layer is at fault for it.
-    pub fn nonsense(&self) -> Option<Variable> {
-        self.nonsense
+    /// The layer has failed, and is detached with everything it asks for as soon as the call is over: for whoever stands around an extension that may
+    /// fail, or passes on what others ask. What failed first counts.
+    pub fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// What is wrong with the layer, if something is: it [failed](Limits::fail), or an interval was asked that ends before it begins.
+    #[inline]
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// The variables of which not just any value is asked.

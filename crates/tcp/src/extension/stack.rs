@@ -84,14 +84,17 @@ pub(crate) enum Change {
 }
 
 /// What all layers together ask for: the intersection of what each does.
+// What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Combined {
-    wishes: [Wish; COUNT],
     /// Those that are not for [any value](Wish::ANY).
     some: Variables,
     /// Whether what is wanted is used, safe or not.
     #[cfg(feature = "unconstrained")]
     unconstrained: bool,
+    /// In the order of [`ALL`](super::variable::ALL).
+    wishes: [Wish; COUNT],
 }
 
 impl Default for Combined {
@@ -106,6 +109,10 @@ impl Default for Combined {
 }
 
 impl Combined {
+    /// Where what is asked of cwnd ends.
+    #[cfg(test)]
+    pub(crate) const UPTO_CWND: usize = core::mem::offset_of!(Combined, wishes) + size_of::<Wish>();
+
     /// What these layers ask of one variable, in the place of what was asked before.
     #[inline(never)]
     pub(crate) fn combine<'a>(
@@ -121,19 +128,27 @@ impl Combined {
     }
 
     /// The same of a single layer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn combine_one(
         &mut self,
         variable: Variable,
         layer: LayerId,
         asked: Interval,
     ) -> Change {
-        let mut wish = Wish::ANY;
-        wish.meet(layer, asked);
-        self.wish(variable, wish)
+        let (low, high) = (asked.low(), asked.high());
+        let low_by = if low > 0 { layer } else { NOBODY };
+        let high_by = if high < u64::MAX { layer } else { NOBODY };
+        let before = &mut self.wishes[variable as usize];
+        // The same layer asks as before, and what it asks is no contradiction: nearly always.
+        if (low_by, high_by) == (before.low_by, before.high_by) && !before.is_conflict() {
+            let same = (low, high) == (before.low, before.high);
+            (before.low, before.high) = (low, high);
+            return if same { Change::None } else { Change::Values };
+        }
+        self.wish(variable, Wish { low, high, low_by, high_by })
     }
 
-    #[inline]
+    #[cold]
     fn wish(&mut self, variable: Variable, wish: Wish) -> Change {
         let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
         if (wish.low_by, wish.high_by) != (before.low_by, before.high_by)

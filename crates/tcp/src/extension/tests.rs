@@ -3,7 +3,7 @@
 use super::safe;
 use super::stack::{Combined, Decider};
 use super::variable::{self, ALL};
-use super::{Interval, LayerId, Limits, Variable};
+use super::{Fault, Interval, LayerId, Limits, Variable};
 use crate::pos::Pos;
 use crate::time::Duration;
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn nonsense_is_noticed() {
         limits.at_most(variable::CWND, 4000);
         limits.between(variable::CWND, 10, 9);
     });
-    assert_eq!(limits.nonsense(), Some(Variable::Cwnd));
+    assert_eq!(limits.fault(), Some(Fault::Nonsense(Variable::Cwnd)));
     assert_eq!(limits.asked(Variable::Cwnd), Interval::at_most(4000));
 }
 

@@ -113,13 +113,23 @@ impl Layers {
     }
 
     /// The layers are these from now on; none, if there is nobody and nothing left to be told.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, host: Box<Host>) {
-        if host.is_idle() {
+        if host.layers.is_empty() && host.has_nothing_to_tell() {
             return self.nobody_is_left();
         }
         self.outline = Outline::of(&host);
         // They were taken out, so that there is nothing to be dropped.
+        core::mem::forget(self.host.replace(host));
+    }
+
+    /// The same; unless anything has `changed` about them that the outline shows, they are as they were when they were taken out.
+    #[inline(always)]
+    pub(super) fn put_changed(&mut self, host: Box<Host>, changed: bool) {
+        if changed {
+            return self.put(host);
+        }
+        debug_assert!(self.outline == Outline::of(&host));
         core::mem::forget(self.host.replace(host));
     }
 

@@ -6,6 +6,7 @@
 use super::{Connection, Departure, Host, Layer, Layers};
 use crate::extension::variable::Variables;
 use crate::extension::{DepartureReason, LayerId, Variable};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 
@@ -36,19 +37,21 @@ pub struct LayerNews {
 
 /// What was not taken yet.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct News {
-    changes: VecDeque<LayerNews>,
     /// The variables of which something else is asked.
     requests: Variables,
     /// Those of which that is to be told when the round trip is over, as it was told in this one already.
     held: Variables,
     /// Those of which it was told in this round trip.
     told: Variables,
+    /// Nothing while there is none: that is nearly always.
+    changes: Option<Box<VecDeque<LayerNews>>>,
 }
 
 impl News {
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.requests.is_empty()
+        self.changes.is_none() && self.requests.is_empty()
     }
 
     /// Something else is asked of a variable. Once in a round trip that is told at once, and what is asked at its end when it is over; at once in
@@ -88,10 +91,20 @@ impl News {
     }
 
     fn push(&mut self, news: LayerNews) {
-        if self.changes.len() == REMEMBERED {
-            self.changes.pop_front();
+        let changes = self.changes.get_or_insert_default();
+        if changes.len() == REMEMBERED {
+            changes.pop_front();
         }
-        self.changes.push_back(news);
+        changes.push_back(news);
+    }
+
+    fn pop(&mut self) -> Option<LayerNews> {
+        let changes = self.changes.as_mut()?;
+        let oldest = changes.pop_front();
+        if changes.is_empty() {
+            self.changes = None;
+        }
+        oldest
     }
 }
 
@@ -104,7 +117,7 @@ impl Connection {
 
     /// The next change of the set of layers, the oldest first.
     pub fn poll_layer_news(&mut self) -> Option<LayerNews> {
-        self.extensions.take_news(|news| news.changes.pop_front())
+        self.extensions.take_news(News::pop)
     }
 
     /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
@@ -125,8 +138,9 @@ impl Layers {
 }
 
 impl Host {
-    /// Whether there is nobody, and nothing left to be told.
-    pub(super) fn is_idle(&self) -> bool {
-        self.layers.is_empty() && self.departures.is_empty() && self.news.is_empty()
+    /// Whether everything has been told of those who were there.
+    #[cold]
+    pub(super) fn has_nothing_to_tell(&self) -> bool {
+        self.departures.is_empty() && self.news.is_empty()
     }
 }

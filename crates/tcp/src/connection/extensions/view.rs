@@ -232,9 +232,9 @@ impl<'a> View<'a> {
         self.shared.history.last_acks(count)
     }
 
-    /// How many acknowledgements have arrived since the first extension was attached.
+    /// How many acknowledgements have arrived since the first extension was attached: who finds that it rose by more than the list holds has missed some.
     pub fn acks_seen(&self) -> u64 {
-        self.shared.history.acks_seen()
+        self.shared.acks_seen
     }
 
     /// What all layers together ask of a variable, what is used, and who decided.
@@ -244,6 +244,6 @@ impl<'a> View<'a> {
 
     /// What became of what extensions asked for.
     pub fn tallies(&self) -> Tallies {
-        self.shared.tallies
+        self.shared.tallies()
     }
 }
