@@ -1,16 +1,16 @@
-//! What it costs to watch connections from outside, and how many wake-ups are missed: figures 4 and 5 of icTCP, out of process.
+//! What it costs to watch connections in real time, from inside and from outside, and how many wake-ups are missed: figures 4 and 5 of icTCP.
 //!
-//! Two hosts in one process, in real time, with a path of 1 ms each way between them, carry 400 Mbit/s, or what the machine can, over 1, 96 and 1000
-//! connections. Packets of 1500 bytes are written in pairs, so that there is an acknowledgement for each pair, unless several arrive together:
-//! the path delivers what is due every 0.2 ms. The connections are watched by nobody; by a thread of the program for each
-//! ([`Observer`]); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
+//! Two hosts of this program over a path of 1 ms each way exchange at most 400 Mbit/s over 1 to 1000 connections, written two segments at a
+//! time in turn, so that there is an acknowledgement for each two, unless several arrive together: the path delivers what is due every 0.2 ms. The connections are watched by nobody; by an extension in each, as sockets have them, guarded; by a thread of
+//! the program for each ([`Observer`]); or by another process over a Unix socket, in the binary form, with a connection to the socket for each. Whoever
 //! watches is woken for every acknowledgement or every round trip, reads the window, and asks for twice of it as the most that it may be, so that
 //! nothing is held back.
 //!
-//! What counts is CPU time for each byte that arrives, of all threads of both processes, beside that without anybody who watches in the same
-//! turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000 connections there are threads only.
+//! What counts is what arrives in a second, and CPU time for each byte that arrives, of all threads of both processes, beside those without anybody who
+//! watches in the same turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000
+//! connections nobody watches from another process.
 //!
-//! `cargo run --release -p transom-benches --bin observers`; it takes about three minutes.
+//! `cargo run --release -p transom-benches --bin observers`; it takes about nine minutes.
 
 use anyhow::{Context, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};
@@ -30,7 +30,7 @@ use transom_net::{Stack, TcpStream};
 use transom_remote::ExtensionSocket;
 use transom_remote::protocol::VIEW;
 use transom_remote::protocol::binary::{EVENT, LIMITS};
-use transom_tcp::extension::{Wake, variable};
+use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
 /// Bytes written at a time: two full segments with timestamps.
 const PAIR: usize = 2 * 1448;
@@ -51,6 +51,7 @@ fn process_time() -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Nobody,
+    Extension(Wake),
     Thread(Wake),
     Process(Wake),
 }
@@ -59,6 +60,7 @@ enum Who {
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     nanoseconds_per_kilobyte: f64,
+    megabits_per_second: f64,
     happened: u64,
     missed: u64,
 }
@@ -76,12 +78,14 @@ fn main() -> anyhow::Result<()> {
 
 fn measure() -> anyhow::Result<()> {
     println!(
-        "| connections | watched by | CPU ns per kilobyte | beside nobody | wake-ups | missed |"
+        "| connections | watched by | Mbit/s | beside nobody | CPU ns per kilobyte | beside nobody | wake-ups | missed |"
     );
-    println!("|--:|---|--:|--:|--:|--:|");
-    for count in [1, 96, 1000] {
+    println!("|--:|---|--:|--:|--:|--:|--:|--:|");
+    for count in [1, 16, 96, 1000] {
         let mut cases = vec![
             ("nobody", Who::Nobody),
+            ("an extension, per ack", Who::Extension(Wake::ACK)),
+            ("an extension, per round", Who::Extension(Wake::ROUND)),
             ("a thread each, per ack", Who::Thread(Wake::ACK)),
             ("a thread each, per round", Who::Thread(Wake::ROUND)),
         ];
@@ -103,10 +107,13 @@ fn measure() -> anyhow::Result<()> {
                 found[index].push(one);
             }
         }
-        let cost = |found: &Found| found.nanoseconds_per_kilobyte;
+        let cost: fn(&Found) -> f64 = |found| found.nanoseconds_per_kilobyte;
+        let speed: fn(&Found) -> f64 = |found| found.megabits_per_second;
         for (index, (name, who)) in cases.iter().enumerate() {
-            let ratios =
-                found[index].iter().zip(&found[0]).map(|(one, nobody)| cost(one) / cost(nobody));
+            let beside = |of: fn(&Found) -> f64| {
+                median(found[index].iter().zip(&found[0]).map(|(one, nobody)| of(one) / of(nobody)))
+            };
+            let (slower, dearer) = (beside(speed), beside(cost));
             let (happened, missed) = found[index]
                 .iter()
                 .fold((0, 0), |sum, one| (sum.0 + one.happened, sum.1 + one.missed));
@@ -115,8 +122,10 @@ fn measure() -> anyhow::Result<()> {
                 Who::Nobody => "| ".to_owned(),
                 _ => format!("{happened} | {share:.2} %"),
             };
-            let (cost, ratio) = (median(found[index].iter().map(cost)), median(ratios));
-            println!("| {count} | {name} | {cost:.0} | {ratio:.2} | {told} |");
+            let [speed, cost] = [speed, cost].map(|of| median(found[index].iter().map(of)));
+            println!(
+                "| {count} | {name} | {speed:.1} | {slower:.3} | {cost:.0} | {dearer:.3} | {told} |"
+            );
         }
     }
     Ok(())
@@ -184,8 +193,14 @@ fn sample(count: usize, who: Who) -> anyhow::Result<Found> {
 fn watched(streams: &mut [(TcpStream, TcpStream)], who: Who) -> anyhow::Result<Found> {
     let mut watchers = Vec::new();
     let mut process = None;
+    let woken = Arc::new(AtomicU64::new(0));
     match who {
         Who::Nobody => {}
+        Who::Extension(wake) => {
+            for (stream, _) in streams.iter() {
+                stream.attach(Box::new(Inside { wake, woken: Arc::clone(&woken) }))?;
+            }
+        }
         Who::Thread(wake) => {
             for (stream, _) in streams.iter() {
                 let observer = Arc::new(stream.observer(wake)?);
@@ -201,6 +216,7 @@ fn watched(streams: &mut [(TcpStream, TcpStream)], who: Who) -> anyhow::Result<F
         watchers.iter().map(|observer| observer.totals()).collect()
     };
     let (before, theirs, started) = (totals(&watchers), ask(&mut process)?, process_time());
+    let before_woken = woken.load(Ordering::Relaxed);
     let bytes = transfer(streams, SAMPLE)?;
     let mut time = process_time() - started;
     let (after, theirs_after) = (totals(&watchers), ask(&mut process)?);
@@ -208,7 +224,9 @@ fn watched(streams: &mut [(TcpStream, TcpStream)], who: Who) -> anyhow::Result<F
     ensure!(bytes > 0, "nothing arrived");
     let mut found = Found {
         nanoseconds_per_kilobyte: time.as_nanos() as f64 / (bytes as f64 / 1000.0),
-        happened: theirs_after.happened - theirs.happened,
+        megabits_per_second: bytes as f64 * 8.0 / SAMPLE.as_micros() as f64,
+        happened: theirs_after.happened - theirs.happened + woken.load(Ordering::Relaxed)
+            - before_woken,
         missed: theirs_after.missed - theirs.missed,
     };
     if let Who::Thread(wake) = who {
@@ -250,6 +268,28 @@ fn transfer(streams: &mut [(TcpStream, TcpStream)], span: Duration) -> anyhow::R
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
     Ok(arrived)
+}
+
+/// An extension that does what the others do.
+#[derive(Debug)]
+struct Inside {
+    wake: Wake,
+    woken: Arc<AtomicU64>,
+}
+
+impl Extension for Inside {
+    fn name(&self) -> &str {
+        "inside"
+    }
+
+    fn wake_on(&self) -> Wake {
+        self.wake
+    }
+
+    fn on_wake(&mut self, _event: &Event, view: &View<'_>, limits: &mut Limits) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
+        limits.at_most(variable::CWND, view.cwnd() * 2);
+    }
 }
 
 /// A thread that watches a connection.

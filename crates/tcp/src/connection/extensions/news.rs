@@ -46,6 +46,7 @@ pub(super) struct News {
     /// Those of which it was told in this round trip.
     told: Variables,
     /// Nothing while there is none: that is nearly always.
+    #[expect(clippy::box_collection, reason = "a pointer fits into the first line of the host")]
     changes: Option<Box<VecDeque<LayerNews>>>,
 }
 
