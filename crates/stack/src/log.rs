@@ -25,11 +25,18 @@ pub const RECORD_LEN: usize = 64;
 /// A record as it is stored.
 pub type Encoded = [u8; RECORD_LEN];
 
+/// A record where it is kept: in one line of the cache, where it would otherwise lie across two.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Slot(Encoded);
+
 /// The ring.
 #[derive(Debug)]
 pub struct Log {
-    records: Vec<Encoded>,
+    records: Vec<Slot>,
     capacity: usize,
+    /// Where the next record goes once the ring is full.
+    place: usize,
     /// How many records there have been.
     written: u64,
     /// Arrivals that are to be written.
@@ -43,13 +50,13 @@ pub struct Reading<'a> {
     pub missed: u64,
     /// The number of the next record there will be: where to go on.
     pub next: u64,
-    parts: [&'a [Encoded]; 2],
+    parts: [&'a [Slot]; 2],
 }
 
 impl Log {
     /// A ring of `capacity` records; with none it is off. Memory is taken when the first is written.
     pub(crate) const fn new(capacity: usize) -> Self {
-        Log { records: Vec::new(), capacity, written: 0, run: None }
+        Log { records: Vec::new(), capacity, place: 0, written: 0, run: None }
     }
 
     /// Whether anything is recorded.
@@ -74,35 +81,35 @@ impl Log {
         let from = from.min(self.written);
         let skip = usize::try_from(from.saturating_sub(oldest)).unwrap_or(usize::MAX);
         // Before the ring is full its beginning is its oldest record.
-        let turn = if self.records.len() < self.capacity { 0 } else { self.place() };
-        let (newer, older) = self.records.split_at(turn.min(self.records.len()));
+        let (newer, older) = self.records.split_at(self.place.min(self.records.len()));
         let first = older.get(skip..).unwrap_or_default();
         let second = newer.get(skip.saturating_sub(older.len())..).unwrap_or_default();
         let missed = oldest.saturating_sub(from);
         Reading { missed, next: self.written, parts: [first, second] }
     }
 
-    /// Where the next record goes once the ring is full.
-    fn place(&self) -> usize {
-        // At most the capacity, which is a usize.
-        self.written.checked_rem(self.capacity as u64).unwrap_or(0) as usize
-    }
-
     #[inline]
     fn push(&mut self, words: record::Words) {
-        let bytes = record::finish(words, self.written as u32);
-        if self.records.len() < self.capacity {
-            if self.records.is_empty() {
-                self.records.reserve_exact(self.capacity);
-            }
-            self.records.push(bytes);
-        } else {
-            let place = self.place();
-            if let Some(slot) = self.records.get_mut(place) {
-                *slot = bytes;
-            }
-        }
+        let record = Slot(record::finish(words, self.written as u32));
         self.written += 1;
+        if self.records.len() < self.capacity {
+            return self.push_one_more(record);
+        }
+        if let Some(slot) = self.records.get_mut(self.place) {
+            *slot = record;
+        }
+        self.place += 1;
+        if self.place == self.capacity {
+            self.place = 0;
+        }
+    }
+
+    #[cold]
+    fn push_one_more(&mut self, record: Slot) {
+        if self.records.is_empty() {
+            self.records.reserve_exact(self.capacity);
+        }
+        self.records.push(record);
     }
 }
 
@@ -110,7 +117,7 @@ impl<'a> Reading<'a> {
     /// The records, as they are stored.
     pub fn records(&self) -> impl Iterator<Item = &'a Encoded> + use<'a> {
         let [first, second] = self.parts;
-        first.iter().chain(second)
+        first.iter().chain(second).map(|slot| &slot.0)
     }
 }
 
