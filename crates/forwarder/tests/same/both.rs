@@ -1,41 +1,31 @@
-//! The algorithm is there twice: in Rust, and in C for the kernel. Here both get the same packets, and have to make the same of them.
-//!
-//! The programs run on frames that are on no interface (`BPF_PROG_TEST_RUN`), as if on a loopback interface, whose queue is empty; so when the
-//! core's target is halved, the programs' is put there. What differs on purpose is not in the traffic: a flow that has seen too many implausible
-//! acknowledgements is given up by the one and not by the other; and the core knows that a handshake is over when the sender's third packet
-//! passes, the programs when something comes back, so that another call between the two is the beginning of a new one for them.
-
-mod support;
+//! Traffic that both get, and what they make of it.
 
 use std::net::SocketAddr;
 
-use support::run;
-use transom_device::namespace::Namespace;
-use transom_forwarder::tc::{Options as TcOptions, Tc};
-use transom_forwarder::{Deployment, Refusal};
+use transom_forwarder::tc::Tc;
 use transom_router::queue::Length;
-use transom_router::window::{ChecksumState, ControlConfig, Segment, WindowControl};
+use transom_router::window::{ChecksumState, Segment, WindowControl};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets;
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
 
 /// Random numbers: splitmix64.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
@@ -46,31 +36,37 @@ impl Dice {
 }
 
 /// Both, side by side.
-struct Both {
-    tc: Tc,
-    control: WindowControl,
+pub(crate) struct Both {
+    pub(crate) tc: Tc,
+    pub(crate) control: WindowControl,
+    /// The queue that the programs find, if there is one.
+    pub(crate) queue: Option<Length>,
     now: Instant,
-    rewritten: u64,
+    pub(crate) rewritten: u64,
     /// SYNs among them.
-    syns: u64,
+    pub(crate) syns: u64,
 }
 
 impl Both {
+    pub(crate) fn new(tc: Tc, control: WindowControl, queue: Option<Length>) -> Self {
+        Both { tc, control, queue, now: Instant::from_secs(1), rewritten: 0, syns: 0 }
+    }
+
     fn frame(packet: &[u8]) -> Vec<u8> {
         let kind: [u8; 2] = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
         [&[2; 12][..], &kind, packet].concat()
     }
 
-    fn forward(&mut self, packet: &[u8]) {
+    pub(crate) fn forward(&mut self, packet: &[u8]) {
         self.now += Duration::from_micros(100);
-        self.control.forward(self.now, packet, packet.len(), Length::default());
+        self.control.forward(self.now, packet, packet.len(), self.queue.unwrap_or_default());
         let frame = Both::frame(packet);
         let (after, _) = self.tc.try_out(true, &frame, 1).unwrap();
         assert_eq!(after, frame, "what goes forward is not changed");
     }
 
     /// The window that goes on.
-    fn back(&mut self, packet: &[u8], what: &str) -> u16 {
+    pub(crate) fn back(&mut self, packet: &[u8], what: &str) -> u16 {
         self.now += Duration::from_micros(100);
         let mut changed = packet.to_vec();
         let verdict = self.control.returning(
@@ -78,7 +74,7 @@ impl Both {
             &mut changed,
             packet.len(),
             ChecksumState::Complete,
-            Length::default(),
+            self.queue.unwrap_or_default(),
         );
         let (after, _) = self.tc.try_out(false, &Both::frame(packet), 1).unwrap();
         assert_eq!(after, Both::frame(&changed), "{what}");
@@ -88,8 +84,11 @@ impl Both {
         segment.map_or(0, |segment| segment.window)
     }
 
-    /// The target comes down to half.
-    fn halve(&mut self) {
+    /// The target comes down to half; unless that is the business of a queue that there is.
+    pub(crate) fn halve(&mut self) {
+        if self.queue.is_some() {
+            return;
+        }
         let above = Length { packets: 1, bytes: 50_000 };
         self.control.forward(self.now, &[], 1, above);
         let target = self.control.target().unwrap();
@@ -103,26 +102,32 @@ impl Both {
 }
 
 /// A connection, and as much of it as its ends must know.
-struct Flow {
-    sender: SocketAddr,
-    receiver: SocketAddr,
+pub(crate) struct Flow {
+    pub(crate) sender: SocketAddr,
+    pub(crate) receiver: SocketAddr,
     /// The first byte.
     first: u32,
-    sent: u32,
-    received: u32,
+    pub(crate) sent: u32,
+    pub(crate) received: u32,
     /// The right edge as the sender may at most know it.
     edge: u32,
     scale: u8,
 }
 
 impl Flow {
-    fn header(flags: Flags, seq: u32, ack: u32, window: u16, options: Options) -> TcpHeader {
+    pub(crate) fn header(
+        flags: Flags,
+        seq: u32,
+        ack: u32,
+        window: u16,
+        options: Options,
+    ) -> TcpHeader {
         let (seq, ack) = (Seq::new(seq), Seq::new(ack));
         TcpHeader { seq, ack, flags, window, options, ..TcpHeader::default() }
     }
 
     /// A handshake, opened by either side or by both, with SYNs that are sent again while the target moves.
-    fn open(number: u16, dice: &mut Dice, both: &mut Both) -> Flow {
+    pub(crate) fn open(number: u16, dice: &mut Dice, both: &mut Both) -> Flow {
         let (sender, receiver) = match dice.one_in(2) {
             true => ("192.0.2.1:1000", "198.51.100.2:80"),
             false => ("[2001:db8::1]:1000", "[2001:db8::2]:80"),
@@ -220,7 +225,7 @@ impl Flow {
     }
 
     /// The receiver says something.
-    fn say(&mut self, dice: &mut Dice, both: &mut Both) {
+    pub(crate) fn say(&mut self, dice: &mut Dice, both: &mut Both) {
         let window = dice.window();
         let room = self.edge.wrapping_sub(self.sent) as i32;
         if room > 0 && !dice.one_in(4) {
@@ -246,87 +251,4 @@ impl Flow {
             self.edge = told;
         }
     }
-}
-
-fn same(seed: u64, quiet: &Namespace) -> Option<u64> {
-    let switches = ["", ", syn-windows", ", syn-windows, only-above"][seed as usize % 3];
-    let text = format!(
-        "target-window(upper=40kB, lower=20kB, halve-after=1B, raise=1/2, initial=6000B, most=64KiB{switches})"
-    );
-    let config = ControlConfig::new(text.parse().unwrap());
-    let tc = match quiet.run(|| Tc::attach(TcOptions::new("lo", config))).unwrap() {
-        Ok(tc) => tc,
-        Err(error @ (Refusal::Capability { .. } | Refusal::NoTypes | Refusal::BigEndian)) => {
-            eprintln!("SKIPPED: {error}");
-            return None;
-        }
-        Err(error) => panic!("{error:?}"),
-    };
-    let control = WindowControl::new(&config, [7; 16]).unwrap();
-    let mut both = Both { tc, control, now: Instant::from_secs(1), rewritten: 0, syns: 0 };
-    let mut dice = Dice(seed);
-    let mut flows: Vec<Flow> =
-        (0..32).map(|number| Flow::open(number, &mut dice, &mut both)).collect();
-    assert!((both.syns == 0) == seed.is_multiple_of(3), "{} SYNs were rewritten", both.syns);
-    for _ in 0..1200 {
-        let flow = dice.below(32) as usize;
-        match dice.below(17) {
-            16 => both.halve(),
-            // Data towards the bottleneck, which raises the target.
-            0..4 => {
-                let flow = &flows[flow];
-                let header =
-                    Flow::header(Flags::ACK, flow.sent, flow.received, 1000, Options::default());
-                let payload = vec![1; 1 + dice.below(1400) as usize];
-                both.forward(&packets::tcp(flow.sender, flow.receiver, &header, &payload));
-            }
-            // Cut off somewhere, or something that means nothing.
-            4 => {
-                let flow = &flows[flow];
-                let header =
-                    Flow::header(Flags::ACK, flow.received, flow.sent, 9, Options::default());
-                let mut packet = packets::tcp(flow.receiver, flow.sender, &header, &[]);
-                // The kernel wants an IP header to be there.
-                let ip = packet.len() - 20;
-                packet.truncate(ip + dice.below(20) as usize);
-                both.back(&packet, "a truncated packet");
-            }
-            5 => {
-                let flow = &flows[flow];
-                let bytes: Vec<u8> = (0..20 + dice.below(40)).map(|_| dice.next() as u8).collect();
-                both.back(
-                    &packets::raw_tcp(flow.receiver.ip(), flow.sender.ip(), &bytes),
-                    "nonsense",
-                );
-            }
-            _ => flows[flow].say(&mut dice, &mut both),
-        }
-    }
-    flows.clear();
-    let status = both.tc.status(0).unwrap();
-    assert_eq!(status.target, both.control.target(), "the target");
-    assert_eq!(status.counters.rewritten, both.rewritten);
-    let unreadable = both.control.counters().unreadable;
-    assert!(unreadable > 50, "hardly anything was cut off: {unreadable}");
-    assert_eq!(status.counters.unreadable, unreadable);
-    Some(both.rewritten)
-}
-
-#[test]
-fn the_kernel_does_as_we_do() {
-    let Ok(quiet) = Namespace::new() else {
-        eprintln!("SKIPPED: no network namespaces here");
-        return;
-    };
-    if !support::installed("tc") {
-        return;
-    }
-    // Nobody says anything there, so that what is tried out is all there is.
-    run(&quiet, "tc", &["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "10"]);
-    let mut rewritten = 0;
-    for seed in 0..21 {
-        let Some(count) = same(seed, &quiet) else { return };
-        rewritten += count;
-    }
-    assert!(rewritten > 1000, "hardly anything was done: {rewritten}");
 }
