@@ -235,6 +235,9 @@ fn shown(status: &Status) -> String {
     if c.unreadable + c.failed > 0 {
         row("odd", format!("{} truncated or fragments, {} not changed", c.unreadable, c.failed));
     }
+    if c.lost > 0 {
+        row("lost", format!("{} frames that an interface did not take", c.lost));
+    }
     for flow in flows {
         let idle = Duration::from_millis(flow.idle_ms);
         let window = match flow.desired {
@@ -272,6 +275,7 @@ mod tests {
             held: 3,
             unreadable: 5,
             failed: 2,
+            lost: 4,
             ..Counters::default()
         };
         let status = Status {
@@ -288,6 +292,7 @@ mod tests {
             "5000 B",
             "9: 8 rewritten, 3 held",
             "5 truncated or fragments, 2 not changed",
+            "4 frames that an interface did not take",
             "10.1.0.2:5000 -> [2001:db8::1]:80",
             "12ms ago",
             "window as it comes, MSS",

@@ -110,6 +110,7 @@ impl Control {
                 confirmed: counters.opened,
                 table_full: table.refused,
                 failed: self.failed,
+                lost: 0,
             },
             tracked: table.open as u64,
             capacity: table.capacity as u64,

@@ -81,6 +81,7 @@ pub fn text(status: &Status) -> String {
         counters.table_full,
     );
     metric("failed_total", "counter", "Changes that did not succeed.", counters.failed);
+    metric("lost_total", "counter", "Frames that an interface did not take.", counters.lost);
     metric("flows", "gauge", "Flows in the table.", *tracked);
     metric("flows_capacity", "gauge", "Flows the table can hold.", *capacity);
     text

@@ -103,6 +103,9 @@ pub struct Counters {
     /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
     /// packets to mode `nfqueue` that are not whole; in mode `user` nothing of this kind can happen.
     pub failed: u64,
+    /// Frames that an interface did not take, in either direction, because they are longer than it carries or too much came at once: they are lost.
+    /// In mode `user`; in the others it is the kernel that sends.
+    pub lost: u64,
 }
 
 /// A flow in the table.

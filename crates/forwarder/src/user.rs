@@ -57,6 +57,8 @@ impl fmt::Debug for User {
 struct Shared {
     control: Control,
     queue: QueueStatus,
+    /// Frames that an interface did not take.
+    lost: u64,
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
@@ -107,7 +109,8 @@ impl User {
         let (near, far) = (open(from, near_index)?, open(device, far_index)?);
 
         let kind = policy.queue.to_string();
-        let shared = Shared { control, queue: QueueStatus { kind, ..QueueStatus::default() } };
+        let queue_status = QueueStatus { kind, ..QueueStatus::default() };
+        let shared = Shared { control, queue: queue_status, lost: 0 };
         let shared = Arc::new(Mutex::new(shared));
         let carrier = Carrier {
             near,
@@ -141,7 +144,9 @@ fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal
 impl Deployment for User {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
         let shared = lock(&self.shared);
-        Ok(shared.control.status("user", &self.device, flows, shared.queue.clone()))
+        let mut status = shared.control.status("user", &self.device, flows, shared.queue.clone());
+        status.counters.lost = shared.lost;
+        Ok(status)
     }
 
     fn tend(&mut self) -> Result<(), Refusal> {
@@ -262,15 +267,20 @@ impl Carrier {
             let Some(mut item) = next else { break };
             let nanos = item.len as u128 * 8 * 1_000_000_000 / u128::from(self.rate.get());
             self.free_at += Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-            queue.sent_packets += 1;
-            queue.sent_bytes += item.len as u64;
             drop(shared);
             let at = self.start(&item.packet);
             if item.marked {
                 // It has an IP header, or it would not have been marked.
                 let _ = set_ecn(packet(&mut item.packet, at, self.link_header), item.ecn);
             }
-            self.far.send(&item.packet)?;
+            let took = self.far.send(&item.packet)?;
+            let shared = &mut *lock(&self.shared);
+            if took {
+                shared.queue.sent_packets += 1;
+                shared.queue.sent_bytes += item.len as u64;
+            } else {
+                shared.lost += 1;
+            }
         }
         Ok(())
     }
@@ -313,7 +323,7 @@ impl Carrier {
             if due > Instant::ZERO {
                 self.held.push_back((due, frame));
             } else {
-                self.near.send(&frame)?;
+                self.return_to_sender(&frame)?;
             }
         }
         Ok(more)
@@ -321,7 +331,14 @@ impl Carrier {
 
     fn release(&mut self, now: Instant) -> io::Result<()> {
         while let Some((_, frame)) = self.held.pop_front_if(|(due, _)| *due <= now) {
-            self.near.send(&frame)?;
+            self.return_to_sender(&frame)?;
+        }
+        Ok(())
+    }
+
+    fn return_to_sender(&mut self, frame: &[u8]) -> io::Result<()> {
+        if !self.near.send(frame)? {
+            lock(&self.shared).lost += 1;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use inject::{FAR, NEAR, segment, sides};
 use support::{
-    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, senders, wire,
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, run, senders, wire,
 };
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
@@ -98,6 +98,45 @@ fn what_cannot_be_read_is_counted() {
         assert!(counters.unreadable < 3 && Instant::now() < deadline, "{counters:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Frames that are longer than the interface carries.
+#[test]
+fn what_an_interface_does_not_take_is_counted() {
+    let Some(net) = wire(Offloads::Off) else { return };
+    let Some(mut user) = start(&net, TEXT) else { return };
+    let [near, far] = sides(&net, false);
+    let (here, there) = (SocketAddrV4::new(NEAR, 1), SocketAddrV4::new(FAR, 2));
+    let mut lost = |expected: u64| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let status = user.status(0).unwrap();
+            if status.counters.lost == expected {
+                return status;
+            }
+            assert!(status.counters.lost < expected && Instant::now() < deadline, "{status:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let mtu = |name, bytes| run(&net.router, "ip", &["link", "set", name, "mtu", bytes]);
+    let long = |from, to| {
+        let (flags, none) = (Flags::ACK, Options::default());
+        segment(from, to, flags, (1, 1), 500, &none, &[7; 1300])
+    };
+    // IPv6 needs 1280.
+    mtu(BOTTLENECK, "1280");
+    for _ in 0..20 {
+        near.send(&long(here, there));
+    }
+    let queue = lost(20).queue;
+    // Interfaces say something by themselves now and then.
+    assert!(queue.sent_bytes < 20 * 1300, "what is lost was not sent: {queue:?}");
+    mtu(BOTTLENECK, "1500");
+    mtu("in", "1280");
+    for _ in 0..10 {
+        far.send(&long(there, here));
+    }
+    lost(30);
 }
 
 #[test]

@@ -9,10 +9,10 @@ struct Fake;
 
 impl Deployment for Fake {
     fn status(&mut self, flows: usize) -> Result<Status, Refusal> {
-        let (held, unreadable, failed) = (11, 12, 13);
+        let (held, unreadable, failed, lost) = (11, 12, 13, 14);
         let rewritten = flows as u64;
         let counters =
-            Counters { acks: 7, rewritten, held, unreadable, failed, ..Counters::default() };
+            Counters { acks: 7, rewritten, held, unreadable, failed, lost, ..Counters::default() };
         Ok(Status {
             mode: "tc".into(),
             device: "a\"b".into(),
@@ -44,7 +44,8 @@ fn who_asks_is_answered_and_a_second_router_is_refused() {
         (Some(4096), 7, 3)
     );
     let counters = status.counters;
-    assert_eq!((counters.held, counters.unreadable, counters.failed), (11, 12, 13));
+    assert_eq!((counters.held, counters.unreadable), (11, 12));
+    assert_eq!((counters.failed, counters.lost), (13, 14));
     assert!(matches!(StatusSocket::bind(&path), Err(Refusal::Running { .. })));
     // No more flows than there may be, whatever is asked for.
     assert_eq!(ask(&path, usize::MAX).unwrap().counters.rewritten, MAX_FLOWS as u64);
@@ -99,7 +100,7 @@ fn prometheus_is_answered() {
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     let line = "transom_router_acks_total{device=\"a\\\"b\",mode=\"tc\"} 7\n";
     assert!(text.contains(line), "{text}");
-    for (name, count) in [("held", 11), ("unreadable", 12), ("failed", 13)] {
+    for (name, count) in [("held", 11), ("unreadable", 12), ("failed", 13), ("lost", 14)] {
         let line =
             format!("\ntransom_router_{name}_total{{device=\"a\\\"b\",mode=\"tc\"}} {count}\n");
         assert!(text.contains(&line), "no {line} in {text}");

@@ -151,6 +151,7 @@ pub(super) fn counters<'a>(each: impl IntoIterator<Item = &'a [u8; COUNTERS_LEN]
         confirmed,
         table_full,
         failed,
+        lost: 0,
     }
 }
 
