@@ -3,8 +3,8 @@
 mod support;
 
 use support::{
-    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, intact, network, policy,
-    policy_for_syns, run,
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, every_policy, intact,
+    network, policy, policy_for_syns, run,
 };
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::status::FlowStatus;
@@ -55,6 +55,15 @@ fn offloaded_packets_arrive_intact() {
     let Some(net) = network(Offloads::On) else { return };
     let Some(mut nfqueue) = start(&net, &policy()) else { return };
     intact(&net, &mut nfqueue);
+}
+
+#[test]
+fn every_policy_lets_everything_arrive() {
+    let Some(net) = network(Offloads::On) else { return };
+    every_policy(&net, |policy| {
+        let config = ControlConfig::new(policy.parse().unwrap());
+        Some(Box::new(start(&net, &config)?))
+    });
 }
 
 #[test]

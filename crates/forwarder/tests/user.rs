@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use inject::{FAR, NEAR, segment, sides};
 use support::{
-    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, intact, policy, run, senders, wire,
+    BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, every_policy, intact, policy, run,
+    senders, wire,
 };
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;
@@ -74,6 +75,15 @@ fn offloaded_packets_arrive_intact() {
     let Some(net) = wire(Offloads::On) else { return };
     let Some(mut user) = start(&net, TEXT) else { return };
     intact(&net, &mut user);
+}
+
+#[test]
+fn every_policy_lets_everything_arrive() {
+    let Some(net) = wire(Offloads::On) else { return };
+    every_policy(&net, |policy| {
+        let text = format!("policy = '{policy}'\nrate = '10Mbit/s'\nqueue = '75kB'");
+        Some(Box::new(start(&net, &text)?))
+    });
 }
 
 #[test]
