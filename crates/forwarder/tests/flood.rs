@@ -1,19 +1,19 @@
 //! Spoofed packets by the hundred thousand: a flow that was there before stays under control, and memory stays bounded.
 //!
-//! SYNs come from sources that nobody has, with ports at random; data and acknowledgements come of connections that never were. The tests send as
-//! many as take a few seconds; `cargo test -p transom-forwarder --test flood -- --ignored` sends a million.
+//! SYNs of both families come from sources that nobody has, with ports at random, from either side; data, acknowledgements and answers to SYNs come of
+//! connections that never were. Meanwhile real connections come and go. The tests send as many as take a few seconds; `cargo test -p transom-forwarder --test flood -- --ignored` sends a million.
 
 mod inject;
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use inject::{FAR, NEAR, segment, sides};
+use inject::{FAR, FAR_SIX, NEAR, NEAR_SIX, segment, sides};
 use support::{BOTTLENECK, Net, Offloads, network, run, wire};
 use transom_device::namespace::Namespace;
 use transom_forwarder::nfqueue::Nfqueue;
@@ -21,7 +21,9 @@ use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
 use transom_forwarder::user::User;
 use transom_forwarder::{Deployment, Refusal, Status};
-use transom_wire::tcp::{Flags, Options};
+use transom_testkit::packets;
+use transom_wire::Seq;
+use transom_wire::tcp::{Flags, Options, TcpHeader};
 
 /// Flows that a test makes up.
 const SOME: u32 = 200_000;
@@ -122,6 +124,15 @@ fn spoofed(state: &mut u64) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(172, 16 | a & 15, b, c), u16::from_be_bytes([high, low]))
 }
 
+/// A SYN of somebody of the other family.
+fn spoofed_six(state: &mut u64, to: Ipv6Addr, seq: u32, options: &Options) -> Vec<u8> {
+    let (high, port) = (random(state), random(state) as u16);
+    let source = Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(high));
+    let (flags, options, window) = (Flags::SYN, *options, 64_000);
+    let header = TcpHeader { seq: Seq::new(seq), flags, window, options, ..TcpHeader::default() };
+    packets::tcp((source, port).into(), (to, 80).into(), &header, &[])
+}
+
 /// What was sent.
 #[derive(Default)]
 struct Sent {
@@ -137,12 +148,28 @@ fn flood(net: &Net, forwards: bool, flows: u32, deployment: &mut dyn Deployment,
     let mut state = 1;
     for number in 0..flows {
         let (from, seq) = (spoofed(&mut state), random(&mut state) as u32);
-        near.send(&segment(from, there, Flags::SYN, (seq, 0), 64_000, &options, &[]));
+        if number % 3 == 0 {
+            near.send(&spoofed_six(&mut state, FAR_SIX, seq, &options));
+        } else {
+            near.send(&segment(from, there, Flags::SYN, (seq, 0), 64_000, &options, &[]));
+        }
         sent.forward.fetch_add(1, Ordering::Relaxed);
         if number % 4 == 0 {
             let data = segment(from, there, Flags::ACK, (seq, 1), 500, &none, &[0; 10]);
             near.send(&data);
             sent.forward.fetch_add(1, Ordering::Relaxed);
+        }
+        // Answers to what nobody has asked, either way, and calls from the receivers' side.
+        let answer = |to| segment(from, to, Flags::SYN | Flags::ACK, (seq, 1), 500, &options, &[]);
+        match number % 12 {
+            1 | 5 => far.send(&answer(here)),
+            3 => far.send(&spoofed_six(&mut state, NEAR_SIX, seq, &options)),
+            7 => far.send(&segment(from, here, Flags::SYN, (seq, 0), 64_000, &options, &[])),
+            9 => {
+                near.send(&answer(there));
+                sent.forward.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
         }
         if number % 4 == 2 {
             far.send(&segment(from, here, Flags::ACK, (seq, 1), 500, &none, &[]));
@@ -190,16 +217,21 @@ fn withstands(
 
     let (sent, done) = (Sent::default(), AtomicBool::new(false));
     let begin = Instant::now();
-    thread::scope(|scope| {
+    let came: u64 = thread::scope(|scope| {
         let moving = scope.spawn(|| {
+            let mut came = 0;
             while !done.load(Ordering::Relaxed) {
                 kept.move_bytes(10_000);
+                let mut new = Kept::open(&net.sender, &net.receiver, address);
+                new.move_bytes(50_000);
+                came += 1;
                 thread::sleep(Duration::from_millis(10));
             }
+            came
         });
         flood(net, forwards, flows, deployment, &sent);
         done.store(true, Ordering::Relaxed);
-        moving.join().unwrap();
+        moving.join().unwrap()
     });
     let [forward, returning] =
         [&sent.forward, &sent.returning].map(|sent| sent.load(Ordering::Relaxed));
@@ -210,12 +242,13 @@ fn withstands(
     let grown = resident().saturating_sub(resident_before);
     let counters = after.counters;
     eprintln!(
-        "{}: {forward} packets forward and {returning} back in {took:?}, {} bytes moved meanwhile, grown by {grown} bytes, {counters:?}",
+        "{}: {forward} packets forward and {returning} back in {took:?}, {came} connections came and {} bytes moved meanwhile, grown by {grown} bytes, {counters:?}",
         after.mode,
         kept.moved - 1_000_000
     );
-    // Nobody has come into the table, and nobody has left it.
-    assert_eq!((counters.confirmed, after.tracked), (1, 1), "{after:?}");
+    // Those who are there have come into the table and nobody else, and the first has not left it.
+    assert_eq!(counters.confirmed, 1 + came, "{after:?}");
+    assert!(came > 0 && (1..=1 + came).contains(&after.tracked), "{after:?}");
     assert_eq!(after.capacity, before.capacity);
     assert_eq!((counters.unknown, counters.implausible, counters.failed), (returning, 0, 0));
     assert!(grown <= GROWTH, "grown by {grown} bytes");

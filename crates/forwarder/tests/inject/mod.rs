@@ -5,7 +5,7 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 use transom_device::frames::FrameSocket;
 use transom_device::namespace::Namespace;
@@ -20,13 +20,16 @@ use crate::support::{BOTTLENECK, Net, run};
 pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 77);
 /// On the receivers'.
 pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 77);
+/// The same of the other family.
+pub(crate) const FAR_SIX: Ipv6Addr = Ipv6Addr::new(0xfd02, 0, 0, 0, 0, 0, 0, 0x77);
+pub(crate) const NEAR_SIX: Ipv6Addr = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x77);
 /// Bytes before the IP packet: a virtio-net header, and Ethernet's.
 pub(crate) const START: usize = VirtioNetHdr::LEN + 14;
 
 /// One side of the router.
 pub(crate) struct Side {
     socket: FrameSocket,
-    /// What stands before a packet to the router.
+    /// What stands before a packet to the router, without its type.
     head: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -46,13 +49,14 @@ impl Side {
         for mac in [mac(router.0, router.1), mac(hosts.0, hosts.1)] {
             head.extend(mac.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()));
         }
-        head.extend([8, 0]);
         Side { socket, head, buffer: vec![0; FrameSocket::MAX_LEN] }
     }
 
     /// Sends an IP packet, however long it takes.
     pub(crate) fn send(&self, packet: &[u8]) {
-        self.send_frame(&[&self.head[..], packet].concat());
+        let six = packet.first().is_some_and(|first| first >> 4 == 6);
+        let kind: &[u8] = if six { &[0x86, 0xdd] } else { &[8, 0] };
+        self.send_frame(&[&self.head[..], kind, packet].concat());
     }
 
     /// Sends a frame with its virtio-net header.
@@ -71,13 +75,18 @@ impl Side {
 
 /// The senders' side and the receivers'. What is for [`NEAR`] and [`FAR`] is forwarded, wherever it comes from; a wire needs no help.
 pub(crate) fn sides(net: &Net, forwards: bool) -> [Side; 2] {
-    let places = [((&net.sender, "near"), "in", NEAR), ((&net.receiver, "far"), BOTTLENECK, FAR)];
+    let places = [
+        ((&net.sender, "near"), "in", [NEAR.to_string(), NEAR_SIX.to_string()]),
+        ((&net.receiver, "far"), BOTTLENECK, [FAR.to_string(), FAR_SIX.to_string()]),
+    ];
     if forwards {
         net.router.set_sysctl("net.ipv4.conf.all.rp_filter", "0").unwrap();
-        for ((hosts, name), router, address) in places {
+        for ((hosts, name), router, addresses) in &places {
             net.router.set_sysctl(&format!("net.ipv4.conf.{router}.rp_filter"), "0").unwrap();
-            let (to, at) = (address.to_string(), mac(hosts, name));
-            run(&net.router, "ip", &["neigh", "add", &to, "lladdr", &at, "dev", router]);
+            let at = mac(hosts, name);
+            for to in addresses {
+                run(&net.router, "ip", &["neigh", "add", to, "lladdr", &at, "dev", router]);
+            }
         }
     }
     places.map(|(hosts, router, _)| Side::new(hosts, (&net.router, router)))
