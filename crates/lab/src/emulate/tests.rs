@@ -2,6 +2,7 @@
 
 mod controllers;
 mod traces;
+mod windows;
 
 use super::*;
 use crate::scenario::Scenario;
