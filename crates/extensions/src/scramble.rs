@@ -4,14 +4,23 @@
 //! In one of two cases a variable is left alone, in one of four the request lies near TCP's own value, in the rest anywhere in the range of a
 //! window.
 //!
+//! With `outside` it asks for less absurd things, so that what is seen of its flow is not merely that it stands still: for values outside of the safe ranges, on the side on which
+//! TCP would send more or sooner. Of half the variables, drawn at random, it asks for TCP's own value up to so many times over; for a timeout below its range, as many times shorter; for a dupthresh of
+//! zero; and for an snd_una and an rcv_nxt up to that many segments lower, and an snd_nxt higher. Variables and factors are held for `hold` smoothed round trips, while TCP's own values
+//! move on, and then drawn anew.
+//!
 //! What differs from the paper, or is left open by it:
 //! - It sets values outside of the safe ranges; here they are anywhere, inside too, and of sizes that have nothing to do with a variable's unit.
 //! - It sets variables one by one as well, and leaves out retransmits. Here all eleven take part, with pacing_rate, which is not in its table.
 //! - When it sets them anew is not said. Here that is at each acknowledgement, duplicate, loss and timeout, and when data arrives; the
-//!   numbers follow from the seed.
+//!   numbers follow from the seed. With `outside` they follow from the round-trip time as well, so that flows of one seed do not all ask for the same at the same time.
+//! - How far outside of the ranges it sets them is not said, on which side, nor for how long. Only with `outside` is retransmits left out: more than its threshold is a flow that
+//!   is given up.
+//! - A pacing_rate where TCP does not pace is one without limit. With `outside` what is multiplied is a window in a smoothed round trip.
 
 use crate::catalogue::{Entry, choice};
-use transom_tcp::extension::{Event, Extension, Interval, Limits, View, Wake, variable};
+use transom_tcp::extension::{Event, Extension, Interval, Limits, Variable, View, Wake, variable};
+use transom_tcp::time::{Duration, Instant};
 
 /// Pseudo-random numbers: the 64-bit xorshift of Marsaglia (Journal of Statistical Software 8(14), 2003) with shifts 13, 7, 17. Nothing here needs
 /// better ones, and the same seed gives the same run.
@@ -42,24 +51,80 @@ impl Stream {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scramble {
     stream: Stream,
+    /// How many times as much as is safe, at most; none for anything.
+    outside: Option<u64>,
+    /// For how many round trips a draw from outside is held.
+    hold: u64,
+    /// In the order of [`variable::ALL`], in thousandths, how far outside it is asked for now, if it is.
+    held: [Option<u64>; variable::COUNT],
+    /// When that is drawn anew.
+    until: Instant,
 }
+
+/// Thousandths of one.
+const WHOLE: u64 = 1000;
+
+/// How long a draw is held before there is a round-trip time.
+const FIRST_HOLD: Duration = Duration::from_millis(100);
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "scramble",
     source: "icTCP (OSDI 2004), section 5.2",
     summary: "asks anything of all variables, at every event",
-    parameters: &[("seed", "0: of what it asks")],
+    parameters: &[
+        ("seed", "0: of what it asks"),
+        ("outside", "none: it asks for up to so many times what is safe, and not for anything"),
+        ("hold", "8 round trips, for which it then asks for the same"),
+    ],
     read: |arguments| {
         let seed = arguments.number("seed")?.unwrap_or(0);
-        // An xorshift never leaves zero.
-        let stream = Stream((Stream::default().0 ^ seed).max(1));
-        Ok(choice(arguments, Scramble { stream }))
+        let (outside, hold) = (arguments.number("outside")?, arguments.number("hold")?);
+        if outside.is_some_and(|times| !(2..=1000).contains(&times)) {
+            return Err(arguments.impossible("outside is from 2 to 1000"));
+        }
+        if hold.is_some_and(|hold| hold == 0 || outside.is_none()) {
+            return Err(arguments.impossible("hold is 1 or more, and goes with outside"));
+        }
+        let scramble = Scramble {
+            // An xorshift never leaves zero.
+            stream: Stream((Stream::default().0 ^ seed).max(1)),
+            outside,
+            hold: hold.unwrap_or(8),
+            ..Scramble::default()
+        };
+        Ok(choice(arguments, scramble))
     },
 };
 
 impl Scramble {
     fn ask(&mut self, view: &View<'_>, limits: &mut Limits) {
+        match self.outside {
+            Some(times) => self.ask_outside(times, view, limits),
+            None => self.ask_anything(view, limits),
+        }
+    }
+
+    fn ask_outside(&mut self, times: u64, view: &View<'_>, limits: &mut Limits) {
+        if view.now() >= self.until {
+            let round = view.srtt().unwrap_or(FIRST_HOLD);
+            self.stream.0 = (self.stream.0 ^ round.as_nanos()).max(1);
+            let more = (times - 1) * WHOLE + 1;
+            self.held = [(); variable::COUNT]
+                .map(|()| (self.stream.below(2) == 0).then(|| WHOLE + self.stream.below(more)));
+            self.until = view.now() + round.times(self.hold);
+        }
+        for (variable, held) in variable::ALL.into_iter().zip(self.held) {
+            let asked = held.and_then(|far| outside(variable, far, view));
+            match asked {
+                Some(value) => limits.set(variable, Interval::exactly(value)),
+                None => limits.clear(variable),
+            }
+        }
+        limits.wake_at(self.until);
+    }
+
+    fn ask_anything(&mut self, view: &View<'_>, limits: &mut Limits) {
         let window = view.cwnd().saturating_mul(2);
         for variable in variable::ALL {
             let own = view.ruling(variable).own;
@@ -74,6 +139,31 @@ impl Scramble {
             }
         }
     }
+}
+
+/// A value outside of the safe range of `variable`, `far` thousandths from it; nothing of one that it leaves alone.
+fn outside(variable: Variable, far: u64, view: &View<'_>) -> Option<u64> {
+    let ruling = view.ruling(variable);
+    let segments = far.saturating_mul(view.mss()) / WHOLE;
+    Some(match variable {
+        Variable::Cwnd | Variable::CwndCnt | Variable::Ssthresh | Variable::RcvWnd => {
+            share(ruling.own, far, WHOLE)
+        }
+        Variable::PacingRate => {
+            let round = view.srtt()?.as_nanos();
+            share(ruling.own.min(share(view.cwnd(), 1_000_000_000, round)), far, WHOLE)
+        }
+        Variable::Rto => share(ruling.safe.low(), WHOLE, far),
+        Variable::Dupthresh => 0,
+        Variable::SndUna | Variable::RcvNxt => ruling.own.saturating_sub(segments),
+        Variable::SndNxt => ruling.own.saturating_add(segments),
+        Variable::Retransmits => return None,
+    })
+}
+
+fn share(value: u64, above: u64, below: u64) -> u64 {
+    let share = u128::from(value) * u128::from(above) / u128::from(below.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }
 
 impl Extension for Scramble {

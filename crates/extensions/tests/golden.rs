@@ -423,3 +423,61 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
         assert!(draws >= 100 && some > draws / 4 && some < draws * 3 / 4, "{some} of {draws}");
     }
 }
+
+/// With `outside` it asks for what is outside of the safe ranges and no further outside than it is told; so TCP's own is used, or the lower end of the range of dupthresh and the timeout. What a variable
+/// is multiplied by stays for so many round trips, and then something else is drawn.
+#[test]
+fn scramble_stays_outside_as_far_as_it_is_told() {
+    let mut asked_of = [0; variable::COUNT];
+    let mut draws = 0;
+    for seed in 0..100 {
+        let mut peer = Setup::default().active();
+        attach(&mut peer, &format!("scramble(outside=3, hold=4, seed={seed})"));
+        peer.write(250_000).drain();
+        let mut drawn = None;
+        for _ in 0..40 {
+            peer.wait(100);
+            let sent = peer.info().snd_nxt;
+            let next = (peer.acked() + 1000).min(sent.stream_offset() as i64 + 1);
+            peer.recv(seg().ack(next)).drain();
+            let rulings = variable::ALL.map(|variable| peer.connection.ruling(variable));
+            let now: Vec<_> = rulings.iter().map(|ruling| ruling.requested.is_some()).collect();
+            draws += usize::from(drawn.as_ref() != Some(&now));
+            drawn = Some(now);
+            for (index, ruling) in rulings.iter().enumerate() {
+                let Some(requested) = ruling.requested else { continue };
+                let (own, asked) = (u128::from(ruling.own), u128::from(requested.low()));
+                assert_eq!(requested.low(), requested.high());
+                let (near, used) = match variable::ALL[index] {
+                    Variable::RcvNxt | Variable::SndUna => {
+                        ((1000..=3000).contains(&(own - asked)), ruling.own)
+                    }
+                    // What was let leave left after it was asked.
+                    Variable::SndNxt => {
+                        ((1000..=3000).contains(&(asked - u128::from(sent.get()))), ruling.used)
+                    }
+                    Variable::Dupthresh => (asked == 0, 1),
+                    Variable::Rto => {
+                        let least = u128::from(ruling.safe.low());
+                        (asked >= least / 3 && asked <= least, ruling.safe.low())
+                    }
+                    // There is no pacing, and TCP's own has no limit: a window in each round trip.
+                    Variable::PacingRate => {
+                        let info = peer.info();
+                        let round = u128::from(info.srtt.unwrap().as_nanos());
+                        let rate = u128::from(info.cwnd) * 1_000_000_000 / round;
+                        (asked >= rate && asked <= 3 * rate, ruling.used)
+                    }
+                    _ => (asked >= own && asked <= 3 * own, ruling.own),
+                };
+                assert!(near && ruling.used == used, "{}: {ruling:?}", variable::ALL[index]);
+                asked_of[index] += 1;
+            }
+        }
+    }
+    let never = variable::ALL.into_iter().zip(asked_of).filter(|(_, times)| *times == 0);
+    let never: Vec<_> = never.map(|(variable, _)| variable).collect();
+    assert_eq!(never, [Variable::Retransmits]);
+    // 100 connections with 40 acknowledgements each, of which one in four at most is a hold later than the last draw.
+    assert!((200..=1100).contains(&draws), "{draws}");
+}

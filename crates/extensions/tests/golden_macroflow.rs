@@ -8,8 +8,8 @@ mod common;
 
 use common::{Peer, Setup, seg};
 use std::sync::Arc;
-use transom_extensions::cm::Shared;
-use transom_extensions::stack;
+use transom_extensions::cm::{Manager, Shared};
+use transom_extensions::{stack, stack_sharing};
 use transom_sim::link::LinkConfig;
 use transom_sim::pair::{Pair, Side};
 use transom_stack::config::StackConfig;
@@ -156,6 +156,94 @@ fn shares_by_weight_and_use() {
     drop(two);
     one.recv(seg().ack(3001)).drain();
     assert_eq!((cwnd(&one), macroflow.known().unwrap().members), (together(&macroflow), 1));
+}
+
+/// The windows that two busy connections use, after each acknowledgement of each, in rounds of 100 ms: all is acknowledged, segment by segment, to one and the other in turn. In round
+/// `lossy` the first segment of both is lost.
+fn two_in_step(mut peers: [Peer; 2], rounds: u64, lossy: u64) -> Vec<Vec<[u64; 2]>> {
+    let used = |peers: &[Peer; 2]| {
+        [0, 1].map(|index: usize| peers[index].connection.ruling(Variable::Cwnd).used)
+    };
+    let mut trace = vec![];
+    for round in 0..rounds {
+        peers.iter_mut().for_each(|peer| {
+            let room = peer.connection.writable().unwrap();
+            peer.write(room).drain();
+            peer.wait(100);
+        });
+        let firsts = [0, 1].map(|index: usize| peers[index].acked());
+        let out = [0, 1].map(|index: usize| peers[index].info().in_flight as i64 / 1000);
+        let mut looks = vec![];
+        for n in 1..=out[0].max(out[1]) {
+            for (index, peer) in peers.iter_mut().enumerate().filter(|(index, _)| n <= out[*index])
+            {
+                let first = firsts[index];
+                if round != lossy {
+                    peer.recv(seg().ack(first + 1000 * n)).drain();
+                } else if n > 1 {
+                    peer.recv(seg().ack(first).sack(&[(first + 1000, first + 1000 * n)])).drain();
+                }
+            }
+            looks.push(used(&peers));
+        }
+        if round == lossy {
+            // What was lost has been repeated.
+            for peer in &mut peers {
+                let all = peer.wait(100).info().snd_nxt.stream_offset() as i64 + 1;
+                peer.recv(seg().ack(all)).drain();
+            }
+        }
+        trace.push(looks);
+    }
+    trace
+}
+
+/// Acknowledgement by acknowledgement, with the same losses: k rounds after the native two had W in congestion avoidance they have W + k/2 each, and the extension's W + k, both to a
+/// segment. That is how far they part between losses: in a macroflow of n each grows by k/n in k rounds, and n flows by k.
+#[test]
+fn two_in_step_beside_the_extension() {
+    let macroflow = Shared::new("peer");
+    let native = two_in_step([busy(&macroflow), busy(&macroflow)], 24, 2);
+    let manager = Manager::new();
+    let extended = |_| {
+        let extensions = stack_sharing("cm(poll=ack)", &manager).unwrap();
+        let setup = Setup::default().profile(|profile| {
+            profile.extensions = extensions;
+            profile.undo.dsack = true;
+        });
+        let mut peer = setup.active();
+        peer.write(64_000).drain();
+        peer
+    };
+    let extension = two_in_step([0, 1].map(extended), 24, 2);
+    // The loss was in the third round; of slow start after it the native ones need longer, as what was in flight at its end is shared as well.
+    const CALM: usize = 7;
+    let grown = |trace: &[Vec<[u64; 2]>], in_a_round: u64| {
+        let base = trace[CALM][0];
+        for (k, looks) in (0u64..).zip(&trace[CALM..]) {
+            for windows in looks {
+                for (window, base) in windows.iter().zip(base) {
+                    let least = base + k * in_a_round;
+                    assert!(
+                        window + 1000 >= least && *window <= least + 1000,
+                        "round {k}: {window} from {base}"
+                    );
+                }
+            }
+        }
+        looks(trace)
+    };
+    let compared = grown(&native, 500) + grown(&extension, 1000);
+    assert!(compared > 500, "{compared}");
+    // Never does the macroflow have more than two flows would: of the two windows the native is the narrower one throughout.
+    for (natives, extensions) in native.iter().zip(&extension) {
+        let [natives, extensions] = [natives, extensions].map(|looks| looks.last().unwrap());
+        assert!(natives.iter().zip(extensions).all(|(one, other)| one <= other));
+    }
+}
+
+fn looks(trace: &[Vec<[u64; 2]>]) -> usize {
+    trace.iter().map(Vec::len).sum()
 }
 
 /// Each look, 240 ms after the one before: the window that each of the four connections uses, in bytes; and what each has delivered at the end.

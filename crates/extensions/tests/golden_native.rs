@@ -6,14 +6,16 @@ mod common;
 
 use common::world::{Path, World};
 use common::{Peer, Setup, seg};
+use transom_extensions::cm::Shared;
 use transom_extensions::stack;
 use transom_tcp::compose::compose;
+use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::Variable;
 
 /// A full segment, in bytes.
 const MSS: u64 = 1460;
 
-/// What must be the same, and behind the bar what need not: TCP's own window.
+/// What must be the same, and behind bars what need not: TCP's own window, and what is acknowledged.
 fn look(peer: &Peer) -> String {
     if !peer.state().is_synchronized() {
         return String::new();
@@ -22,7 +24,9 @@ fn look(peer: &Peer) -> String {
     let used = peer.connection.ruling(Variable::Cwnd).used;
     let counters = info.counters;
     let reductions = [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions];
-    format!("{} {used} {} {reductions:?} | {}", info.phase.name(), info.in_flight, info.cwnd)
+    let acked = info.snd_una.stream_offset();
+    let phase = info.phase.name();
+    format!("{phase} {used} {} {reductions:?} | {} | {acked}", info.in_flight, info.cwnd)
 }
 
 struct Run {
@@ -35,6 +39,8 @@ fn run(name: &str, seed: u64, extension: bool) -> Run {
     setup.profile.undo = compose("undo").unwrap().undo;
     if extension {
         setup.profile.extensions = stack(&format!("{name}(poll=ack)")).unwrap();
+    } else if name == "cm" {
+        setup.profile.congestion = CongestionChoice::new(Shared::new("peer"));
     } else {
         setup.profile.congestion = compose(name).unwrap().congestion;
     }
@@ -104,6 +110,24 @@ fn they_part_only_where_the_safe_range_ends() {
         assert!(lines > 15_000 && seen.iter().all(|&runs| runs > 0), "{name}: {lines} {seen:?}");
         assert!(seen[0] > 100 && seen[1] > 20, "{name}: {seen:?}");
     }
+}
+
+/// A macroflow of one is a flow. Packet by packet the native Congestion Manager and the extension do the same, whatever is lost, repaired, timed out and taken back.
+#[test]
+fn a_macroflow_of_one_is_the_same_native_and_as_an_extension() {
+    let mut seen = [0; 3];
+    for seed in 0..200 {
+        let [extension, native] = [run("cm", seed, true), run("cm", seed, false)];
+        for (at, (one, other)) in extension.trace.iter().zip(&native.trace).enumerate() {
+            assert_eq!(one, other, "seed {seed}, line {at}");
+        }
+        assert_eq!(extension.trace.len(), native.trace.len(), "seed {seed}");
+        for (count, reductions) in seen.iter_mut().zip(native.reductions) {
+            *count += usize::from(reductions > 0);
+        }
+    }
+    println!("recoveries, timeouts and what was taken back: in {seen:?} of 200 runs");
+    assert!(seen.iter().all(|&runs| runs > 20), "{seen:?}");
 }
 
 /// The reductions in a line.

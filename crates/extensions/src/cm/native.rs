@@ -20,7 +20,8 @@
 //!
 //! n flows of the extension are n flows of TCP, each with its own window, which it only narrows: together they grow by n segments in a round trip,
 //! and a loss takes half of one of n windows. Here they are one flow: one segment, and half of everything. Shares are the same function of
-//! what is to be shared. Flows that are not TCP's ([`Stream`](super::Stream)) have windows of their own and take part in the extension only.
+//! what is to be shared. So a connection by itself is the same in both, packet by packet, and is plain TCP; and of n that are always busy and lose the same, each has
+//! grown by k/n segments in k round trips of congestion avoidance where one with the extension has grown by k (`golden_native` and `golden_macroflow`). Flows that are not TCP's ([`Stream`](super::Stream)) have windows of their own and take part in the extension only.
 
 use super::macroflow::{Claim, part};
 use std::collections::BTreeMap;
@@ -175,8 +176,11 @@ impl State {
         self.members.iter().all(|(&other, member)| other == id || now >= member.expires)
     }
 
-    /// FlightSize of all together, where that of `id` is known: the window, if it holds anybody back.
+    /// FlightSize of all together, where only that of `id` is known: the window, if it holds anybody else back.
     fn flight(&self, id: u64, flight: u64, now: Instant) -> u64 {
+        if self.is_alone(id, now) {
+            return flight;
+        }
         let counted =
             self.members.iter().filter(|&(&other, member)| other == id || now < member.expires);
         let mut used =
@@ -189,17 +193,19 @@ impl State {
         sum.unwrap_or(self.window.cwnd)
     }
 
-    /// A loss found by `id`, which has `flight` bytes outstanding. Whether it is news, and not one of those that were answered already.
-    fn reduce(&mut self, id: u64, flight: u64, timeout: bool, now: Instant) -> bool {
+    /// A loss found by `id`, which has `flight` bytes outstanding; `first` of those for the same data. Whether it is news, and not one of those that were answered
+    /// already. Of a connection by itself each is, as it knows itself what it has answered (RFC 6582's `recover`, and RFC 5681 equation 4 for a timeout).
+    fn reduce(&mut self, id: u64, flight: u64, timeout: bool, first: bool, now: Instant) -> bool {
+        let alone = self.is_alone(id, now);
         let before =
             self.members.get(&id).is_some_and(|member| !matches!(member.since, Since::All));
         let answered = self.reduction.filter(|last| before && now < last.until);
-        if answered.is_some_and(|last| last.timeout || !timeout) {
+        if !alone && answered.is_some_and(|last| last.timeout || !timeout) {
             return false;
         }
         let prior = answered.map_or(self.window, |last| last.prior);
         // A timeout soon after a loss is of the same losses: it takes the rest, but not half again.
-        if answered.is_none() {
+        if if alone { first } else { answered.is_none() } {
             let flight = self.flight(id, flight, now);
             self.window.ssthresh = half(&self.window, flight);
         }
@@ -301,8 +307,15 @@ impl CongestionControl for Share {
 
     fn on_ack(&mut self, window: &mut Window, acked: u64, ack: &AckContext) {
         let mut state = lock(&self.state);
+        let alone = self.id.is_some_and(|id| state.is_alone(id, ack.now));
         let all = &mut state.window;
-        let rest = if all.in_slow_start() { all.slow_start(acked) } else { acked };
+        let rest = if all.in_slow_start() {
+            // A share bounds what the others would be exposed to; a flow by itself has the slow start of RFC 5681.
+            let acked = if alone { ack.acked.saturating_sub(ack.given_up) } else { acked };
+            all.slow_start(acked).min(all.cwnd)
+        } else {
+            acked
+        };
         if rest > 0 {
             all.additive_increase(rest, all.cwnd);
         }
@@ -314,13 +327,13 @@ impl CongestionControl for Share {
         let mut state = lock(&self.state);
         match event {
             CongestionEvent::Loss { flight } | CongestionEvent::Ecn { flight } => {
-                state.reduce(id, flight, false, now);
+                state.reduce(id, flight, false, true, now);
                 self.settle(&state, window, now);
                 // Where the reduction unit leads.
                 window.ssthresh = window.cwnd.max(window.floor());
             }
-            CongestionEvent::Timeout { flight, .. } => {
-                state.reduce(id, flight, true, now);
+            CongestionEvent::Timeout { flight, first } => {
+                state.reduce(id, flight, true, first, now);
                 self.settle(&state, window, now);
                 window.resize(window.segment());
             }

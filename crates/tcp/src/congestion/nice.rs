@@ -215,6 +215,12 @@ impl CongestionControl for Controller {
 
     fn on_event(&mut self, window: &mut Window, event: CongestionEvent, now: Instant) {
         react(self, window, event, now);
+        let idle = matches!(event, CongestionEvent::Unvalidated { idle: true, .. });
+        if idle && self.wait > 1 && window.cwnd <= window.segment() {
+            // The silence is this one's own: n round trips are often longer than a timeout. The window cannot lose anything by it, and slow start, begun anew
+            // in every rest, would never come to the round trip in which it doubles.
+            return;
+        }
         self.vegas.after(window, event);
         (self.acked, self.delayed) = (0, 0);
     }

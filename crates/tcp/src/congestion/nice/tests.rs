@@ -49,11 +49,26 @@ fn the_threshold() {
 /// ms: 1000 bytes in 0.4 s are 2500 bytes per second. Then back, without queues.
 #[test]
 fn below_one_segment() {
+    one_in_n_round_trips(false);
+}
+
+/// The same where a rest of n round trips is longer than a retransmission timeout, so that the connection takes it for a silence.
+#[test]
+fn a_rest_is_no_silence() {
+    one_in_n_round_trips(true);
+}
+
+fn one_in_n_round_trips(silences: bool) {
     let mut trace = nice(4);
     let mut rounds = |count: usize, rtt: Duration| {
         let one = |_| {
             trace.now += rtt;
             let cwnd = trace.window.cwnd;
+            if silences && trace.controller.pacing_rate(&trace.window).is_some() {
+                // Asked again and again while what is to leave is held back.
+                silence(&mut trace);
+                silence(&mut trace);
+            }
             trace.ack(cwnd, rtt, true);
             (trace.window.cwnd, trace.controller.pacing_rate(&trace.window))
         };
@@ -72,6 +87,34 @@ fn below_one_segment() {
     assert_eq!(rounds(8, ms(100)), alternating(&[416, 833, 1666, 3333]));
     let back = [(2000, TOGETHER), (1000, None), (2000, TOGETHER), (3000, None), (4000, None)];
     assert_eq!(rounds(5, ms(100)), back);
+}
+
+/// Nothing was outstanding for longer than a retransmission timeout; the initial window is no less than what there is.
+fn silence(trace: &mut Trace) {
+    trace.event(CongestionEvent::Unvalidated { cwnd: 10_000, ssthresh: 0, idle: true });
+}
+
+/// One segment in two round trips, and a timeout: slow start doubles every other round trip, rests or not, and ends with two segments.
+#[test]
+fn a_rest_does_not_begin_slow_start_anew() {
+    let mut trace = nice(4);
+    for _ in 0..4 {
+        trace.now += ms(200);
+        let cwnd = trace.window.cwnd;
+        trace.ack(cwnd, ms(200), true);
+    }
+    let one_in_two = Some(2500);
+    let seen = |trace: &Trace| (trace.window.cwnd, trace.controller.pacing_rate(&trace.window));
+    assert_eq!(seen(&trace), (1000, one_in_two));
+    trace.timeout();
+    trace.now += ms(400);
+    silence(&mut trace);
+    trace.ack(1000, ms(200), true);
+    assert_eq!(seen(&trace), (1000, one_in_two));
+    trace.now += ms(400);
+    silence(&mut trace);
+    trace.ack(1000, ms(200), true);
+    assert_eq!(trace.window.cwnd, 2000);
 }
 
 #[test]
