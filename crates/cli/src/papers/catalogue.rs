@@ -57,6 +57,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = experiments![
     "router/fig5",
     "router/fig7",
     "router/fig10",
+    "router/fig5-emulated",
     "router/shrink",
 ];
 

@@ -205,7 +205,8 @@ impl State {
         }
         let prior = answered.map_or(self.window, |last| last.prior);
         // A timeout soon after a loss is of the same losses: it takes the rest, but not half again.
-        if if alone { first } else { answered.is_none() } {
+        let takes_half = if alone { first } else { answered.is_none() };
+        if takes_half {
             let flight = self.flight(id, flight, now);
             self.window.ssthresh = half(&self.window, flight);
         }
