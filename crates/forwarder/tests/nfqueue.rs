@@ -129,6 +129,43 @@ fn acknowledgements_can_be_held() {
     assert!(counters.held > 0, "{counters:?}");
 }
 
+/// Data goes past the router, and acknowledgements go through it: the other half of two boxes.
+#[test]
+fn data_may_go_another_way() {
+    let Some(net) = network(Offloads::On) else { return };
+    net.sender.add_veth("past", &net.receiver, "beside").unwrap();
+    for (namespace, name, address) in
+        [(&net.sender, "past", "10.3.0.1/24"), (&net.receiver, "beside", "10.3.0.2/24")]
+    {
+        let mut interfaces = namespace.interfaces();
+        interfaces.add_address(name, address.parse().unwrap()).unwrap();
+        interfaces.set_up(name, true).unwrap();
+        // What comes by one interface and would be answered by another is welcome.
+        for name in ["all", "default", if name == "past" { "near" } else { name }] {
+            namespace.set_sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0").unwrap();
+        }
+    }
+    let route = "route add 10.2.0.2/32 via 10.3.0.2 dev past src 10.1.0.2";
+    run(&net.sender, "ip", &route.split(' ').collect::<Vec<_>>());
+    let text = "target-window(upper=40kB, lower=20kB, initial=20kB, most=20kB)";
+    let with = |returns_only| {
+        let config = ControlConfig::new(text.parse().unwrap());
+        let mut nfqueue = start(&net, &ControlConfig { returns_only, ..config })?;
+        net.transfer(Way::default(), 5, 300_000);
+        let status = nfqueue.status(100).unwrap();
+        assert_eq!(status.counters.arrivals, 0, "{status:?}");
+        assert!(status.flows.iter().all(|flow| flow.desired == 20_000), "{status:?}");
+        Some(status.counters)
+    };
+    // Of flows whose calls were not seen nothing is believed, unless that is wanted.
+    let Some(seen) = with(false) else { return };
+    assert_eq!((seen.confirmed, seen.rewritten), (0, 0), "{seen:?}");
+    assert!(seen.unknown > 5, "{seen:?}");
+    let Some(seen) = with(true) else { return };
+    assert_eq!((seen.confirmed, seen.implausible, seen.failed), (5, 0, 0), "{seen:?}");
+    assert!(seen.rewritten > 50, "{seen:?}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let Some(net) = network(Offloads::On) else { return };

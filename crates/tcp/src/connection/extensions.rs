@@ -36,9 +36,7 @@ use smallvec::SmallVec;
 const DEPARTURES: usize = MAX_LAYERS;
 
 /// What became of what extensions asked for.
-// Counted whenever a layer is woken, or never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
 pub struct Tallies {
     /// Times an extension was woken.
     pub wakes: u64,
@@ -78,6 +76,7 @@ pub(super) struct Shared {
     wakes: u64,
     combined: Combined,
     history: History,
+    /// All but the times a layer was woken.
     tallies: Tallies,
 }
 
@@ -493,7 +492,7 @@ impl Connection {
             return; // There is nothing left to be narrowed.
         }
         let Some(mut host) = self.extensions.take() else { return };
-        let pending = core::mem::replace(&mut host.pending, Wake::empty());
+        let pending = core::mem::take(&mut host.pending);
         event.what |= pending;
         // With a layer that waits for a time, this is asked for every packet.
         if !host.hears(event.what, event.now) {
