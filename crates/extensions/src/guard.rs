@@ -1,10 +1,17 @@
 //! What stands around an extension that may fail: a panic is caught, too much time is noticed, and either detaches the layer
 //! ([`Fault`]) while the connection goes on.
 //!
+//! Everything that can be asked of an extension is guarded: its name, what it requires, what wakes it, its calls, and its end. Two bounds on time
+//! apply. A call may take [`ALLOWED`]; and all extensions that share a [`Budget`] may take so much of each second.
+//!
 //! Time is measured by the clock on the wall, in which the system may run something else: so a layer is forgiven twice. In
 //! the simulator no time passes, and none is measured ([`Guarded::against_panics`]), so that a run stays a function of its seed.
+//!
+//! A call that never returns cannot be ended from within its own thread. Whoever wants that lets the extension run in a process of its own.
 
+use crate::budget::Budget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant as Clock;
 use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
 use transom_tcp::time::Duration;
@@ -15,55 +22,151 @@ pub const ALLOWED: Duration = Duration::from_millis(10);
 /// So many calls in a row may take too long.
 const FORGIVEN: u32 = 2;
 
+/// A layer whose calls take longer than this on average is detached when its host's time is used up.
+const HEAVY: Duration = Duration::from_millis(1);
+
+/// A layer that missed a time it waited for, because its host's time was used up, is woken again after so long.
+const RETRY: Duration = Duration::from_millis(10);
+
 /// An extension that is stood around.
 #[derive(Debug)]
 pub struct Guarded {
-    inner: Box<dyn Extension>,
+    /// None if making it panicked, and while it is dropped.
+    inner: Option<Box<dyn Extension>>,
     name: String,
-    allowed: Option<Duration>,
+    requires: Capabilities,
+    wakes: Wake,
+    /// It has panicked where nothing could be said of it.
+    panicked: bool,
+    clock: Option<ByTheClock>,
+}
+
+/// Whoever looks at the time.
+#[derive(Debug)]
+struct ByTheClock {
+    allowed: Duration,
+    budget: Arc<Budget>,
     late: u32,
+    /// How long a call takes, on average over the last few.
+    mean: Duration,
+}
+
+/// What `call` returns, unless it panics. What it panics with is leaked: to drop it may panic again.
+fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            std::mem::forget(payload);
+            None
+        }
+    }
+}
+
+impl ByTheClock {
+    fn new(allowed: Duration, budget: Arc<Budget>) -> Self {
+        ByTheClock { allowed, budget, late: 0, mean: Duration::ZERO }
+    }
+
+    /// When a call begins, unless there is no time for it.
+    fn begin(&self) -> Result<Clock, Option<Fault>> {
+        let now = Clock::now();
+        if self.budget.allows(now) {
+            return Ok(now);
+        }
+        let heavy = self.mean > HEAVY;
+        Err(heavy.then_some(Fault::Overran { took: self.mean, allowed: HEAVY }))
+    }
+
+    /// A call that began at `began` is over. Whether that was too late once too often.
+    fn end(&mut self, began: Clock) -> Option<Fault> {
+        let took = Duration::from(began.elapsed());
+        self.budget.charge(began, took);
+        self.mean = self.mean - self.mean.over(8) + took.over(8);
+        if took <= self.allowed {
+            self.late = 0;
+            return None;
+        }
+        self.late += 1;
+        (self.late > FORGIVEN).then_some(Fault::Overran { took, allowed: self.allowed })
+    }
 }
 
 impl Guarded {
-    /// Catches panics, and calls that take longer than `allowed` three times in a row.
-    pub fn new(inner: Box<dyn Extension>, allowed: Duration) -> Self {
-        Guarded { allowed: Some(allowed), ..Guarded::against_panics(inner) }
+    /// Catches panics, and calls that take longer than `allowed` three times in a row. All calls are charged to `budget`.
+    pub fn new(inner: Box<dyn Extension>, allowed: Duration, budget: Arc<Budget>) -> Self {
+        Guarded::made_by_the_clock(|| inner, allowed, budget)
     }
 
     /// Catches panics.
     pub fn against_panics(inner: Box<dyn Extension>) -> Self {
-        let name = inner.name().to_owned();
-        Guarded { inner, name, allowed: None, late: 0 }
+        Guarded::made(|| inner)
     }
 
-    /// [`Guarded::against_panics`], boxed: to be put around choices.
-    pub fn boxed(inner: Box<dyn Extension>) -> Box<dyn Extension> {
-        Box::new(Guarded::against_panics(inner))
+    /// [`Guarded::against_panics`] of what `make` makes, if that does not panic.
+    pub fn made(make: impl FnOnce() -> Box<dyn Extension>) -> Self {
+        let mut guarded = Guarded {
+            inner: caught(make),
+            name: "unnamed".to_owned(),
+            requires: Capabilities::empty(),
+            wakes: Wake::empty(),
+            panicked: false,
+            clock: None,
+        };
+        let asked = guarded.inner.as_ref().and_then(|inner| {
+            caught(|| (inner.name().to_owned(), inner.requires(), inner.wake_on()))
+        });
+        match asked {
+            Some(asked) => (guarded.name, guarded.requires, guarded.wakes) = asked,
+            None => guarded.panicked = true,
+        }
+        guarded
     }
 
-    /// [`Guarded::new`] with the time that is [allowed](ALLOWED), boxed: to be put around the choices of connections in real time.
-    pub fn boxed_by_the_clock(inner: Box<dyn Extension>) -> Box<dyn Extension> {
-        Box::new(Guarded::new(inner, ALLOWED))
+    /// [`Guarded::new`] of what `make` makes, if that does not panic.
+    pub fn made_by_the_clock(
+        make: impl FnOnce() -> Box<dyn Extension>,
+        allowed: Duration,
+        budget: Arc<Budget>,
+    ) -> Self {
+        let began = Clock::now();
+        let mut guarded = Guarded::made(make);
+        budget.charge(began, began.elapsed().into());
+        guarded.clock = Some(ByTheClock::new(allowed, budget));
+        guarded
     }
 
-    fn call(&mut self, limits: &mut Limits, what: impl FnOnce(&mut dyn Extension, &mut Limits)) {
+    /// `without_time` is called if there is no time left.
+    fn call(
+        &mut self,
+        limits: &mut Limits,
+        without_time: impl FnOnce(&mut Limits),
+        what: impl FnOnce(&mut dyn Extension, &mut Limits),
+    ) {
+        if self.panicked {
+            return limits.fail(Fault::Panicked);
+        }
         if limits.fault().is_some() {
             return; // What has panicked is not called again.
         }
-        let began = self.allowed.map(|allowed| (allowed, Clock::now()));
-        let inner = &mut self.inner;
-        if catch_unwind(AssertUnwindSafe(|| what(&mut **inner, &mut *limits))).is_err() {
-            return limits.fail(Fault::Panicked);
+        let began = match self.clock.as_ref().map(ByTheClock::begin) {
+            None => None,
+            Some(Ok(began)) => Some(began),
+            Some(Err(fault)) => {
+                without_time(limits);
+                if let Some(fault) = fault {
+                    limits.fail(fault);
+                }
+                return;
+            }
+        };
+        let Some(inner) = &mut self.inner else { return };
+        if caught(|| what(&mut **inner, &mut *limits)).is_none() {
+            limits.fail(Fault::Panicked);
         }
-        let Some((allowed, began)) = began else { return };
-        let took = Duration::from(began.elapsed());
-        if took <= allowed {
-            self.late = 0;
-            return;
-        }
-        self.late += 1;
-        if self.late > FORGIVEN {
-            limits.fail(Fault::Overran { took, allowed });
+        if let (Some(clock), Some(began)) = (&mut self.clock, began)
+            && let Some(fault) = clock.end(began)
+        {
+            limits.fail(fault);
         }
     }
 }
@@ -74,18 +177,37 @@ impl Extension for Guarded {
     }
 
     fn requires(&self) -> Capabilities {
-        self.inner.requires()
+        self.requires
     }
 
     fn wake_on(&self) -> Wake {
-        self.inner.wake_on()
+        self.wakes
     }
 
     fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        self.call(limits, |inner, limits| inner.on_attach(view, limits));
+        let refused = |limits: &mut Limits| limits.fail(Fault::NoTime);
+        self.call(limits, refused, |inner, limits| inner.on_attach(view, limits));
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.call(limits, |inner, limits| inner.on_wake(event, view, limits));
+        // A layer that waited for this time may have closed its window until then: it must not miss that for good.
+        let again = |limits: &mut Limits| {
+            if event.what.contains(Wake::TIMER) {
+                limits.wake_at(event.now + RETRY);
+            }
+        };
+        self.call(limits, again, |inner, limits| inner.on_wake(event, view, limits));
+    }
+}
+
+impl Drop for Guarded {
+    /// It may panic in its own end too, and it may take its time.
+    fn drop(&mut self) {
+        let began = Clock::now();
+        let inner = self.inner.take();
+        caught(|| drop(inner));
+        if let Some(clock) = &self.clock {
+            clock.budget.charge(began, began.elapsed().into());
+        }
     }
 }

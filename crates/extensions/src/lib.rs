@@ -70,6 +70,7 @@
 
 pub mod abc;
 pub mod beside;
+pub mod budget;
 pub mod catalogue;
 pub mod cm;
 pub mod companion;
@@ -92,5 +93,6 @@ pub mod tfrc;
 pub mod vegas;
 pub mod westwood;
 
+pub use budget::Budget;
 pub use catalogue::{CATALOGUE, Entry, StackError, stack, stack_sharing};
 pub use guard::Guarded;

@@ -10,7 +10,7 @@ use common::world::Random;
 use common::{Peer, Setup, ms, seg};
 use rounds::round;
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use transom_extensions::{Guarded, stack};
 use transom_tcp::compose::compose;
 use transom_tcp::connection::State;
@@ -357,7 +357,7 @@ fn a_panic_detaches_the_layer() {
 #[test]
 fn who_dawdles_is_detached() {
     let mut peer = Setup::default().active();
-    let slow = Guarded::new(Box::new(Dawdles(Mutex::new(0))), ms(1));
+    let slow = Guarded::new(Box::new(Dawdles(Mutex::new(0))), ms(1), Arc::default());
     peer.connection.attach(peer.now, Box::new(slow)).unwrap();
     peer.write(250_000).drain();
     for n in 1..=3 {

@@ -1,25 +1,36 @@
 //! Extensions that fail take no host with them: what stands around each that is attached here.
 //!
 //! Time passes here, and one host's connections share a lock: an extension that takes too much of it holds up all of them. So besides panics
-//! ([`Guarded`]) the time of each call is looked at.
+//! ([`Guarded`]) the time of each call is looked at, and that of all calls of the host together ([`Budget`]).
 
 use std::sync::Arc;
-use transom_extensions::Guarded;
+use transom_extensions::guard::ALLOWED;
+use transom_extensions::{Budget, Guarded};
+use transom_tcp::extension::{Extension, ExtensionChoice};
 use transom_tcp::profile::Profile;
 
+/// An extension that is guarded, and charged to its host's budget.
+pub(crate) fn guard(
+    make: impl FnOnce() -> Box<dyn Extension>,
+    budget: &Arc<Budget>,
+) -> Box<dyn Extension> {
+    Box::new(Guarded::made_by_the_clock(make, ALLOWED, Arc::clone(budget)))
+}
+
 /// A profile whose extensions are guarded.
-pub(crate) fn guarded(profile: Profile) -> Profile {
-    let guard = |choice: transom_tcp::extension::ExtensionChoice| {
-        choice.wrapped(Guarded::boxed_by_the_clock)
+pub(crate) fn guarded(profile: Profile, budget: &Arc<Budget>) -> Profile {
+    let wrapped = |choice: ExtensionChoice| {
+        let budget = Arc::clone(budget);
+        choice.wrapped(move |make| guard(make, &budget))
     };
-    let extensions = profile.extensions.into_iter().map(guard).collect();
+    let extensions = profile.extensions.into_iter().map(wrapped).collect();
     Profile { extensions, ..profile }
 }
 
 /// The same, of a shared one: most have no extensions and stay as they are.
-pub(crate) fn guarded_shared(profile: Arc<Profile>) -> Arc<Profile> {
+pub(crate) fn guarded_shared(profile: Arc<Profile>, budget: &Arc<Budget>) -> Arc<Profile> {
     if profile.extensions.is_empty() {
         return profile;
     }
-    Arc::new(guarded(Arc::unwrap_or_clone(profile)))
+    Arc::new(guarded(Arc::unwrap_or_clone(profile), budget))
 }

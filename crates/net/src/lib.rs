@@ -53,7 +53,7 @@ mod waiting;
 pub use listener::{Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
-pub use stack::{Limits, Stack, StackBuilder};
+pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
 pub use transom_tcp::connection::{Adu, Info, Piece, Received};
 pub use transom_tcp::holes::Hole;

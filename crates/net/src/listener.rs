@@ -54,7 +54,10 @@ impl TcpListener {
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
         let shared = Arc::clone(&stack.shared);
-        let config = ListenConfig { profile: config.profile.map(guarded_shared), ..config };
+        let config = ListenConfig {
+            profile: config.profile.map(|p| guarded_shared(p, &shared.budget)),
+            ..config
+        };
         let (id, local) = shared.runtime.with(|inner, _| {
             let id = inner.host.listen(addr, config).map_err(listen_error)?;
             Ok::<_, io::Error>((id, inner.host.listener_address(id).unwrap_or(addr)))

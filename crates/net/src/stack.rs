@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use transom_device::Device;
+use transom_extensions::Budget;
 use transom_stack::config::{Offload, StackConfig, StackCounters};
 use transom_stack::stack::Stack as Host;
 use transom_tcp::profile::Profile;
@@ -30,6 +31,17 @@ pub struct Stack {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
+    /// The time of the host's extensions.
+    pub(crate) budget: Arc<Budget>,
+}
+
+/// What the extensions of a host have taken of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtensionTime {
+    /// How long they ran, all together.
+    pub used: std::time::Duration,
+    /// Wake-ups that they missed, because they had [used up](StackBuilder::extension_time) what they may take.
+    pub missed: u64,
 }
 
 impl Drop for Shared {
@@ -67,6 +79,7 @@ pub struct StackBuilder {
     limits: Limits,
     log_records: Option<usize>,
     comments: bool,
+    extension_time: Duration,
 }
 
 /// Bounds on what a host keeps.
@@ -97,6 +110,7 @@ impl Stack {
             limits: Limits::default(),
             log_records: None,
             comments: false,
+            extension_time: transom_extensions::budget::PER_SECOND,
         }
     }
 
@@ -119,6 +133,12 @@ impl Stack {
     /// What the host has counted.
     pub fn counters(&self) -> StackCounters {
         self.shared.runtime.lock().host.counters()
+    }
+
+    /// What the host's extensions have taken of its time.
+    pub fn extension_time(&self) -> ExtensionTime {
+        let budget = &self.shared.budget;
+        ExtensionTime { used: budget.used().into(), missed: budget.missed() }
     }
 
     /// Packets that the device refused.
@@ -183,6 +203,13 @@ impl StackBuilder {
         self
     }
 
+    /// How much of each second the extensions of all connections may take together; a quarter of it by default. When they have used it up, they miss
+    /// wake-ups, and those whose calls are long are detached. It does not apply to [observers](TcpStream::observer), which run in threads of their own.
+    pub fn extension_time(mut self, per_second: std::time::Duration) -> Self {
+        self.extension_time = per_second.into();
+        self
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
@@ -194,6 +221,7 @@ impl StackBuilder {
             Some(secret) => secret,
             None => random_secret()?,
         };
+        let budget = Arc::new(Budget::new(self.extension_time));
         let default = StackConfig::new(self.addresses);
         let config = StackConfig {
             mtu: u32::try_from(capabilities.mtu).unwrap_or(65_535).min(65_535),
@@ -201,7 +229,7 @@ impl StackBuilder {
                 tx_checksum: capabilities.tx_checksum,
                 segmentation: capabilities.segmentation,
             },
-            profile: Arc::new(guarded(self.profile)),
+            profile: Arc::new(guarded(self.profile, &budget)),
             secret,
             max_connections: self.limits.connections,
             max_half_open: self.limits.half_open,
@@ -214,7 +242,7 @@ impl StackBuilder {
         let host = Host::new(config, clock.now())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let runtime = Runtime::start(host, Box::new(device), clock, self.busy_poll)?;
-        Ok(Stack { shared: Arc::new(Shared { runtime }) })
+        Ok(Stack { shared: Arc::new(Shared { runtime, budget }) })
     }
 }
 

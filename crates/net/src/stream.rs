@@ -15,7 +15,7 @@ mod transfer;
 
 use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, socket_error, would_block};
-use crate::guard::guarded;
+use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::stack::{Shared, Stack, each_address};
 use options::{load_timeout, zero_timeout};
@@ -26,7 +26,6 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use transom_extensions::Guarded;
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{Connection, Info, ReadError, Received, State, WriteError};
 use transom_tcp::extension::Wake;
@@ -182,7 +181,7 @@ impl TcpStream {
         profile: Option<Profile>,
     ) -> io::Result<Self> {
         let shared = Arc::clone(&stack.shared);
-        let profile = profile.map(|profile| Arc::new(guarded(profile)));
+        let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
         let id = shared.runtime.with(|inner, now| {
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
@@ -404,7 +403,7 @@ impl TcpStream {
     /// [`io::ErrorKind::NotConnected`] if the connection is gone; [`io::ErrorKind::InvalidInput`] with the [reason](transom_tcp::extension::AttachError) if it
     /// cannot be attached.
     pub fn attach(&self, extension: Box<dyn Extension>) -> io::Result<LayerId> {
-        let extension = Guarded::boxed_by_the_clock(extension);
+        let extension = guard(|| extension, &self.socket.shared.budget);
         self.change(|connection, now| connection.attach(now, extension))?
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Profile, Stack, TcpListener, TcpStream};
 use transom_stack::listener::ListenConfig;
+use transom_tcp::connection::Connection;
 use transom_tcp::extension::{
-    DepartureReason, Event, Extension, ExtensionChoice, Fault, Limits, View, Wake, variable,
+    AttachError, Capabilities, DepartureReason, Event, Extension, ExtensionChoice, Fault, Limits,
+    MAX_LAYERS, View, Wake, variable,
 };
 
 /// Asks for a small window when it is attached, and fails at the first acknowledgement.
@@ -116,4 +118,112 @@ fn attached_to_a_stream() {
     assert!(!ours.detach(layer).unwrap(), "it is gone");
     ours.attach(Box::new(Bad::Sleeps)).unwrap();
     goes_on(&mut ours, &theirs, |fault| matches!(fault, Fault::Overran { .. }));
+}
+
+/// A layer that is bad in what no call of it shows.
+#[derive(Debug)]
+struct Odd(&'static str);
+
+impl Extension for Odd {
+    fn name(&self) -> &str {
+        assert_ne!(self.0, "name");
+        "odd"
+    }
+
+    fn requires(&self) -> Capabilities {
+        assert_ne!(self.0, "requires");
+        Capabilities::empty()
+    }
+
+    fn wake_on(&self) -> Wake {
+        assert_ne!(self.0, "wake_on");
+        Wake::ACK
+    }
+
+    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {}
+}
+
+impl Drop for Odd {
+    fn drop(&mut self) {
+        assert_ne!(self.0, "drop");
+    }
+}
+
+/// Whatever of an extension panics, its host and the other layers stay.
+#[test]
+fn that_panics_outside_of_its_calls() {
+    let (a, b) = hosts(Profile::default());
+    let listener = b.listen("10.0.0.2:0").unwrap();
+    let ours = a.connect(listener.local_addr().unwrap()).unwrap();
+    let first = ours.attach(Box::new(Odd("not"))).unwrap();
+    for what in ["name", "requires", "wake_on"] {
+        let error = ours.attach(Box::new(Odd(what))).unwrap_err().to_string();
+        assert_eq!(error, "it failed when it was attached: it panicked", "{what}");
+    }
+    let dropped = ours.attach(Box::new(Odd("drop"))).unwrap();
+    assert!(ours.detach(dropped).unwrap());
+    let choice = ExtensionChoice::new("unmade", || panic!("as expected"));
+    let profile = Profile { extensions: vec![choice], ..Profile::default() };
+    let remote = listener.local_addr().unwrap();
+    let other = TcpStream::connect_with(&a, None, remote, Some(profile), None).unwrap();
+    let departure = other.with_connection(|connection, _| connection.poll_departure()).unwrap();
+    let reason = DepartureReason::NotAttached(AttachError::Failed(Fault::Panicked));
+    assert_eq!(departure.unwrap().reason, reason);
+    assert!(ours.detach(first).unwrap());
+}
+
+/// Sleeps a little less than it may, in each call.
+#[derive(Debug)]
+struct Dawdler;
+
+impl Extension for Dawdler {
+    fn name(&self) -> &str {
+        "dawdler"
+    }
+
+    fn wake_on(&self) -> Wake {
+        Wake::all()
+    }
+
+    fn on_wake(&mut self, _event: &Event, _view: &View<'_>, _limits: &mut Limits) {
+        std::thread::sleep(Duration::from_millis(8));
+    }
+}
+
+/// Sixteen layers that each keep to the bound on a call use up what all may take together. Then they go, and a quick one, which missed wake-ups
+/// meanwhile, stays.
+#[test]
+fn that_take_too_much_together() {
+    let (a, b) = hosts(Profile::default());
+    let listener = b.listen("10.0.0.2:0").unwrap();
+    let mut ours = a.connect(listener.local_addr().unwrap()).unwrap();
+    let theirs = listener.accept().unwrap().0;
+    ours.attach(Box::new(Odd("not"))).unwrap();
+    for _ in 1..MAX_LAYERS {
+        ours.attach(Box::new(Dawdler)).unwrap();
+    }
+    let mut reader = theirs.try_clone().unwrap();
+    let read = spawn(move || {
+        let mut bytes = vec![0; 4_000_000];
+        reader.read_exact(&mut bytes)
+    });
+    ours.write_all(&vec![7; 4_000_000]).unwrap();
+    read.join().unwrap().unwrap();
+    // It takes as long as the time that was used takes to be refilled, until each was called once too often.
+    let mut departures = Vec::new();
+    while departures.len() < MAX_LAYERS - 1 {
+        ours.write_all(&[7]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        let next = |connection: &mut Connection, _| connection.poll_departure();
+        departures.extend(ours.with_connection(next).unwrap());
+    }
+    for departure in departures {
+        assert_eq!(departure.name, "dawdler");
+        let reason = &departure.reason;
+        assert!(matches!(reason, DepartureReason::Fault(Fault::Overran { .. })), "{departure}");
+    }
+    assert!(a.extension_time().missed > 0);
+    let names = |connection: &Connection| connection.layers().map(|l| l.name.to_owned()).collect();
+    let left: Vec<String> = ours.with_connection(|connection, _| names(connection)).unwrap();
+    assert_eq!(left, ["odd"]);
 }

@@ -221,7 +221,8 @@ struct Sender {
     probes: u32,
     /// Zero-window probes sent since anything was heard.
     unanswered_probes: u32,
-    /// When the data at SND.UNA was first sent or probed without success (for the user timeout); [`Instant::FAR_FUTURE`] without any.
+    /// Since when the data at SND.UNA has waited to be acknowledged, for the user timeout: since it was written, if it has not been sent, or else
+    /// since it was first sent. A closed window that is confirmed starts it anew. [`Instant::FAR_FUTURE`] without any.
     unacked_since: Instant,
     /// What was SND.NXT when the present round trip began.
     round_end: Pos,
@@ -231,14 +232,9 @@ struct Sender {
 }
 
 impl Sender {
-    /// When the data at SND.UNA was first sent or probed, if there is any.
+    /// Since when data has waited to be acknowledged, if any does.
     fn unacked_since(&self) -> Option<Instant> {
         Some(self.unacked_since).filter(|&since| since < Instant::FAR_FUTURE)
-    }
-
-    /// Something has left at `now` that is to be acknowledged.
-    fn note_unacked(&mut self, now: Instant) {
-        self.unacked_since = self.unacked_since.min(now);
     }
 
     /// The least round-trip time, once there is a sample.

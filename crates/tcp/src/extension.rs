@@ -87,6 +87,12 @@ use core::fmt;
 /// How many layers a connection takes. Every event costs a call for each, and a stack nobody can survey is of no use.
 pub const MAX_LAYERS: usize = 16;
 
+/// The clock wakes a layer at most once in this time, so that no layer keeps its host busy with itself.
+pub const LEAST_WAIT: Duration = Duration::from_micros(100);
+
+/// A layer may ask this many times in a row for a time that has passed, without catching up. Once more is a [fault](Fault::Restless).
+pub const HASTY_WAKES: u32 = 100;
+
 /// Something that watches a connection and narrows what it does.
 pub trait Extension: fmt::Debug + Send {
     /// The name by which reports call it.
@@ -121,6 +127,12 @@ pub enum Fault {
         /// How long it may take.
         allowed: Duration,
     },
+    /// It kept asking to be woken at times that had passed, and did not catch up; see [`HASTY_WAKES`].
+    #[error("it asked {HASTY_WAKES} times in a row to be woken at a time that had passed")]
+    Restless,
+    /// All extensions of its host together have used up the time they may take.
+    #[error("the extensions of this host have used up their time")]
+    NoTime,
     /// It asked for an interval that ends before it begins.
     #[error("it asked nonsense of {0}: the least is more than the most")]
     Nonsense(Variable),
@@ -135,7 +147,7 @@ pub enum Fault {
 /// Why an extension was not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// The handshake is not complete, or the connection is gone.
+    /// The handshake is not complete, or the connection is gone, or its owner has closed it.
     #[error("the connection is not established")]
     NotEstablished,
     /// The connection does not have what the extension requires.
@@ -158,6 +170,10 @@ pub enum DepartureReason {
     /// The profile names it, and it could not be attached.
     #[error(transparent)]
     NotAttached(#[from] AttachError),
+    /// The owner closed the connection, and the connection did not end in the time that
+    /// [`Profile::extensions_after_close`](crate::profile::Profile::extensions_after_close) gives it.
+    #[error("the connection was closed and did not end in time")]
+    Orphaned,
 }
 
 impl fmt::Display for Departure {

@@ -108,7 +108,7 @@ pub struct Profile {
     pub r2: Option<u32>,
     /// The same for a SYN; with the back-off this has to come to three minutes at least.
     pub syn_r2: u32,
-    /// Give up when data stays unacknowledged for so long (RFC 9293 section 3.9.1.2, RFC 5482).
+    /// Give up when data that the application has written stays unacknowledged for so long, sent or not (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,
     /// Tell the peer of the user timeout, if one is set (RFC 5482's ENABLED).
     pub advertise_user_timeout: bool,
@@ -120,6 +120,9 @@ pub struct Profile {
     pub fin_wait_2: Duration,
     /// Zero-window probes or retransmissions after which a connection that the application has closed is given up.
     pub orphan_retries: u32,
+    /// How long a connection keeps its extensions after the application has closed it. Then it is plain TCP, which ends by itself, whatever an
+    /// extension asked for.
+    pub extensions_after_close: Duration,
     /// Hop limit (time to live) of its packets.
     pub hop_limit: u8,
     /// Differentiated services code point of its packets, 0 to 63.
@@ -167,6 +170,7 @@ impl Default for Profile {
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_retries: 8,
+            extensions_after_close: Duration::from_secs(120),
             hop_limit: 64,
             dscp: 0,
         }

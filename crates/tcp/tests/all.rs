@@ -19,6 +19,7 @@ mod delivery;
 mod duplicates;
 mod ecn;
 mod exchange;
+mod extension_liveness;
 mod extension_sequences;
 mod extensions;
 mod go_back_n;

@@ -4,6 +4,7 @@
 
 use crate::common;
 
+use common::puppet::{Puppet, acting, asking, puppet};
 use common::{Setup, ms, seg};
 use std::sync::{Arc, Mutex};
 use transom_tcp::connection::{ConnectionError, LimitedBy};
@@ -12,77 +13,11 @@ use transom_tcp::extension::variable::{
     SSTHRESH,
 };
 use transom_tcp::extension::{
-    AckKind, AttachError, Capabilities, Decider, Event, Extension, ExtensionChoice, Fault,
-    Interval, Limits, MAX_LAYERS, Variable, View, Wake,
+    AckKind, AttachError, Capabilities, Decider, Extension, ExtensionChoice, Fault, Interval,
+    Limits, MAX_LAYERS, Variable, Wake,
 };
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
-
-type First = Box<dyn FnOnce(&View<'_>, &mut Limits) + Send>;
-type Action = Box<dyn FnMut(&Event, &View<'_>, &mut Limits) + Send>;
-
-/// Does in each event what a test wants, and notes the events.
-struct Puppet {
-    wakes: Wake,
-    requires: Capabilities,
-    first: Option<First>,
-    then: Action,
-    seen: Arc<Mutex<Vec<(u64, Wake)>>>,
-}
-
-impl std::fmt::Debug for Puppet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Puppet")
-    }
-}
-
-impl Extension for Puppet {
-    fn name(&self) -> &str {
-        "puppet"
-    }
-
-    fn requires(&self) -> Capabilities {
-        self.requires
-    }
-
-    fn wake_on(&self) -> Wake {
-        self.wakes
-    }
-
-    fn on_attach(&mut self, view: &View<'_>, limits: &mut Limits) {
-        if let Some(first) = self.first.take() {
-            first(view, limits);
-        }
-    }
-
-    fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        self.seen.lock().unwrap().push((event.now.as_nanos() / 1_000_000, event.what));
-        (self.then)(event, view, limits);
-    }
-}
-
-fn puppet() -> Puppet {
-    Puppet {
-        wakes: Wake::empty(),
-        requires: Capabilities::empty(),
-        first: None,
-        then: Box::new(|_, _, _| {}),
-        seen: Arc::default(),
-    }
-}
-
-/// One that asks for the same all the time.
-fn asking(first: impl FnOnce(&View<'_>, &mut Limits) + Send + 'static) -> Box<dyn Extension> {
-    Box::new(Puppet { first: Some(Box::new(first)), ..puppet() })
-}
-
-/// One that acts when something happens.
-fn acting(
-    wakes: Wake,
-    then: impl FnMut(&Event, &View<'_>, &mut Limits) + Send + 'static,
-) -> Box<dyn Extension> {
-    Box::new(Puppet { wakes, then: Box::new(then), ..puppet() })
-}
 
 fn pos(n: u64) -> Pos {
     Pos::INITIAL + n

@@ -29,7 +29,10 @@ impl Extensions {
     pub fn choices_sharing(&self, manager: &Manager) -> Vec<ExtensionChoice> {
         // Read anew, as the choices that were made when the scenario was read would share across its runs; it was known to be right then.
         let choices = stack_sharing(&self.text, manager).unwrap_or_default();
-        choices.into_iter().map(|choice| choice.wrapped(Guarded::boxed)).collect()
+        choices
+            .into_iter()
+            .map(|choice| choice.wrapped(|make| Box::new(Guarded::made(make))))
+            .collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn byte(direction: u64, offset: u64) -> u8 {
     (x >> 56) as u8
 }
 
-fn link(rng: &mut Rng) -> LinkConfig {
+pub(super) fn link(rng: &mut Rng) -> LinkConfig {
     let mut text = format!("delay={}us", rng.below(60_000));
     if rng.below(2) == 0 {
         text += &format!(
@@ -47,7 +47,7 @@ fn link(rng: &mut Rng) -> LinkConfig {
     text.parse().expect(&text)
 }
 
-fn host(address: &str, profile: Profile, rng: &mut Rng) -> Stack {
+pub(super) fn host(address: &str, profile: Profile, rng: &mut Rng) -> Stack {
     let mut config = StackConfig::new(vec![(
         address.parse().unwrap(),
         if address.contains(':') { 64 } else { 24 },

@@ -4,6 +4,7 @@ mod catalogued;
 mod combinations;
 mod delivery;
 mod exchange;
+mod liveness;
 mod partial;
 mod seeds;
 mod shadow;

@@ -37,6 +37,8 @@ fn fate(fate: LayerFate) -> &'static str {
         LayerFate::Gone => "gone",
         LayerFate::Protocol => "protocol",
         LayerFate::NotAttached => "not-attached",
+        LayerFate::Restless => "restless",
+        LayerFate::Orphaned => "orphaned",
     }
 }
 

@@ -151,6 +151,10 @@ pub enum LayerFate {
     Protocol = 6,
     /// The profile names it, and it could not be attached.
     NotAttached = 7,
+    /// It kept asking to be woken at times that had passed.
+    Restless = 8,
+    /// The connection was closed and did not end in time.
+    Orphaned = 9,
 }
 
 /// A record that is none.
@@ -191,9 +195,11 @@ impl From<LayerChange> for LayerFate {
             LayerChange::Attached => LayerFate::Attached,
             LayerChange::Detached => LayerFate::Detached,
             LayerChange::Departed(DepartureReason::NotAttached(_)) => LayerFate::NotAttached,
+            LayerChange::Departed(DepartureReason::Orphaned) => LayerFate::Orphaned,
             LayerChange::Departed(DepartureReason::Fault(fault)) => match fault {
                 Fault::Panicked => LayerFate::Panicked,
-                Fault::Overran { .. } => LayerFate::Overran,
+                Fault::Overran { .. } | Fault::NoTime => LayerFate::Overran,
+                Fault::Restless => LayerFate::Restless,
                 Fault::Nonsense(_) => LayerFate::Nonsense,
                 Fault::Gone => LayerFate::Gone,
                 Fault::Protocol => LayerFate::Protocol,

@@ -382,8 +382,9 @@ impl Connection {
         if acked > 0 {
             self.snd.retransmits = 0;
             self.snd.repeat_due = false;
+            let unsent = if self.has_unsent() { now } else { Instant::FAR_FUTURE };
             let oldest = self.snd.sent.first();
-            self.snd.unacked_since = oldest.map_or(Instant::FAR_FUTURE, |record| record.first_sent);
+            self.snd.unacked_since = oldest.map_or(unsent, |record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);
             }

@@ -127,6 +127,9 @@ impl Connection {
         if written == 0 && wanted > 0 {
             return Err(WriteError::WouldBlock);
         }
+        if written > 0 {
+            self.note_unacked(now);
+        }
         self.touch_idle(now);
         Ok(written)
     }

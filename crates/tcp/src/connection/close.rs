@@ -27,6 +27,9 @@ impl Connection {
             }
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck => {}
         }
+        if self.state != State::Closed && self.has_unsent() {
+            self.note_unacked(now);
+        }
         self.touch_idle(now);
     }
 
@@ -56,6 +59,9 @@ impl Connection {
             return;
         }
         self.shutdown_write(now);
+        if self.extensions.is_some() {
+            self.timers.set(Timer::Orphan, now + self.profile.extensions_after_close);
+        }
         if self.state == State::FinWait2 {
             self.timers.set(Timer::State, now + self.profile.fin_wait_2);
         }

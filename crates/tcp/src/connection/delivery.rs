@@ -157,6 +157,7 @@ impl Connection {
             let written = buffer.write(bytes);
             debug_assert_eq!(written, bytes.len(), "there was room for all of it");
         });
+        self.note_unacked(now);
         self.touch_idle(now);
         Ok(())
     }

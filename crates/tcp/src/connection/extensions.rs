@@ -18,12 +18,12 @@ use super::{Connection, State};
 use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
-    AckKind, AttachError, Capabilities, Departure, Event, Extension, History, LayerId, Limits,
-    MAX_LAYERS, Ruling, Variable, Wake,
+    AckKind, AttachError, Capabilities, Departure, DepartureReason, Event, Extension, Fault,
+    HASTY_WAKES, History, LEAST_WAIT, LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::boxed::Box;
@@ -64,6 +64,54 @@ struct Layer {
     wakes: Wake,
     requires: Capabilities,
     limits: Limits,
+    haste: Haste,
+}
+
+/// How a layer uses the clock.
+#[derive(Debug)]
+struct Haste {
+    /// When the clock last woke it.
+    woken: Instant,
+    /// How often in a row it then asked for a time that had passed, without catching up.
+    wakes: u32,
+    /// How late the last of these times was.
+    late: Duration,
+}
+
+impl Default for Haste {
+    fn default() -> Self {
+        Haste { woken: Instant::ZERO, wakes: 0, late: Duration::MAX }
+    }
+}
+
+impl Layer {
+    /// The layer was called at `now`, by the clock or not. Postpones what it asks of the clock, if that is too soon.
+    #[inline(always)]
+    fn settle_clock(&mut self, now: Instant, by_clock: bool) {
+        if by_clock {
+            self.count_haste(now);
+        }
+        // Mostly a layer does not wait for a time.
+        if self.limits.clock() != Instant::FAR_FUTURE {
+            self.limits.not_before(self.haste.woken + LEAST_WAIT);
+        }
+    }
+
+    /// The clock woke the layer. If it asks for a time that has passed, it has to catch up: each such time is less late than the one before.
+    fn count_haste(&mut self, now: Instant) {
+        self.haste.woken = now;
+        let asked = self.limits.clock();
+        if asked > now {
+            (self.haste.wakes, self.haste.late) = (0, Duration::MAX);
+            return;
+        }
+        let late = now.since(asked);
+        self.haste.wakes = if late < self.haste.late { 0 } else { self.haste.wakes + 1 };
+        self.haste.late = late;
+        if self.haste.wakes > HASTY_WAKES {
+            self.limits.fail(Fault::Restless);
+        }
+    }
 }
 
 /// What an extension may see of the others and of the past.
@@ -228,13 +276,13 @@ impl Host {
         self.shared.history.keep(acks, messages);
     }
 
-    /// Removes the layers that failed, and tells of them.
-    fn expel(&mut self) {
+    /// Removes the layers for which there is a `reason`, and tells of them.
+    fn expel(&mut self, reason: impl Fn(&Layer) -> Option<DepartureReason>) {
         let (departures, news) = (&mut self.departures, &mut self.news);
         self.layers.retain(|layer| {
-            let Some(fault) = layer.limits.fault() else { return true };
+            let Some(reason) = reason(layer) else { return true };
             let name = layer.extension.name().to_string();
-            let (layer, reason) = (Some(layer.id), fault.into());
+            let layer = Some(layer.id);
             let departure = Departure { layer, name, reason };
             news.departed(&departure);
             note(departures, departure);
@@ -288,10 +336,11 @@ impl Connection {
         now: Instant,
         mut extension: Box<dyn Extension>,
     ) -> Result<LayerId, AttachError> {
-        if !self.state.is_synchronized() || self.state == State::TimeWait {
+        if !self.state.is_synchronized() || self.state == State::TimeWait || self.orphaned {
             return Err(AttachError::NotEstablished);
         }
-        let requires = extension.requires();
+        // What an extension answers is asked for while the layers are in their place: one that panics does not take the others along.
+        let (requires, wakes) = (extension.requires(), extension.wake_on());
         let lacking = requires - self.capabilities();
         if !lacking.is_empty() {
             return Err(AttachError::Lacks(lacking));
@@ -303,8 +352,9 @@ impl Connection {
             host.next_id += 1;
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let wakes = extension.wake_on();
-            let layer = Layer { extension, id, wakes, requires, limits };
+            let haste = Haste::default();
+            let mut layer = Layer { extension, id, wakes, requires, limits, haste };
+            layer.settle_clock(now, false);
             match layer.limits.fault() {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
@@ -357,6 +407,15 @@ impl Connection {
         }
         self.settle(now, host, asked);
         gone.map(|layer| layer.extension)
+    }
+
+    /// Detaches all layers of a connection that its owner has closed: from now on it is plain TCP, and ends by itself.
+    pub(super) fn dismiss_extensions(&mut self, now: Instant) {
+        let Some(mut host) = self.extensions.take() else { return };
+        let asked = host.layers.iter().map(|layer| layer.limits.some());
+        let asked = asked.fold(Variables::NONE, Variables::and);
+        host.expel(|_| Some(DepartureReason::Orphaned));
+        self.settle(now, host, asked);
     }
 
     /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
@@ -511,6 +570,7 @@ impl Connection {
                 // It may change its limits, or replace them whole.
                 asked.add(layer.limits.some());
                 layer.extension.on_wake(event, &view, &mut layer.limits);
+                layer.settle_clock(event.now, due);
                 faulty |= layer.limits.fault().is_some();
                 asked.add(layer.limits.some());
                 woken += 1;
@@ -519,7 +579,7 @@ impl Connection {
         }
         shared.wakes += woken;
         if faulty {
-            host.expel();
+            host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
             return self.settle(event.now, host, asked);
         }
         self.conclude(event.now, host, asked, clock, !pending.is_empty());

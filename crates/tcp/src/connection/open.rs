@@ -345,6 +345,9 @@ impl Connection {
         }
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
+        if self.has_unsent() {
+            self.note_unacked(now);
+        }
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };
         self.rearm_retransmission(now);
         self.arm_keep_alive();

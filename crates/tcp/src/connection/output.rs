@@ -357,7 +357,7 @@ impl Connection {
         }
         self.snd.probes = self.snd.probes.saturating_add(1);
         self.snd.unanswered_probes = self.snd.unanswered_probes.saturating_add(1);
-        self.snd.note_unacked(now);
+        self.note_unacked(now);
         // The timer was armed without this probe's back-off when the window was found closed.
         self.timers.clear(Timer::Persist);
         self.arm_persist(now);
@@ -434,7 +434,7 @@ impl Connection {
         if let Some(episode) = &mut self.snd.episode {
             episode.watch.on_new_data();
         }
-        self.snd.note_unacked(now);
+        self.note_unacked(now);
         let len = range.end.since(range.start);
         if remainder(len, u64::from(self.mss())) != 0 {
             self.snd.small_upto = range.end;
@@ -524,7 +524,7 @@ impl Connection {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
-        self.snd.note_unacked(now);
+        self.note_unacked(now);
         if self.snd.retransmits > 0 {
             self.counters.retransmitted_segments += 1;
         }

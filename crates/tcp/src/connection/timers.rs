@@ -35,9 +35,14 @@ pub(super) enum Timer {
     Idle,
     /// An extension asked to be woken.
     Extension,
+    /// Data has waited for so long that the user timeout may be over. It has a timer of its own, because nothing else need be running: an extension
+    /// may hold back all data, or put the retransmission off for ever.
+    User,
+    /// The owner has closed the connection, and its extensions have had their time.
+    Orphan,
 }
 
-const COUNT: usize = 10;
+const COUNT: usize = 12;
 const ALL: [Timer; COUNT] = [
     Timer::Recovery,
     Timer::Retransmit,
@@ -49,6 +54,8 @@ const ALL: [Timer; COUNT] = [
     Timer::Hole,
     Timer::Idle,
     Timer::Extension,
+    Timer::User,
+    Timer::Orphan,
 ];
 
 /// Unused buffers are kept for so long.
@@ -116,6 +123,8 @@ impl Connection {
                 Timer::Hole => self.on_hole_timeout(now),
                 Timer::Idle => self.on_idle(now),
                 Timer::Extension => self.tell_of(now, Wake::TIMER),
+                Timer::User => self.on_user_timeout(now),
+                Timer::Orphan => self.dismiss_extensions(now),
             }
         }
     }
@@ -179,10 +188,6 @@ impl Connection {
             }
             None => self.rearm_retransmission(now),
         }
-    }
-
-    pub(super) fn set_retransmission(&mut self, at: Instant) {
-        self.timers.set(Timer::Retransmit, self.user_timeout_at().map_or(at, |end| at.min(end)));
     }
 
     /// Whether `retransmits` attempts, or the time since the data was first sent, are too much.
@@ -254,9 +259,9 @@ impl Connection {
     pub(super) fn arm_persist(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Persist) {
             let wait = self.snd.timer.rto().doubled(self.snd.probes.min(20));
-            let wait = wait.min(Duration::from_secs(60)).max(Duration::from_millis(100));
-            let at = now + wait;
-            self.timers.set(Timer::Persist, self.user_timeout_at().map_or(at, |end| at.min(end)));
+            let wait = wait.min(Duration::from_secs(60)).min(self.most_between_probes());
+            let wait = wait.max(Duration::from_millis(100));
+            self.timers.set(Timer::Persist, now + wait);
         }
     }
 

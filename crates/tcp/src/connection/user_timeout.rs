@@ -1,26 +1,30 @@
 //! The user timeout: how long data may stay unacknowledged (RFC 9293 sections 3.8.3 and 3.10.8), and the option by
 //! which the two ends tell each other theirs (RFC 5482).
 //!
+//! Data that was written and not sent counts too: RFC 9293 section 3.9.1.2 speaks of all data submitted. So the connection ends although an
+//! extension holds all data back. The timer is set when data begins to wait. Acknowledgements do not move it: when it
+//! fires, it is set to what they have made of it.
+//!
 //! Without a user timeout, R2 counts retransmissions. With one, time alone decides. The value comes from the profile or
 //! from the application; the peer's is adopted only if the profile gives bounds for it and the application has not
 //! spoken (RFC 5482's CHANGEABLE). What is advertised goes into the SYN and once more into the first segment after it,
 //! because a peer that answers with SYN cookies forgets what the SYN said. As options would take room from a full
 //! segment's payload, that segment is an acknowledgement without data.
 
-use super::Connection;
 use super::timers::Timer;
+use super::{Connection, ConnectionError};
 use crate::options::user_timeout_option;
 use crate::profile::Profile;
 use crate::time::{Duration, Instant};
 use transom_wire::{Options, UserTimeout};
 
-/// RFC 5482's variables for one connection.
+/// RFC 5482's variables for one connection. [`Duration::MAX`] stands for none: every connection has these.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserTimeouts {
-    /// USER_TIMEOUT; `None` leaves it to R2.
-    value: Option<Duration>,
+    /// USER_TIMEOUT; none leaves it to R2.
+    value: Duration,
     /// LOCAL_UTO and ADV_UTO: what this end wants and, if enabled, advertises.
-    local: Option<Duration>,
+    local: Duration,
     /// CHANGEABLE: the application has not set it.
     changeable: bool,
     /// The option has to leave.
@@ -29,30 +33,37 @@ pub(super) struct UserTimeouts {
 
 impl UserTimeouts {
     pub(super) fn new(profile: &Profile) -> Self {
-        let Profile { user_timeout: value, advertise_user_timeout, .. } = *profile;
-        let due = advertise_user_timeout && value.is_some();
-        UserTimeouts { value, local: value, changeable: true, due }
+        UserTimeouts::set(profile, profile.user_timeout, true)
     }
+
+    fn set(profile: &Profile, timeout: Option<Duration>, changeable: bool) -> Self {
+        let due = profile.advertise_user_timeout && timeout.is_some();
+        let value = timeout.unwrap_or(Duration::MAX);
+        UserTimeouts { value, local: value, changeable, due }
+    }
+}
+
+fn some(timeout: Duration) -> Option<Duration> {
+    Some(timeout).filter(|&timeout| timeout != Duration::MAX)
 }
 
 impl Connection {
     /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21]. The peer's wish is not
     /// heard any more.
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        let due = self.profile.advertise_user_timeout && timeout.is_some();
-        self.user_timeout = UserTimeouts { value: timeout, local: timeout, changeable: false, due };
+        self.user_timeout = UserTimeouts::set(&self.profile, timeout, false);
         self.on_user_timeout_changed();
     }
 
     /// The user timeout.
     pub fn user_timeout(&self) -> Option<Duration> {
-        self.user_timeout.value
+        some(self.user_timeout.value)
     }
 
     /// The option to send, if it is to be.
     pub(super) fn user_timeout_option(&self) -> Option<UserTimeout> {
-        let local = self.user_timeout.local.filter(|_| self.profile.advertise_user_timeout);
-        local.and_then(user_timeout_option)
+        let local = some(self.user_timeout.local);
+        local.filter(|_| self.profile.advertise_user_timeout).and_then(user_timeout_option)
     }
 
     /// An acceptable segment carried the peer's (RFC 5482 section 3.1).
@@ -63,23 +74,51 @@ impl Connection {
             return;
         }
         let remote = Duration::from_secs(u64::from(remote.as_secs()));
-        let local = self.user_timeout.local.unwrap_or(Duration::ZERO);
-        self.user_timeout.value = Some(local.max(remote).max(lower).min(upper));
+        let local = some(self.user_timeout.local).unwrap_or(Duration::ZERO);
+        self.user_timeout.value = local.max(remote).max(lower).min(upper);
         self.on_user_timeout_changed();
     }
 
     /// When it ends the connection, if nothing is acknowledged until then.
     pub(super) fn user_timeout_at(&self) -> Option<Instant> {
-        Some(self.snd.unacked_since()? + self.user_timeout.value?)
+        Some(self.snd.unacked_since()? + self.user_timeout()?)
     }
 
-    /// Timers that run may have to end earlier.
-    fn on_user_timeout_changed(&mut self) {
-        let Some(end) = self.user_timeout_at() else { return };
-        for timer in [Timer::Retransmit, Timer::Persist] {
-            if let Some(at) = self.timers.get(timer) {
-                self.timers.set(timer, at.min(end));
+    /// Data waits to be acknowledged, at `now` at the latest.
+    #[inline]
+    pub(super) fn note_unacked(&mut self, now: Instant) {
+        if self.snd.unacked_since == Instant::FAR_FUTURE {
+            self.snd.unacked_since = now;
+            if self.user_timeout().is_some() && !self.timers.is_set(Timer::User) {
+                self.on_user_timeout_changed();
             }
         }
+    }
+
+    /// Whether there is data, or a FIN, that has not been sent yet.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.snd.buffer.end() > self.nxt() || (self.snd.fin_queued && !self.fin_sent())
+    }
+
+    /// The timer is set anew: to when the user timeout ends the connection, if nothing happens until then.
+    fn on_user_timeout_changed(&mut self) {
+        match self.user_timeout_at() {
+            Some(end) => self.timers.set(Timer::User, end),
+            None => self.timers.clear(Timer::User),
+        }
+    }
+
+    /// The timer has fired.
+    pub(super) fn on_user_timeout(&mut self, now: Instant) {
+        match self.user_timeout_at() {
+            Some(end) if end <= now => self.fail(ConnectionError::TimedOut),
+            Some(end) => self.timers.set(Timer::User, end),
+            None => {}
+        }
+    }
+
+    /// How long a probe of a closed window may be put off: a peer that answers is to be asked before the user timeout is over.
+    pub(super) fn most_between_probes(&self) -> Duration {
+        some(self.user_timeout.value).map_or(Duration::MAX, |timeout| timeout.over(2))
     }
 }

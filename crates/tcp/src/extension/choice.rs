@@ -49,10 +49,13 @@ impl ExtensionChoice {
         (self.make)()
     }
 
-    /// The same, with something around each.
-    pub fn wrapped(self, wrap: fn(Box<dyn Extension>) -> Box<dyn Extension>) -> Self {
+    /// The same, with something around each. `wrap` is given what makes one, so that it can stand around that too.
+    pub fn wrapped(
+        self,
+        wrap: impl Fn(&dyn Fn() -> Box<dyn Extension>) -> Box<dyn Extension> + Send + Sync + 'static,
+    ) -> Self {
         let make = self.make.clone();
-        ExtensionChoice { make: Arc::new(move || wrap(make())), ..self }
+        ExtensionChoice { make: Arc::new(move || wrap(&*make)), ..self }
     }
 }
 

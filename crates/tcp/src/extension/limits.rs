@@ -95,6 +95,9 @@ impl Limits {
 
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
     /// wish.
+    ///
+    /// The clock wakes a layer once in [`LEAST_WAIT`](super::LEAST_WAIT) at most; a wake-up that would come sooner is postponed. A layer that goes on
+    /// asking for times that have passed is [at fault](super::Fault::Restless), unless each of them is less late than the one before.
     pub fn wake_at(&mut self, at: Instant) {
         self.wake_at = at;
     }
@@ -113,6 +116,11 @@ impl Limits {
     #[inline]
     pub(crate) fn clock(&self) -> Instant {
         self.wake_at
+    }
+
+    /// Postpones a wake-up by the clock to `earliest`, if it is sooner.
+    pub(crate) fn not_before(&mut self, earliest: Instant) {
+        self.wake_at = self.wake_at.max(earliest);
     }
 
     /// The layer has failed, and is detached with everything it asks for as soon as the call is over: for whoever stands around an extension that may

@@ -11,6 +11,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
 
 mod out;
+pub mod puppet;
 mod script;
 mod setup;
 pub mod world;

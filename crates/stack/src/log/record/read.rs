@@ -44,7 +44,7 @@ const FLOW_EVENTS: [FlowEvent; 8] = [
 ];
 const ENDS: [EndedBy; 5] =
     [EndedBy::Refused, EndedBy::Reset, EndedBy::TimedOut, EndedBy::Aborted, EndedBy::Other];
-const FATES: [LayerFate; 8] = [
+const FATES: [LayerFate; 10] = [
     LayerFate::Attached,
     LayerFate::Detached,
     LayerFate::Panicked,
@@ -53,6 +53,8 @@ const FATES: [LayerFate; 8] = [
     LayerFate::Gone,
     LayerFate::Protocol,
     LayerFate::NotAttached,
+    LayerFate::Restless,
+    LayerFate::Orphaned,
 ];
 
 /// Takes a record apart from its beginning.

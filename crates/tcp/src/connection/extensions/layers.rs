@@ -51,7 +51,7 @@ pub(in super::super) struct Layers {
 impl Layers {
     /// Whether there are any, or something is left to be told of them.
     #[inline]
-    pub(super) fn is_some(&self) -> bool {
+    pub(in super::super) fn is_some(&self) -> bool {
         self.host.is_some()
     }
 

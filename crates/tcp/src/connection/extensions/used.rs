@@ -213,7 +213,7 @@ impl Connection {
         if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
         }
-        self.set_retransmission(used.map_or(own, |used| used.after(now)));
+        self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
     }
 
     /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
@@ -246,8 +246,8 @@ impl Connection {
         let began = Armed { at: now, own, by_request };
         let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };
         match used {
-            Some(used) => self.set_retransmission(used.after(armed.at).max(now)),
-            None if by_request => self.set_retransmission(armed.own.max(now)),
+            Some(used) => self.timers.set(Timer::Retransmit, used.after(armed.at).max(now)),
+            None if by_request => self.timers.set(Timer::Retransmit, armed.own.max(now)),
             None => return,
         }
         if let Some(host) = self.extensions.get_mut() {
