@@ -153,3 +153,50 @@ fn the_receive_buffer_tunes_itself() {
     }
     assert_eq!(peer.info().rcv_buffer, 1 << 20);
 }
+
+/// We offer to scale windows, and the peer does not.
+fn unscaled() -> Setup {
+    Setup::default().profile(|profile| profile.options.window_scale = true)
+}
+
+/// A receiver that reads each segment as it arrives sends an acknowledgement for every second one, and none of them twice. It makes no difference
+/// whether the window can say how large the buffer is: without scaling it cannot.
+#[test]
+fn reading_brings_out_no_acknowledgements_of_its_own() {
+    let buffers = [(128 << 10, 6 << 20), (1 << 20, 6 << 20), (20_000, 20_000), (65_535, 65_535)];
+    for (initial, max) in buffers {
+        for setup in [unscaled(), Setup::default().scale(7)] {
+            for len in [1000, 100] {
+                let mut peer = setup.clone().receive_buffers(initial, max).active();
+                let mut acks = Vec::new();
+                for _ in 0..1000 {
+                    peer.recv(seg().data(len)).wait(1).read(len).wait(1);
+                    acks.extend(peer.drain().iter().map(|out| (out.ack(), out.header.window)));
+                }
+                let case = format!("{initial} {max} {:?} {len}", peer.scale);
+                assert!(acks.len() <= 510, "{case}: {} acknowledgements", acks.len());
+                assert!(acks.windows(2).all(|two| two[0].0 < two[1].0), "{case}: {acks:?}");
+            }
+        }
+    }
+}
+
+/// A reader that comes back after a while, and takes little at a time from a full buffer, opens the window when there is room for a segment, and says
+/// no more until there is half of the window.
+#[test]
+fn a_window_that_opens_is_told_a_few_times() {
+    for setup in [unscaled(), Setup::default().scale(7)] {
+        let mut peer = setup.receive_buffers(128 << 10, 6 << 20).active();
+        while peer.advertised() >= 1000 {
+            peer.recv(seg().data(1000)).drain();
+        }
+        peer.wait(100).drain();
+        let mut told = 0;
+        while peer.connection.readable() > 0 {
+            peer.read(peer.connection.readable().min(500)).wait(1);
+            told += peer.drain().len();
+        }
+        assert!(told <= 4, "{told} window updates");
+        assert!(peer.advertised() >= 32_768, "{}", peer.advertised());
+    }
+}

@@ -659,10 +659,22 @@ impl Connection {
         self.used_receive_edge(next, self.rcv.wanted_edge)
     }
 
-    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room.
+    /// The largest window that the header can express, in bytes.
+    fn widest_window(&self) -> u64 {
+        u64::from(u16::MAX) << self.agreed.receive_scale
+    }
+
+    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room. What the header cannot express is no room, or it would
+    /// be offered again and again.
     pub(super) fn own_wanted_edge(&self, next: Pos) -> Pos {
-        let widest = u64::from(u16::MAX) << self.agreed.receive_scale;
-        self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest)
+        let widest = self.widest_window();
+        let edge = self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest);
+        edge.min(next + widest)
+    }
+
+    /// Half of the window at its largest.
+    fn half_window(&self) -> u64 {
+        self.used_receive_buffer().min(self.widest_window()) / 2
     }
 
     /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
@@ -670,8 +682,7 @@ impl Connection {
     fn advertise(&mut self, next: Pos) -> u16 {
         let wanted = self.wanted_edge();
         let gain = wanted.since(self.rcv.edge);
-        let half = || self.used_receive_buffer() / 2;
-        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= half());
+        let moves = gain >= self.rcv.segment || (gain > 0 && gain >= self.half_window());
         let edge = if moves { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
         let window = edge.max(self.rcv.edge).since(next);
@@ -686,13 +697,13 @@ impl Connection {
         u16::try_from(field).unwrap_or(u16::MAX)
     }
 
-    /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of the
-    /// buffer has become free.
+    /// Whether the peer should learn at once that the window has opened: it was (nearly) closed, or half of it
+    /// has become free.
     pub(super) fn window_update_is_due(&mut self) -> bool {
         let next = self.rcv.next;
         let gain = self.wanted_edge().since(self.rcv.edge);
         let offered = self.rcv.edge.since(next);
-        let half = self.used_receive_buffer() / 2;
+        let half = self.half_window();
         let segment = self.rcv.segment;
         gain >= segment.min(half) && (offered < 2 * segment || gain >= half)
     }
