@@ -381,6 +381,7 @@ impl Run {
                 self.read_at += hole.len as u32;
             }
             Err(ReadError::WouldBlock | ReadError::Failed(_)) => {}
+            Err(ReadError::Soft(_)) => unreachable!("it does not report them"),
             Err(ReadError::Delivery(_)) => unreachable!("it delivers a stream"),
         }
     }
@@ -411,7 +412,7 @@ impl Run {
     fn icmp(&mut self, script: &mut Script<'_>) {
         let error = match script.below(8) {
             0..3 => IcmpError::TooBig(u32::from(script.word())),
-            3 => IcmpError::Refused,
+            3 => IcmpError::PortUnreachable,
             4 => IcmpError::HostUnreachable,
             5 => IcmpError::TimeExceeded,
             6 => IcmpError::Prohibited,

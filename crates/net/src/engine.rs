@@ -281,6 +281,10 @@ impl Inner {
                         self.end_observers(id);
                     }
                     Event::TimeWait => self.end_observers(id),
+                    Event::Trouble if self.tells_of_trouble(id) => {
+                        self.ring(Channel::Readable(id));
+                        self.ring(Channel::Writable(id));
+                    }
                     Event::Urgent | Event::Trouble => {}
                 }
                 self.show(id);
@@ -307,14 +311,21 @@ impl Inner {
         }
     }
 
+    /// Whether calls tell of a soft error of this connection.
+    fn tells_of_trouble(&self, id: ConnectionId) -> bool {
+        self.host.connection(id).is_some_and(|c| c.soft_error_to_tell().is_some())
+    }
+
     /// Whether a connection is readable and writable in poll's sense: a call would not have to wait.
     fn readiness_of(&self, id: ConnectionId) -> (bool, bool) {
         let Some(connection) = self.host.connection(id).filter(|_| self.failure.is_none()) else {
             return (true, true);
         };
         let ended = connection.error().is_some();
-        let readable = connection.has_unread() || connection.end_of_stream() || ended;
+        let trouble = connection.soft_error_to_tell().is_some();
+        let readable = connection.has_unread() || connection.end_of_stream() || ended || trouble;
         let writable = match connection.write_space() {
+            _ if trouble => true,
             Ok(space) => space > 0 && connection.state().is_synchronized(),
             Err(WriteError::WouldBlock) => false,
             // A call fails at once.

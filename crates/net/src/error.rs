@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use std::io;
 use transom_stack::stack::{ConnectError, ListenError, SocketError};
-use transom_tcp::connection::{ConnectionError, ReadError, WriteError};
+use transom_tcp::connection::{ConnectionError, IcmpError, ReadError, WriteError};
 
 /// The error number Linux gives for a connection that ended so.
 pub(crate) fn errno(error: ConnectionError) -> Errno {
@@ -11,10 +11,20 @@ pub(crate) fn errno(error: ConnectionError) -> Errno {
         ConnectionError::Refused => Errno::CONNREFUSED,
         ConnectionError::Reset => Errno::CONNRESET,
         ConnectionError::TimedOut => Errno::TIMEDOUT,
-        ConnectionError::HostUnreachable => Errno::HOSTUNREACH,
-        ConnectionError::NetworkUnreachable => Errno::NETUNREACH,
+        ConnectionError::Unreachable(error) => Errno::from_raw_os_error(error.errno()),
         ConnectionError::Aborted => Errno::CONNABORTED,
     }
+}
+
+/// A soft error: of the kind that the operating system's has, and told from an error that ended the connection by the [`IcmpError`] inside.
+pub(crate) fn soft_error(error: IcmpError) -> io::Error {
+    io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)
+}
+
+/// Whether an error of a call says how the connection ended.
+pub(crate) fn is_final(error: &io::Error) -> bool {
+    let passing = [Errno::AGAIN, Errno::PIPE, Errno::NOTCONN];
+    error.raw_os_error().is_some_and(|number| passing.iter().all(|e| e.raw_os_error() != number))
 }
 
 pub(crate) fn would_block() -> io::Error {
@@ -29,6 +39,9 @@ pub(crate) fn socket_error(error: SocketError) -> io::Error {
         }
         // It is the data that is not whole; the stream can be read on behind it.
         SocketError::Read(ReadError::Hole) => io::Error::new(io::ErrorKind::InvalidData, error),
+        SocketError::Read(ReadError::Soft(error)) | SocketError::Write(WriteError::Soft(error)) => {
+            soft_error(error)
+        }
         SocketError::Read(ReadError::Failed(error))
         | SocketError::Write(WriteError::Failed(error)) => errno(error).into(),
         SocketError::Write(WriteError::Closed) => Errno::PIPE.into(),

@@ -14,7 +14,7 @@ mod options;
 mod transfer;
 
 use crate::engine::{Channel, Inner};
-use crate::error::{connect_error, errno, socket_error, would_block};
+use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
 use crate::stack::{Shared, Stack, each_address};
@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::stack::{ConnectionId, SocketError};
-use transom_tcp::connection::{Connection, Info, ReadError, Received, State, WriteError};
+use transom_tcp::connection::{
+    Connection, IcmpError, Info, ReadError, Received, State, WriteError,
+};
 use transom_tcp::extension::Wake;
 use transom_tcp::extension::{Extension, LayerId};
 use transom_tcp::profile::Profile;
@@ -240,16 +242,7 @@ impl TcpStream {
     /// The outcome as the operating system would report it: an error that ended the connection is told once.
     fn report<T>(&self, outcome: Option<io::Result<T>>) -> io::Result<T> {
         let outcome = outcome.unwrap_or_else(|| Err(would_block()));
-        if let Err(error) = &outcome
-            && matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-                    | io::ErrorKind::TimedOut
-            )
+        if outcome.as_ref().is_err_and(is_final)
             && self.socket.reported.swap(true, Ordering::Relaxed)
         {
             // From now on the stream is simply over.
@@ -364,6 +357,15 @@ impl TcpStream {
         Ok(error
             .filter(|_| !self.socket.reported.swap(true, Ordering::Relaxed))
             .map(|error| errno(error).into()))
+    }
+
+    /// What the network last said of the connection's packets, such as that the host cannot be reached, once. It does not end the connection
+    /// (RFC 9293 section 3.9.2.2). If the connection times out later, this is the error it ends with.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn take_soft_error(&self) -> io::Result<Option<IcmpError>> {
+        self.change(|connection, _| connection.take_soft_error())
     }
 
     /// A snapshot of the connection's state: windows, round-trip times, counters.

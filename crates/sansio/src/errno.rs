@@ -30,6 +30,8 @@ pub const EAGAIN: i32 = 11;
 pub const EFAULT: i32 = 14;
 /// An argument makes no sense.
 pub const EINVAL: i32 = 22;
+/// A policy on the path denies it.
+pub const EACCES: i32 = 13;
 /// Too many connections.
 pub const ENFILE: i32 = 23;
 /// Too many descriptors.
@@ -38,6 +40,10 @@ pub const EMFILE: i32 = 24;
 pub const ENOTTY: i32 = 25;
 /// The connection is closed for writing.
 pub const EPIPE: i32 = 32;
+/// Our own host is isolated, says a router.
+pub const ENONET: i32 = 64;
+/// A router did not understand a header.
+pub const EPROTO: i32 = 71;
 /// The packet is too long.
 pub const EMSGSIZE: i32 = 90;
 /// No such option.
@@ -68,6 +74,8 @@ pub const ENOTCONN: i32 = 107;
 pub const ETIMEDOUT: i32 = 110;
 /// Nobody listens there.
 pub const ECONNREFUSED: i32 = 111;
+/// There is no such host, says a router.
+pub const EHOSTDOWN: i32 = 112;
 /// The host cannot be reached.
 pub const EHOSTUNREACH: i32 = 113;
 /// The socket is connecting already.
@@ -85,12 +93,15 @@ impl Errno {
             E2BIG => "E2BIG",
             EBADF => "EBADF",
             EAGAIN => "EAGAIN",
+            EACCES => "EACCES",
             EFAULT => "EFAULT",
             EINVAL => "EINVAL",
             ENFILE => "ENFILE",
             EMFILE => "EMFILE",
             ENOTTY => "ENOTTY",
             EPIPE => "EPIPE",
+            ENONET => "ENONET",
+            EPROTO => "EPROTO",
             EMSGSIZE => "EMSGSIZE",
             ENOPROTOOPT => "ENOPROTOOPT",
             EPROTONOSUPPORT => "EPROTONOSUPPORT",
@@ -106,6 +117,7 @@ impl Errno {
             ENOTCONN => "ENOTCONN",
             ETIMEDOUT => "ETIMEDOUT",
             ECONNREFUSED => "ECONNREFUSED",
+            EHOSTDOWN => "EHOSTDOWN",
             EHOSTUNREACH => "EHOSTUNREACH",
             EALREADY => "EALREADY",
             EINPROGRESS => "EINPROGRESS",
@@ -136,8 +148,7 @@ pub(crate) fn of_connection(error: ConnectionError, peer_closed: bool) -> Errno 
         ConnectionError::Reset if peer_closed => EPIPE,
         ConnectionError::Reset => ECONNRESET,
         ConnectionError::TimedOut => ETIMEDOUT,
-        ConnectionError::HostUnreachable => EHOSTUNREACH,
-        ConnectionError::NetworkUnreachable => ENETUNREACH,
+        ConnectionError::Unreachable(error) => error.errno(),
         ConnectionError::Aborted => ECONNABORTED,
     })
 }

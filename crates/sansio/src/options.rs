@@ -49,6 +49,7 @@ pub(crate) struct Options {
     user_timeout: Option<Duration>,
     max_segment: Option<u16>,
     syn_retries: u32,
+    receive_errors: bool,
     /// By family: time to live and hop limit, TOS and traffic class.
     hop_limit: u8,
     traffic_class: u8,
@@ -76,6 +77,7 @@ impl Options {
             user_timeout: profile.user_timeout,
             max_segment: profile.max_segment,
             syn_retries: profile.syn_r2,
+            receive_errors: profile.report_soft_errors,
             hop_limit: profile.hop_limit,
             traffic_class: profile.dscp << 2,
         }
@@ -101,6 +103,7 @@ impl Options {
             user_timeout: self.user_timeout,
             max_segment: self.max_segment,
             syn_r2: self.syn_retries,
+            report_soft_errors: self.receive_errors,
             hop_limit: self.hop_limit,
             dscp: self.traffic_class >> 2,
             ..base.clone()
@@ -156,6 +159,9 @@ impl Options {
             (IPPROTO_IPV6, IPV6_TCLASS) => {
                 self.traffic_class = (int_in(value, -1..=255)?.max(0) & 0xfc) as u8;
             }
+            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
+                self.receive_errors = bool_of(value)?;
+            }
             (IPPROTO_IPV6, IPV6_V6ONLY) => {
                 if !bool_of(value)? {
                     return Err(Errno(EINVAL));
@@ -191,6 +197,9 @@ impl Options {
             }
             (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => int(self.hop_limit.into()),
             (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => int(self.traffic_class.into()),
+            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
+                int(self.receive_errors.into())
+            }
             (IPPROTO_IPV6, IPV6_V6ONLY) => int(1),
             _ => None,
         }
@@ -249,13 +258,16 @@ impl Host {
         level: i32,
         name: i32,
     ) {
-        let Options { nodelay, quick_ack, keep, user_timeout, .. } = *options;
+        let Options { nodelay, quick_ack, keep, user_timeout, receive_errors, .. } = *options;
         let congestion = || options.congestion.clone();
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
             (IPPROTO_TCP, TCP_CONGESTION) => connection.set_congestion(now, congestion()),
             (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
+            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
+                connection.set_report_soft_errors(receive_errors);
+            }
             (IPPROTO_TCP, TCP_QUICKACK) => connection.set_quick_ack(quick_ack),
             (SOL_SOCKET, SO_KEEPALIVE)
             | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {

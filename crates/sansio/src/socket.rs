@@ -199,17 +199,26 @@ impl Host {
         self.connection(stream).map_or(State::Closed, Connection::state)
     }
 
-    /// The error that ended a connection, unless it has been reported.
+    /// The error that ended a connection, unless it has been reported; or a soft error, with `IP_RECVERR`.
     pub(crate) fn pending_error(&self, stream: &Stream) -> Option<Errno> {
         let connection = self.connection(stream)?;
+        if let Some(error) = connection.soft_error_to_tell() {
+            return Some(Errno(error.errno()));
+        }
         let error = connection.error().filter(|_| !stream.error_reported)?;
         Some(errno::of_connection(error, connection.peer_has_closed()))
     }
 
-    /// Reports the error that ended a connection, once.
+    /// Reports a pending error, once.
     pub(crate) fn take_error(&mut self, fd: i32) -> Option<Errno> {
         let stream = self.stream(fd).ok()??;
         let error = self.pending_error(&stream)?;
+        let soft = |connection: &Connection| connection.soft_error_to_tell().is_some();
+        if self.connection(&stream).is_some_and(soft) {
+            let now = self.now();
+            let _ = self.stack.with_connection(stream.id, now, Connection::take_soft_error);
+            return Some(error);
+        }
         self.stream_mut(fd)?.error_reported = true;
         Some(error)
     }

@@ -19,15 +19,23 @@ use transom_wire::{IpPacket, Protocol};
 fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
     Some(match message {
         IcmpMessage::Unreachable { code, .. } => match code {
-            UnreachableCode::Net => IcmpError::NetworkUnreachable,
-            UnreachableCode::Protocol | UnreachableCode::Port => IcmpError::Refused,
+            UnreachableCode::Protocol => IcmpError::ProtocolUnreachable,
+            UnreachableCode::Port => IcmpError::PortUnreachable,
             UnreachableCode::FragmentationNeeded { next_hop_mtu } => {
                 IcmpError::TooBig(u32::from(*next_hop_mtu))
             }
-            UnreachableCode::NetProhibited
-            | UnreachableCode::HostProhibited
-            | UnreachableCode::CommunicationProhibited => IcmpError::Prohibited,
-            _ => IcmpError::HostUnreachable,
+            UnreachableCode::SourceRouteFailed => IcmpError::SourceRouteFailed,
+            // Unknown, prohibited, and unreachable for a type of service (RFC 1122 section 3.2.2.1).
+            UnreachableCode::Net
+            | UnreachableCode::NetProhibited
+            | UnreachableCode::Other(6 | 11) => IcmpError::NetworkUnreachable,
+            UnreachableCode::Other(7) => IcmpError::HostUnknown,
+            UnreachableCode::Other(8) => IcmpError::HostIsolated,
+            // Precedence, by RFC 1812 section 5.2.7.1.
+            UnreachableCode::HostProhibited
+            | UnreachableCode::CommunicationProhibited
+            | UnreachableCode::Other(14 | 15) => IcmpError::Prohibited,
+            UnreachableCode::Host | UnreachableCode::Other(_) => IcmpError::HostUnreachable,
         },
         IcmpMessage::TimeExceeded { .. } => IcmpError::TimeExceeded,
         IcmpMessage::ParameterProblem { .. } => IcmpError::ParameterProblem,
@@ -39,9 +47,14 @@ fn meaning_v6(message: &Icmpv6Message<'_>) -> Option<IcmpError> {
     Some(match message {
         Icmpv6Message::Unreachable { code, .. } => match code {
             icmpv6::UnreachableCode::NoRoute => IcmpError::NetworkUnreachable,
-            icmpv6::UnreachableCode::Port => IcmpError::Refused,
-            icmpv6::UnreachableCode::Prohibited => IcmpError::Prohibited,
-            _ => IcmpError::HostUnreachable,
+            icmpv6::UnreachableCode::Port => IcmpError::PortUnreachable,
+            // Also by an ingress or egress policy, and a route that rejects (RFC 4443 section 3.1).
+            icmpv6::UnreachableCode::Prohibited | icmpv6::UnreachableCode::Other(5 | 6) => {
+                IcmpError::Denied
+            }
+            icmpv6::UnreachableCode::BeyondScope
+            | icmpv6::UnreachableCode::Address
+            | icmpv6::UnreachableCode::Other(_) => IcmpError::HostUnreachable,
         },
         Icmpv6Message::PacketTooBig { mtu, .. } => IcmpError::TooBig(*mtu),
         Icmpv6Message::TimeExceeded { .. } => IcmpError::TimeExceeded,

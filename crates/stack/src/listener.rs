@@ -60,7 +60,9 @@ pub(crate) struct HalfEntry {
     pub(crate) key: FlowKey,
     pub(crate) listener: ListenerId,
     pub(crate) timer: TimerId,
-    pub(crate) last_reply: Instant,
+    /// When the SYN-ACK was last sent because the SYN came again, or first.
+    pub(crate) last_syn_ack: Instant,
+    pub(crate) last_challenge: Option<Instant>,
 }
 
 /// Which listener is where. An exact address wins over the unspecified one.

@@ -51,10 +51,11 @@ use crate::time::{Duration, Instant};
 use crate::units;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Range;
 use limiter::ReplyLimiter;
 use timers::Timers;
-use transom_wire::{Seq, TcpHeader};
+use transom_wire::{Ecn, Seq, TcpHeader};
 
 /// The least payload of a full segment: what the smallest path MTU of IPv4, 68 bytes, leaves beside timestamps.
 const MIN_SEGMENT: u32 = 16;
@@ -129,12 +130,9 @@ pub enum ConnectionError {
     /// Nothing was heard for too long (R2, the user timeout, or keep-alive).
     #[error("connection timed out")]
     TimedOut,
-    /// ICMP says the host cannot be reached.
-    #[error("host unreachable")]
-    HostUnreachable,
-    /// ICMP says the network cannot be reached.
-    #[error("network unreachable")]
-    NetworkUnreachable,
+    /// Nothing was heard for too long, and ICMP says why; or the host does not speak TCP at all.
+    #[error(transparent)]
+    Unreachable(IcmpError),
     /// The application aborted it.
     #[error("connection aborted")]
     Aborted,
@@ -306,6 +304,16 @@ struct Receiver {
     keep_alives_unanswered: u32,
     /// The application will not read any more.
     shut: bool,
+    /// What came with the peer's SYN, until the handshake is complete.
+    early: Option<Box<Early>>,
+}
+
+/// What came with a SYN besides the SYN.
+#[derive(Debug)]
+struct Early {
+    header: TcpHeader,
+    data: Vec<u8>,
+    ecn: Ecn,
 }
 
 /// One TCP connection.
@@ -334,13 +342,16 @@ pub struct Connection {
     extensions: extensions::Layers,
     events: u8,
     error: Option<ConnectionError>,
-    soft_error: Option<IcmpError>,
+    soft_error: Option<Box<icmp::SoftError>>,
+    /// Calls tell of soft errors.
+    reports_soft_errors: bool,
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     nodelay: bool,
     /// For the log: see [`Connection::take_duplicate`].
     duplicate_seen: bool,
-    keep_alive: Option<KeepAlive>,
+    /// Boxed, as most connections have none.
+    keep_alive: Option<Box<KeepAlive>>,
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
     limited: info::LimitedAccount,

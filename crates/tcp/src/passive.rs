@@ -281,6 +281,7 @@ impl HalfOpen {
             return HalfOpenAction::Reset(TcpHeader {
                 seq: header.ack,
                 flags: Flags::RST,
+                options: ack().options,
                 ..self.base()
             });
         }

@@ -114,6 +114,8 @@ pub struct Profile {
     pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
+    /// Calls tell of soft errors as they come; see [`Connection::set_report_soft_errors`](crate::connection::Connection::set_report_soft_errors).
+    pub report_soft_errors: bool,
     /// How long TIME-WAIT lasts: 2·MSL.
     pub time_wait: Duration,
     /// How long a closed connection waits for the peer's FIN (FIN-WAIT-2).
@@ -167,6 +169,7 @@ impl Default for Profile {
             user_timeout: None,
             advertise_user_timeout: false,
             adopt_user_timeout: None,
+            report_soft_errors: false,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_retries: 8,

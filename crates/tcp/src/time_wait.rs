@@ -17,7 +17,6 @@ pub struct TimeWait {
     remote_port: u16,
     snd_nxt: Seq,
     rcv_nxt: Seq,
-    rcv_wnd: u32,
     window: u16,
     timestamps: Option<TimestampState>,
     lasts: Duration,
@@ -50,7 +49,6 @@ impl TimeWait {
             remote_port: connection.endpoint().remote_port,
             snd_nxt: summary.snd_nxt,
             rcv_nxt: summary.rcv_nxt,
-            rcv_wnd: summary.rcv_wnd,
             window: summary.window,
             timestamps: summary.timestamps,
             lasts,
@@ -115,7 +113,11 @@ impl TimeWait {
             (Some(state), Some(stamps)) => state.is_old(stamps.value, now),
             _ => false,
         };
-        if flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) {
+        if flags.contains(Flags::SYN | Flags::ACK) {
+            // It opens nothing: a challenge (RFC 5961 section 4.2).
+            return self.limited_ack(now);
+        }
+        if flags.contains(Flags::SYN) {
             // RFC 6191 section 2: a later timestamp tells the new incarnation, else a higher sequence number
             // [SHLD-4] [MAY-2].
             let later_time = match (&self.timestamps, stamps) {
@@ -134,24 +136,23 @@ impl TimeWait {
         if old {
             return self.limited_ack(now);
         }
-        let start = header.seq.distance_from(self.rcv_nxt);
-        let acceptable = start >= -1 && i64::from(start) <= i64::from(self.rcv_wnd);
-        let fin = flags.contains(Flags::FIN);
-        if fin {
+        if !flags.contains(Flags::ACK) {
+            return TimeWaitAction::Ignore;
+        }
+        let end = header.seq + segment.sequence_len() as u32;
+        if flags.contains(Flags::FIN) && end == self.rcv_nxt {
             // The peer did not get our last acknowledgement: start over [MUST-13].
-            let end = header.seq + segment.sequence_len() as u32;
-            if end == self.rcv_nxt {
-                if let (Some(state), Some(stamps)) = (&mut self.timestamps, stamps) {
-                    state.update(stamps.value, now);
-                }
-                self.expires = now + self.lasts;
+            if let (Some(state), Some(stamps)) = (&mut self.timestamps, stamps) {
+                state.update(stamps.value, now);
             }
+            self.expires = now + self.lasts;
             return self.ack(now);
         }
-        if !acceptable || !segment.payload.is_empty() {
-            return self.limited_ack(now);
+        // The peer's last acknowledgement stands at RCV.NXT and has nothing behind it. All else is old or forged, keep-alives included.
+        if header.seq == self.rcv_nxt && end == self.rcv_nxt {
+            return TimeWaitAction::Ignore;
         }
-        TimeWaitAction::Ignore
+        self.limited_ack(now)
     }
 }
 
@@ -160,7 +161,6 @@ impl TimeWait {
 pub(crate) struct Summary {
     pub(crate) snd_nxt: Seq,
     pub(crate) rcv_nxt: Seq,
-    pub(crate) rcv_wnd: u32,
     pub(crate) window: u16,
     pub(crate) timestamps: Option<TimestampState>,
 }

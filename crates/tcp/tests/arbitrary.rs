@@ -165,7 +165,7 @@ fn icmp(peer: &mut Peer, random: &mut Random) {
         IcmpError::TooBig(random.below(2000) as u32),
         IcmpError::TooBig(0),
         IcmpError::HostUnreachable,
-        IcmpError::Refused,
+        IcmpError::PortUnreachable,
         IcmpError::TimeExceeded,
     ];
     let una = peer.info().snd_una.get() as i64 - (1 << 32);

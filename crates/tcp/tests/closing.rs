@@ -6,6 +6,7 @@ use common::{Peer, Setup, ms, seg};
 use transom_tcp::connection::{ConnectionError, Event, ReadError, State, WriteError};
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
+use transom_wire::Flags;
 
 /// An established connection taken into `state`.
 fn in_state(state: State) -> Peer {
@@ -147,12 +148,12 @@ fn a_fin_out_of_order_waits() {
     assert!(peer.connection.end_of_stream());
 }
 
-/// What comes after the FIN is not taken, and a second FIN elsewhere is nothing.
+/// What comes after the FIN is ignored (RFC 9293 section 3.10.7.4, seventh step), and a second FIN elsewhere is nothing.
 #[test]
 fn nothing_comes_after_the_fin() {
     let mut peer = Setup::default().active();
     peer.recv(seg().data(10).fin()).expect(&["A 1:1 ack 12"]);
-    peer.recv(seg().seq(12).data(100)).expect(&["A 1:1 ack 12"]);
+    peer.recv(seg().seq(12).data(100)).silent();
     peer.recv(seg().seq(300).fin()).silent().expect_state(State::CloseWait);
     peer.read(10);
     assert!(peer.connection.end_of_stream());
@@ -224,6 +225,60 @@ fn reset_in_every_state() {
             assert!(peer.take_events().contains(&Event::Closed));
         }
     }
+}
+
+/// A reset that comes while data is unacknowledged is told of, also after both ends have closed: that data may be lost.
+#[test]
+fn a_reset_before_all_data_has_arrived() {
+    for acked in [1, 50, 101] {
+        // LAST-ACK: the peer closed, then we.
+        let mut peer = Setup::default().active();
+        peer.recv(seg().fin()).write(100).close().drain();
+        peer.expect_state(State::LastAck).recv(seg().ack(acked)).recv(seg().ack(acked).rst());
+        let error = (acked < 101).then_some(ConnectionError::Reset);
+        assert_eq!((peer.state(), peer.connection.error()), (State::Closed, error), "{acked}");
+        // CLOSING: both at once.
+        let mut peer = Setup::default().active();
+        peer.write(100).close().drain();
+        peer.recv(seg().fin()).expect_state(State::Closing);
+        peer.recv(seg().ack(acked)).recv(seg().ack(acked).rst());
+        assert_eq!((peer.state(), peer.connection.error()), (State::Closed, error), "{acked}");
+    }
+}
+
+/// RFC 7323 section 3.2: where timestamps are agreed, resets have them too.
+#[test]
+fn resets_carry_timestamps() {
+    let mut peer = Setup::default().timestamps().active();
+    peer.recv(seg().data(10)).read(10).abort();
+    let reset = peer.last.clone().unwrap().header;
+    assert!(reset.flags.contains(Flags::RST));
+    assert_eq!(
+        reset.options.timestamps.unwrap().echo,
+        peer.build(&seg()).0.options.timestamps.unwrap().value
+    );
+    let setup = Setup::default().timestamps();
+    let mut peer = setup.connecting();
+    let options = setup.syn_options(&peer);
+    peer.timestamps = true;
+    peer.recv(seg().syn().no_ack().options(options)).drain();
+    peer.recv(seg().ack(1_000)).expect(&["R 1000:1000"]);
+    assert!(peer.last.clone().unwrap().header.options.timestamps.is_some());
+}
+
+/// A FIN without data takes no room in the congestion window. The peer need not wait for an acknowledgement to learn of the end.
+#[test]
+fn a_fin_does_not_wait_for_the_congestion_window() {
+    let mut peer = Setup::newreno().active();
+    peer.write(10_000).drain();
+    assert_eq!(peer.info().in_flight, peer.info().cwnd);
+    peer.shutdown().expect(&["FA 10001:10002 ack 1"]);
+    // With data before it, it waits for that.
+    let mut peer = Setup::newreno().active();
+    peer.write(11_000).shutdown();
+    assert_eq!(peer.ranges().last(), Some(&(9_001, 10_001)));
+    peer.recv(seg().ack(1_001));
+    assert_eq!(peer.ranges().last(), Some(&(10_001, 11_002)));
 }
 
 /// A reset makes everything received unreadable: the application must not take a part for the whole. [MUST-12]

@@ -202,14 +202,14 @@ fn a_repeated_syn_ack_is_acknowledged_again() {
 fn icmp_ends_an_attempt_only_if_it_quotes_the_syn() {
     let mut peer = Setup::default().connecting();
     let iss = Seq::new(common::ISS);
-    peer.connection.on_icmp(peer.now, IcmpError::Refused, iss + 1);
-    peer.connection.on_icmp(peer.now, IcmpError::Refused, iss - 1);
+    peer.connection.on_icmp(peer.now, IcmpError::PortUnreachable, iss + 1);
+    peer.connection.on_icmp(peer.now, IcmpError::PortUnreachable, iss - 1);
     peer.expect_state(State::SynSent);
     assert_eq!(peer.info().counters.icmp_rejected, 2);
     peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, iss);
     peer.expect_state(State::SynSent);
     assert_eq!(peer.connection.take_soft_error(), Some(IcmpError::HostUnreachable));
-    peer.connection.on_icmp(peer.now, IcmpError::Refused, iss);
+    peer.connection.on_icmp(peer.now, IcmpError::PortUnreachable, iss);
     peer.expect_state(State::Closed);
     assert_eq!(peer.connection.error(), Some(ConnectionError::Refused));
 }

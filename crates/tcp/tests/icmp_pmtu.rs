@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
-use transom_tcp::connection::{Event, IcmpError, State};
+use transom_tcp::connection::{ConnectionError, Event, IcmpError, ReadError, State, WriteError};
 use transom_wire::Seq;
 
 fn quoted(relative: i64) -> Seq {
@@ -58,7 +58,7 @@ fn no_error_ends_a_synchronized_connection() {
     let errors = [
         IcmpError::NetworkUnreachable,
         IcmpError::HostUnreachable,
-        IcmpError::Refused,
+        IcmpError::PortUnreachable,
         IcmpError::Prohibited,
         IcmpError::TimeExceeded,
         IcmpError::ParameterProblem,
@@ -73,6 +73,60 @@ fn no_error_ends_a_synchronized_connection() {
         peer.recv(seg().ack(14_601));
         assert_eq!(peer.info().unacknowledged, 0);
     }
+}
+
+/// [SHLD-25] If the peer is silent from then on, the connection ends with what the network said of it, as on Linux.
+#[test]
+fn a_soft_error_explains_a_timeout() {
+    let errors = [IcmpError::HostUnreachable, IcmpError::PortUnreachable, IcmpError::HostIsolated];
+    for error in errors {
+        let mut peer = bulk();
+        peer.wait(1_000);
+        peer.connection.on_icmp(peer.now, error, quoted(1));
+        // That the application was told of it makes no difference.
+        assert_eq!(peer.connection.take_soft_error(), Some(error));
+        peer.wait(2_000_000).expect_state(State::Closed);
+        assert_eq!(peer.connection.error(), Some(ConnectionError::Unreachable(error)));
+    }
+}
+
+/// The peer was heard after it: that error is over.
+#[test]
+fn a_soft_error_before_the_peer_was_heard_explains_nothing() {
+    let mut peer = bulk();
+    peer.connection.on_icmp(peer.now, IcmpError::HostUnreachable, quoted(1));
+    peer.wait(100).recv(seg().ack(1461));
+    peer.wait(2_000_000).expect_state(State::Closed);
+    assert_eq!(peer.connection.error(), Some(ConnectionError::TimedOut));
+}
+
+/// An attempt to connect ends with it too.
+#[test]
+fn a_soft_error_explains_why_nobody_answered() {
+    let mut peer = Setup::default().profile(|p| p.syn_r2 = 3).connecting();
+    peer.connection.on_icmp(peer.now, IcmpError::NetworkUnreachable, Seq::new(ISS));
+    peer.run_to(100_000).expect_state(State::Closed);
+    let error = ConnectionError::Unreachable(IcmpError::NetworkUnreachable);
+    assert_eq!(peer.connection.error(), Some(error));
+}
+
+/// Calls tell of a soft error once, if that is wanted: a writer at once, a reader when there is nothing to read.
+#[test]
+fn calls_tell_of_soft_errors_if_that_is_wanted() {
+    let mut peer = bulk();
+    let error = IcmpError::HostUnreachable;
+    peer.connection.on_icmp(peer.now, error, quoted(1));
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
+    peer.connection.set_report_soft_errors(true);
+    assert_eq!(peer.connection.soft_error_to_tell(), Some(error));
+    assert_eq!(peer.connection.write(peer.now, &[7; 10]), Err(WriteError::Soft(error)));
+    assert_eq!(peer.connection.soft_error_to_tell(), None);
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
+    peer.connection.on_icmp(peer.now, error, quoted(1));
+    peer.recv(seg().data(10)).read(10);
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::Soft(error)));
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
+    peer.expect_state(State::Established);
 }
 
 /// RFC 1191 sections 3 and 6.5: the smaller MTU is used, what was too big is sent again at once, and cwnd stays.

@@ -332,3 +332,29 @@ fn selective_acknowledgements_are_samples() {
     peer.run_to(220).recv(seg().sack(&[(1001, 2001)]));
     assert_eq!(peer.info().last_rtt, Some(ms(120)));
 }
+
+/// RFC 6675 section 5: the scoreboard is updated by any acknowledgement with SACK blocks, also by one that another has overtaken. Nothing else of it
+/// counts, its window neither.
+#[test]
+fn an_overtaken_acknowledgement_updates_the_scoreboard() {
+    let mut peer = ten_out_of(10_000);
+    peer.recv(seg().ack(2001)).silent();
+    let window = peer.info().snd_wnd;
+    // 3000 bytes above HighACK are more than (DupThresh - 1) · SMSS: IsLost(2001).
+    let overtaken = seg().ack(1001).win(100).sack(&[(3001, 6001)]);
+    peer.recv(overtaken).expect(&["A 2001:3001 ack 1"]);
+    assert_eq!((peer.info().phase, peer.info().snd_wnd), (Phase::Recovery, window));
+}
+
+/// What such an acknowledgement calls missing may have arrived since: a block between it and SND.UNA is neither news nor a duplicate. One below its own
+/// number is a DSACK.
+#[test]
+fn an_overtaken_acknowledgement_is_read_by_its_own_number() {
+    let mut peer = ten_out_of(10_000);
+    peer.recv(seg().ack(6001)).silent();
+    peer.recv(seg().ack(1001).sack(&[(3001, 4001)])).silent();
+    assert_eq!(peer.info().counters.duplicate_bytes_reported, 0);
+    peer.recv(seg().ack(2001).sack(&[(1001, 2001), (3001, 4001)])).silent();
+    assert_eq!(peer.info().counters.duplicate_bytes_reported, 1000);
+    assert_eq!((peer.info().phase, peer.info().in_flight), (Phase::Open, 4000));
+}

@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{IRS, ISS, Setup, secs, seg};
 use std::sync::Arc;
-use transom_tcp::connection::{Connection, ConnectionError, Endpoint, Event, State};
+use transom_tcp::connection::{Connection, ConnectionError, Endpoint, Event, ReadError, State};
 use transom_tcp::packet::Payload;
 use transom_tcp::segment::Segment;
 use transom_tcp::time::Instant;
@@ -123,4 +123,48 @@ fn two_connections_open_at_once() {
     }
     assert_eq!((a.state(), b.state()), (State::Established, State::Established));
     assert_eq!(a.iss(), Seq::new(ISS));
+}
+
+/// RFC 9293 section 3.10.7.3: text and FIN that come with the SYN wait until the connection is established.
+#[test]
+fn data_with_the_syn_is_queued() {
+    let setup = Setup::default();
+    let mut peer = setup.connecting();
+    let options = setup.syn_options(&peer);
+    peer.drain();
+    peer.recv(seg().seq(0).syn().no_ack().options(options).bytes(b"early"))
+        .expect(&["SA 0:1 ack 1"]);
+    assert_eq!(peer.connection.readable(), 0);
+    assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
+    peer.recv(seg().seq(6)).wait(40).expect(&["A 1:1 ack 6"]).expect_state(State::Established);
+    // It may all come again.
+    peer.recv(seg().seq(1).bytes(b"early")).expect(&["A 1:1 ack 6 sack 1-6"]);
+    peer.recv(seg().seq(6).bytes(b" bird"));
+    assert_eq!(peer.read_all(), b"early bird");
+}
+
+#[test]
+fn a_fin_with_the_syn_is_queued() {
+    let setup = Setup::default();
+    let mut peer = setup.connecting();
+    let options = setup.syn_options(&peer);
+    peer.drain();
+    peer.recv(seg().seq(0).syn().fin().no_ack().options(options).bytes(b"early")).drain();
+    peer.expect_state(State::SynReceived);
+    peer.recv(seg().seq(7)).expect(&["A 1:1 ack 7"]).expect_state(State::CloseWait);
+    assert_eq!(peer.read_all(), b"early");
+    assert!(peer.connection.end_of_stream());
+    peer.write(10).expect(&["PA 1:11 ack 7"]);
+}
+
+/// Nobody will read it: the connection is reset when it is established, not before.
+#[test]
+fn data_with_the_syn_for_nobody() {
+    let setup = Setup::default();
+    let mut peer = setup.connecting();
+    let options = setup.syn_options(&peer);
+    peer.drain();
+    peer.recv(seg().seq(0).syn().no_ack().options(options).bytes(b"early")).close().drain();
+    peer.expect_state(State::SynReceived);
+    peer.recv(seg().seq(6)).expect(&["RA 1:1 ack 1"]).expect_state(State::Closed);
 }

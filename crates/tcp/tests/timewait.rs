@@ -93,9 +93,39 @@ fn a_new_incarnation_by_sequence_number() {
     assert_eq!(answer(&mut wait, &peer, syn(0)), "A 102:102 ack 102");
     peer.now += secs(1);
     assert_eq!(answer(&mut wait, &peer, syn(102)), "A 102:102 ack 102");
-    // A SYN-ACK opens nothing.
+    // A SYN-ACK opens nothing, and is challenged (RFC 5961 section 4.2).
     peer.now += secs(1);
-    assert_eq!(answer(&mut wait, &peer, seg().seq(500).syn()), "ignored");
+    assert_eq!(answer(&mut wait, &peer, seg().seq(500).syn()), "A 102:102 ack 102");
+}
+
+/// RFC 9293 section 3.10.7.4: what is not acceptable is answered. After the peer's FIN that is everything but its last acknowledgement.
+#[test]
+fn what_is_not_the_last_acknowledgement_is_answered() {
+    let (mut wait, mut peer) = waiting(&Setup::default());
+    let expires = wait.expires();
+    assert_eq!(answer(&mut wait, &peer, seg().seq(102).ack(102)), "ignored");
+    // A keep-alive, and an acknowledgement beyond the FIN.
+    for seq in [101, 103, 2_000] {
+        peer.now += secs(1);
+        assert_eq!(answer(&mut wait, &peer, seg().seq(seq).ack(102)), "A 102:102 ack 102");
+    }
+    // Without ACK nothing is looked at, a FIN neither.
+    peer.now += secs(1);
+    assert_eq!(answer(&mut wait, &peer, seg().seq(101).no_ack().fin()), "ignored");
+    assert_eq!(wait.expires(), expires);
+}
+
+/// Only the FIN itself is answered each time: FINs that stand elsewhere are forged.
+#[test]
+fn forged_fins_are_answered_twice_a_second() {
+    let (mut wait, mut peer) = waiting(&Setup::default());
+    let mut answered = 0;
+    for _ in 0..100 {
+        peer.now += ms(10);
+        let forged = seg().seq(5_000).ack(102).fin();
+        answered += usize::from(answer(&mut wait, &peer, forged) != "ignored");
+    }
+    assert_eq!(answered, 2);
 }
 
 /// [SHLD-4] RFC 6191 section 2: a later timestamp is enough, whatever the sequence number; the same one leaves it to

@@ -135,6 +135,15 @@ impl TcpStream {
         self.inspect(|connection, _| connection.keep_alive())
     }
 
+    /// Whether calls tell of [soft errors](TcpStream::take_soft_error) as they come, as with `IP_RECVERR` of Linux: a call to read or write then fails with
+    /// one, once, with an [`IcmpError`](transom_tcp::connection::IcmpError) inside, and the connection goes on. By default they do not.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_report_soft_errors(&self, report: bool) -> io::Result<()> {
+        self.change(|connection, _| connection.set_report_soft_errors(report))
+    }
+
     /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
     ///
     /// # Errors

@@ -59,6 +59,10 @@ pub const TCP_USER_TIMEOUT: i32 = 18;
 pub const IP_TOS: i32 = 1;
 /// The time to live, 1 to 255; -1 for the default.
 pub const IP_TTL: i32 = 2;
+/// A call to receive or send tells of ICMP errors as they come, once each, and the connection goes on.
+pub const IP_RECVERR: i32 = 11;
+/// The same for IPv6.
+pub const IPV6_RECVERR: i32 = 25;
 /// The hop limit, 1 to 255; -1 for the default.
 pub const IPV6_UNICAST_HOPS: i32 = 16;
 /// Always 1: IPv6 sockets are for IPv6 alone.

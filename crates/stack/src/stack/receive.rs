@@ -193,10 +193,8 @@ impl Stack {
             return None;
         };
         let header = *tcp.header();
-        // Port 0 is nobody's, and SYN with FIN or RST means nothing.
-        let nonsense =
-            header.flags.contains(Flags::SYN) && header.flags.intersects(Flags::FIN | Flags::RST);
-        if header.src_port == 0 || header.dst_port == 0 || nonsense {
+        // Port 0 is nobody's. A SYN may have a FIN with it (RFC 9293 section 3.10.7.2), and of a SYN with a reset the reset counts.
+        if header.src_port == 0 || header.dst_port == 0 {
             self.counters.bad_tcp += 1;
             return None;
         }
@@ -246,22 +244,22 @@ impl Stack {
     fn on_half_open(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
         let Some(entry) = self.halves.get_mut(index) else { return };
         let key = entry.key;
-        let may_reply = now.since(entry.last_reply) >= Duration::from_millis(500);
+        let over = |last: Instant| now.since(last) >= Duration::from_millis(500);
         let Some(listener) = self.listeners.get(entry.listener.index) else { return };
         let carrier = Carrier::of(&listener.profile);
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
                 entry.half.on_repeated_syn(segment.header);
-                if may_reply {
-                    entry.last_reply = now;
+                if over(entry.last_syn_ack) {
+                    entry.last_syn_ack = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
                     self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Challenge(header) => {
-                if may_reply {
-                    entry.last_reply = now;
+                if entry.last_challenge.is_none_or(over) {
+                    entry.last_challenge = Some(now);
                     self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
                 }
             }
@@ -483,8 +481,9 @@ impl Stack {
         entry.half_open += 1;
         let deadline = half.deadline();
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(0));
-        let (index, _) =
-            self.halves.insert(HalfEntry { half, key, listener, timer, last_reply: now });
+        let (last_syn_ack, last_challenge) = (now, None);
+        let entry = HalfEntry { half, key, listener, timer, last_syn_ack, last_challenge };
+        let (index, _) = self.halves.insert(entry);
         self.wheel.remove(timer);
         let timer = self.wheel.insert(deadline, super::Wake::HalfOpen(index));
         if let Some(entry) = self.halves.get_mut(index) {

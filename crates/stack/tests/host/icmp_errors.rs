@@ -46,7 +46,11 @@ fn errors_about_a_syn() {
         assert!(host.inject(&unreachable(&syn.bytes, code)).is_empty());
         assert_eq!(host.counters().icmp_errors_received, 1);
         if ends {
-            assert_eq!(host.connection(id).error(), Some(ConnectionError::Refused), "{code:?}");
+            let error = match code {
+                Port => ConnectionError::Refused,
+                _ => ConnectionError::Unreachable(IcmpError::ProtocolUnreachable),
+            };
+            assert_eq!(host.connection(id).error(), Some(error), "{code:?}");
             assert_eq!(host.count(id, Event::Closed), 1);
         } else {
             assert_eq!(
@@ -70,7 +74,7 @@ fn errors_about_a_syn() {
 fn errors_about_data() {
     type Message = fn(&[u8]) -> Vec<u8>;
     let cases: [(Message, IcmpError); 5] = [
-        (|quoted| unreachable(quoted, UnreachableCode::Port), IcmpError::Refused),
+        (|quoted| unreachable(quoted, UnreachableCode::Port), IcmpError::PortUnreachable),
         (|quoted| unreachable(quoted, UnreachableCode::Net), IcmpError::NetworkUnreachable),
         (
             |quoted| unreachable(quoted, UnreachableCode::CommunicationProhibited),
@@ -98,7 +102,7 @@ fn errors_about_data() {
         peer.assert_alive(&mut host, id);
     }
     let cases: [(Message, IcmpError); 3] = [
-        (|quoted| unreachable6(quoted, icmpv6::UnreachableCode::Port), IcmpError::Refused),
+        (|quoted| unreachable6(quoted, icmpv6::UnreachableCode::Port), IcmpError::PortUnreachable),
         (
             |quoted| icmp6(ROUTER6, HOST6, &Icmpv6Message::TimeExceeded { code: 0, quoted }),
             IcmpError::TimeExceeded,

@@ -44,16 +44,21 @@ impl Connection {
             self.reply(now);
             return false;
         }
-        if ack < una {
+        // RFC 6675 section 5: SACK blocks are taken from any acknowledgement, also from one that others have overtaken. It has nothing else to say.
+        let (said, old) = (ack, ack < una);
+        if old && (!self.agreed.sack || segment.header.options.sack.is_empty()) {
             return true;
         }
-        if self.rejects_ack(ack) || (self.profile.mishandles_shrinking && ack > self.snd.right_edge)
+        let ack = ack.max(una);
+        if self.rejects_ack(said)
+            || (self.profile.mishandles_shrinking && ack > self.snd.right_edge)
         {
             return true;
         }
         let header = segment.header;
         let window = self.scaled_window(header);
-        let in_order = start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2);
+        let in_order =
+            !old && (start > self.snd.wl1 || (start == self.snd.wl1 && ack >= self.snd.wl2));
         if ack == una && !segment.payload.is_empty() && header.options.sack.is_empty() {
             // Data that acknowledges nothing new, the common case where data flows one way: by RFC 5681 it is no
             // duplicate, and there is nothing for the units in it.
@@ -80,7 +85,7 @@ impl Connection {
             self.snd.sent.acknowledge(ack, now, &mut delivered);
         }
         self.snd.buffer.acknowledge(ack);
-        let duplicated = self.take_sack_blocks(now, segment, ack, &mut delivered);
+        let duplicated = self.take_sack_blocks(now, segment, said, &mut delivered);
         if in_order {
             self.update_window(start, ack, window);
         }
@@ -93,7 +98,7 @@ impl Connection {
             && if self.agreed.sack && has_sack {
                 delivered.sacked > 0
             } else {
-                ack == una && bare && same_window
+                ack == una && bare && same_window && !old
             };
         let news = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
         let round_start = news && ack > self.snd.round_end;
@@ -153,7 +158,8 @@ impl Connection {
                 | AckKind::WINDOW_UPDATE.only_if(window != prior_window)
                 | AckKind::ECN_ECHO.only_if(echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
-            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
+            let told =
+                Ack { at: now, ack: said, window, kind, acked, sacked, duplicated: reported, rtt };
             let mut event =
                 extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
             self.tell_of_ack(&mut event, kind, round_start);
@@ -168,7 +174,7 @@ impl Connection {
             || (self.snd.window.in_slow_start() && prior_in_flight * 2 > self.snd.window.cwnd)
     }
 
-    /// Enters the SACK blocks into the scoreboard. Returns the bytes the peer says it got twice.
+    /// Enters the SACK blocks of an acknowledgement of `ack` into the scoreboard. Returns the bytes the peer says it got twice.
     fn take_sack_blocks(
         &mut self,
         now: Instant,
@@ -181,7 +187,7 @@ impl Connection {
         }
         let blocks = &segment.header.options.sack;
         let mss = u64::from(self.mss());
-        let nxt = self.nxt();
+        let (una, nxt) = (self.una(), self.nxt());
         let mut duplicated = 0;
         let position = |seq| self.snd.space.from_wire(seq, ack);
         let mut ranges = blocks.iter().map(|block| position(block.left)..position(block.right));
@@ -206,8 +212,8 @@ impl Connection {
                 }
                 continue;
             }
-            if range.end > ack {
-                self.snd.sent.sack(range.clone(), mss, now, delivered);
+            if range.end > una {
+                self.snd.sent.sack(range.start.max(una)..range.end, mss, now, delivered);
             }
         }
         self.counters.duplicate_bytes_reported += duplicated;

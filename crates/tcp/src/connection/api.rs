@@ -1,12 +1,13 @@
 //! What the application does with a connection.
 
-use super::{Connection, ConnectionError, Event, State};
+use super::{Connection, ConnectionError, Event, IcmpError, State};
 use crate::holes::Hole;
 use crate::ordering::Delivery;
 use crate::profile::KeepAlive;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
+use alloc::boxed::Box;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum WriteError {
     /// This is not how data is written to a connection that delivers so: bytes are not units, nor the other way round.
     #[error("what this connection carries is written with {}", call(*.0, "write", "write", "send_adu"))]
     Delivery(Delivery),
+    /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
+    #[error(transparent)]
+    Soft(IcmpError),
     /// The connection ended.
     #[error(transparent)]
     Failed(#[from] ConnectionError),
@@ -46,6 +50,9 @@ pub enum ReadError {
     /// This is not how data is read that is delivered so.
     #[error("what this connection delivers is read with {}", call(*.0, "read", "read_unordered", "recv_adu"))]
     Delivery(Delivery),
+    /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
+    #[error(transparent)]
+    Soft(IcmpError),
     /// The connection ended.
     #[error(transparent)]
     Failed(#[from] ConnectionError),
@@ -107,12 +114,21 @@ impl Connection {
     }
 
     /// Whether bytes may be written that are nobody's unit.
-    fn takes_bytes(&self) -> Result<(), WriteError> {
+    fn takes_bytes(&mut self) -> Result<(), WriteError> {
         self.write_state()?;
+        self.tell_writer()?;
         if self.profile.ordering.units().is_some() {
             return Err(WriteError::Delivery(Delivery::Units));
         }
         Ok(())
+    }
+
+    /// A writer is told of a soft error before anything else.
+    pub(super) fn tell_writer(&mut self) -> Result<(), WriteError> {
+        if !self.reports_soft_errors {
+            return Ok(());
+        }
+        self.take_soft_error().map_or(Ok(()), |error| Err(WriteError::Soft(error)))
     }
 
     fn after_write(
@@ -207,7 +223,18 @@ impl Connection {
         if out.is_empty() {
             return Ok(0);
         }
-        self.read_state(read)
+        let result = self.read_state(read);
+        self.tell_reader(result)
+    }
+
+    /// A reader for whom there is nothing is told of a soft error.
+    pub(super) fn tell_reader<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        match result {
+            Err(ReadError::WouldBlock) if self.reports_soft_errors => {
+                Err(self.take_soft_error().map_or(ReadError::WouldBlock, ReadError::Soft))
+            }
+            result => result,
+        }
     }
 
     /// Like [`Connection::read`], for a reader that can do without some of the data: a hole is reported at its place, once.
@@ -298,14 +325,14 @@ impl Connection {
 
     /// Switches keep-alives on or off [MUST-24] [MUST-27].
     pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
-        self.keep_alive = keep_alive;
+        self.keep_alive = keep_alive.map(Box::new);
         self.rcv.keep_alives_unanswered = 0;
         self.arm_keep_alive();
     }
 
     /// The keep-alive settings.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
-        self.keep_alive
+        self.keep_alive.as_deref().copied()
     }
 
     /// Fixes the receive buffer's size and ends its tuning.
@@ -334,11 +361,6 @@ impl Connection {
     /// Whether the handshake is complete and the connection not over.
     pub fn is_open(&self) -> bool {
         self.state.is_synchronized() && self.state != State::TimeWait
-    }
-
-    /// Takes the pending soft error, if any [SHLD-25].
-    pub fn take_soft_error(&mut self) -> Option<super::IcmpError> {
-        self.soft_error.take()
     }
 
     /// Marks the device as able to take `max` payload bytes in one transmission.

@@ -67,7 +67,7 @@ impl Connection {
         if self.state == State::SynReceived {
             // The acknowledgement of our SYN, and nothing else, completes the handshake.
             if ack <= Pos::INITIAL || ack > self.highest_sent() {
-                self.reset_due = Some(self.reset_at(header.ack));
+                self.reset_due = Some(self.reset_at(now, header.ack));
                 return;
             }
             let window = self.scaled_window(header);
@@ -76,6 +76,9 @@ impl Connection {
             self.snd.wl1 = start;
             self.snd.wl2 = ack;
             self.establish(now);
+            if self.state == State::Closed {
+                return; // What came with the SYN is nobody's any more.
+            }
             self.on_syn_ack_echo(now, header.flags);
         }
         if place == Place::Inside && self.rejects_segment(start, segment.payload.len() as u64) {
@@ -224,7 +227,8 @@ impl Connection {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
-                State::Closing | State::LastAck => self.finish(None),
+                // The FIN has said everything, and what was written has arrived.
+                State::Closing | State::LastAck if self.snd.buffer.is_empty() => self.finish(None),
                 _ => self.fail(ConnectionError::Reset),
             }
         } else if place == Place::Inside && start < self.rcv.edge {
@@ -297,8 +301,7 @@ impl Connection {
             return;
         }
         if !self.state.can_receive() {
-            // Data after the peer's FIN is nonsense and is not taken; its FIN stands.
-            self.rcv.ack_now = true;
+            // RFC 9293 section 3.10.7.4, seventh step: data after the peer's FIN should not occur, and is ignored.
             return;
         }
         self.touch_idle(now);

@@ -71,13 +71,15 @@ impl Connection {
     ///
     /// The RFC asks for no reset in CLOSING and LAST-ACK. One is sent there too: data and FIN may still be on their
     /// way, and a peer that is told nothing would wait for them.
-    pub fn abort(&mut self, _now: Instant) {
+    pub fn abort(&mut self, now: Instant) {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
             let seq = self.snd.space.to_wire(self.nxt());
             let ack = self.rcv.space.to_wire(self.rcv.next);
             let flags = Flags::RST | Flags::ACK;
-            self.reset_due = Some(Box::new(TcpHeader { seq, ack, flags, ..self.base_header() }));
+            let options = self.ordinary_options(now);
+            let reset = TcpHeader { seq, ack, flags, options, ..self.base_header() };
+            self.reset_due = Some(Box::new(reset));
         }
         self.fail(ConnectionError::Aborted);
     }
@@ -134,7 +136,6 @@ impl Connection {
         Summary {
             snd_nxt: self.snd.space.to_wire(self.nxt()),
             rcv_nxt: self.rcv.space.to_wire(next),
-            rcv_wnd: u32::try_from(window).unwrap_or(u32::MAX),
             window: u16::try_from(window >> self.agreed.receive_scale).unwrap_or(u16::MAX),
             timestamps: self.agreed.timestamps.then_some(self.rcv.timestamps),
         }

@@ -101,7 +101,8 @@ impl Connection {
         if len > 0 {
             return Ok(Piece::Data { offset, len, total: self.stream_length() });
         }
-        Ok(Piece::End { total: self.end_or_why_not()? })
+        let end = self.end_or_why_not();
+        Ok(Piece::End { total: self.tell_reader(end)? })
     }
 
     /// Takes the next data unit, into `unit` instead of what is there.
@@ -118,7 +119,8 @@ impl Connection {
             self.after_read(now, usize::try_from(taken).unwrap_or(usize::MAX));
             return Ok(Adu::Unit { offset: range.start.stream_offset() });
         }
-        Ok(Adu::End { total: self.end_or_why_not()? })
+        let end = self.end_or_why_not();
+        Ok(Adu::End { total: self.tell_reader(end)? })
     }
 
     /// The length of a stream of which everything has been read.
@@ -142,6 +144,7 @@ impl Connection {
     /// connection.
     pub fn send_adu(&mut self, now: Instant, unit: &[u8]) -> Result<(), WriteError> {
         self.write_state()?;
+        self.tell_writer()?;
         let Some(config) = self.profile.ordering.units() else {
             return Err(WriteError::Delivery(self.delivery()));
         };

@@ -10,10 +10,11 @@ use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
+use alloc::boxed::Box;
 use transom_wire::Seq;
 
 /// An ICMP or ICMPv6 error about a segment of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum IcmpError {
     /// The network cannot be reached.
     #[error("network unreachable")]
@@ -21,12 +22,27 @@ pub enum IcmpError {
     /// The host cannot be reached.
     #[error("host unreachable")]
     HostUnreachable,
-    /// The host does not speak TCP, or not on that port.
-    #[error("port or protocol unreachable")]
-    Refused,
+    /// The host does not speak TCP.
+    #[error("protocol unreachable")]
+    ProtocolUnreachable,
+    /// Nobody listens at the port.
+    #[error("port unreachable")]
+    PortUnreachable,
+    /// A source route failed.
+    #[error("source route failed")]
+    SourceRouteFailed,
+    /// There is no such host.
+    #[error("host unknown")]
+    HostUnknown,
+    /// The source host is isolated.
+    #[error("source host isolated")]
+    HostIsolated,
     /// Administratively prohibited.
     #[error("prohibited on the path")]
     Prohibited,
+    /// ICMPv6 says that a policy denies it.
+    #[error("denied by a policy on the path")]
+    Denied,
     /// The packet was too big for a link whose MTU is given (zero: unknown).
     #[error("packet too big, next hop takes {0} bytes")]
     TooBig(u32),
@@ -36,6 +52,38 @@ pub enum IcmpError {
     /// A header field was not understood.
     #[error("parameter problem")]
     ParameterProblem,
+}
+
+impl IcmpError {
+    /// The number by which Linux reports it to a program, as in its `icmp_err_convert` and `icmpv6_err_convert`.
+    pub const fn errno(self) -> i32 {
+        match self {
+            IcmpError::NetworkUnreachable => 101, // ENETUNREACH
+            IcmpError::HostUnreachable | IcmpError::Prohibited | IcmpError::TimeExceeded => 113, // EHOSTUNREACH
+            IcmpError::ProtocolUnreachable => 92, // ENOPROTOOPT
+            IcmpError::PortUnreachable => 111,    // ECONNREFUSED
+            IcmpError::SourceRouteFailed => 95,   // EOPNOTSUPP
+            IcmpError::HostUnknown => 112,        // EHOSTDOWN
+            IcmpError::HostIsolated => 64,        // ENONET
+            IcmpError::Denied => 13,              // EACCES
+            IcmpError::TooBig(_) => 90,           // EMSGSIZE
+            IcmpError::ParameterProblem => 71,    // EPROTO
+        }
+    }
+
+    /// Whether it ends an attempt to connect (RFC 9293 section 3.9.2.2) [SHLD-26].
+    const fn is_hard(self) -> bool {
+        matches!(self, IcmpError::ProtocolUnreachable | IcmpError::PortUnreachable)
+    }
+}
+
+/// What the network last said of a connection's packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SoftError {
+    error: IcmpError,
+    at: Instant,
+    /// The application has not been told of it.
+    untold: bool,
 }
 
 /// The MTU steps of RFC 1191 section 7.1, for routers that do not name one.
@@ -57,20 +105,50 @@ impl Connection {
             self.on_packet_too_big(now, mtu, pos);
             return;
         }
-        if self.snd.syn_acked {
-            // [MUST-56] [SHLD-26] never fatal here
-            self.soft_error = Some(error);
-            self.raise(Event::Trouble);
-            return;
+        if error.is_hard() && !self.snd.syn_acked {
+            return self.fail(match error {
+                IcmpError::PortUnreachable => ConnectionError::Refused,
+                error => ConnectionError::Unreachable(error),
+            });
         }
-        match error {
-            IcmpError::Refused => self.fail(ConnectionError::Refused),
-            // Soft errors are remembered and explain the failure, if it comes to that [SHLD-25].
-            _ => {
-                self.soft_error = Some(error);
-                self.raise(Event::Trouble);
-            }
-        }
+        // [MUST-56] [SHLD-26] In synchronized states none is fatal. What is remembered explains the failure, if it comes to that [SHLD-25].
+        self.soft_error = Some(Box::new(SoftError { error, at: now, untold: true }));
+        self.raise(Event::Trouble);
+    }
+
+    /// Takes the last soft error, if the application has not been told of it [MUST-47] [SHLD-25].
+    pub fn take_soft_error(&mut self) -> Option<IcmpError> {
+        let soft = self.soft_error.as_mut()?;
+        core::mem::take(&mut soft.untold).then_some(soft.error)
+    }
+
+    /// Whether a soft error is told by calls as it comes, once: reading and writing fail with it, and the connection lives (`IP_RECVERR` of Linux).
+    /// By default it is not [SHLD-20].
+    pub fn set_report_soft_errors(&mut self, report: bool) {
+        self.reports_soft_errors = report;
+    }
+
+    /// Whether calls tell of soft errors.
+    pub fn reports_soft_errors(&self) -> bool {
+        self.reports_soft_errors
+    }
+
+    /// The soft error that the next call tells of, if there is one.
+    pub fn soft_error_to_tell(&self) -> Option<IcmpError> {
+        let soft = self.soft_error.as_ref()?;
+        (self.reports_soft_errors && soft.untold).then_some(soft.error)
+    }
+
+    /// The peer has been silent for too long: the connection is over. If the network has said why since the peer last was heard, that is the error, as
+    /// on Linux.
+    pub(super) fn time_out(&mut self) {
+        let heard = self.snd.syn_acked.then_some(self.rcv.last_heard);
+        let explains = |soft: &&SoftError| heard.is_none_or(|heard| soft.at >= heard);
+        let error = match self.soft_error.as_deref().filter(explains) {
+            Some(soft) => ConnectionError::Unreachable(soft.error),
+            None => ConnectionError::TimedOut,
+        };
+        self.fail(error);
     }
 
     /// Path MTU discovery: the lower MTU is taken if it is plausible, and what was too big is sent again at once.

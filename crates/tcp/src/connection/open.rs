@@ -6,10 +6,12 @@ use super::partial::PartialState;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Event, Receiver, Sender, State, info::LimitedAccount,
+    Connection, ConnectionError, Counters, Early, Event, Receiver, Sender, State,
+    info::LimitedAccount,
 };
 use crate::congestion::{CongestionEvent, Window};
 use crate::options::{Agreed, TimestampState, syn_options};
+use crate::packet::Payload;
 use crate::passive::HalfOpen;
 use crate::pos::{Pos, SeqSpace};
 use crate::profile::Profile;
@@ -23,7 +25,7 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
-use transom_wire::{Flags, Options, Seq};
+use transom_wire::{Flags, Options, Seq, TcpHeader};
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -202,6 +204,7 @@ impl Connection {
                 last_heard: now,
                 keep_alives_unanswered: 0,
                 shut: false,
+                early: None,
             },
             ecn: None,
             timers: Timers::new(),
@@ -212,10 +215,11 @@ impl Connection {
             events: 0,
             error: None,
             soft_error: None,
+            reports_soft_errors: profile.report_soft_errors,
             orphaned: false,
             nodelay: profile.nodelay,
             duplicate_seen: false,
-            keep_alive: profile.keep_alive,
+            keep_alive: profile.keep_alive.map(Box::new),
             user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),
             limited: LimitedAccount::new(now),
@@ -277,7 +281,7 @@ impl Connection {
         let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
         if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.nxt()) {
             if !flags.contains(Flags::RST) {
-                self.reset_due = Some(self.reset_at(header.ack));
+                self.reset_due = Some(self.reset_at(now, header.ack));
             }
             return;
         }
@@ -326,7 +330,29 @@ impl Connection {
             self.snd.right_edge = Pos::INITIAL + window;
             self.state = State::SynReceived;
             self.snd.syn_due = true;
+            self.keep_for_later(segment);
         }
+    }
+
+    /// Data and FIN that came with a SYN wait until the handshake is complete (RFC 9293 section 3.10.7.3). Who the peer is, is not known before.
+    fn keep_for_later(&mut self, segment: &Segment<'_>) {
+        let fin = segment.header.flags & Flags::FIN;
+        if segment.payload.is_empty() && fin.is_empty() {
+            return;
+        }
+        let header = TcpHeader { flags: Flags::ACK | fin, ..*segment.header };
+        let data = segment.payload.bytes().to_vec();
+        self.rcv.early = Some(Box::new(Early { header, data, ecn: segment.ecn }));
+    }
+
+    /// The handshake is complete.
+    fn take_early(&mut self, now: Instant) {
+        let Some(early) = self.rcv.early.take() else { return };
+        let Early { header, data, ecn } = &*early;
+        let payload = Payload::borrowed(data);
+        let segment = Segment { header, payload, segment_size: None, ecn: *ecn };
+        self.on_text(now, &segment, Pos::FIRST_DATA);
+        self.on_fin(now, &segment, Pos::FIRST_DATA);
     }
 
     /// Our SYN is acknowledged.
@@ -354,5 +380,6 @@ impl Connection {
         self.raise(Event::Connected);
         self.raise(Event::Writable);
         self.attach_chosen(now);
+        self.take_early(now);
     }
 }

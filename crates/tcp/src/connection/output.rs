@@ -266,7 +266,8 @@ impl Connection {
         if usable == 0 {
             return Err(Hold::PeerWindow);
         }
-        if cwnd_room == 0 {
+        // A FIN without data takes no room, as on Linux: the peer learns of the end no later for a full window.
+        if cwnd_room == 0 && unsent > 0 {
             return Err(Hold::CongestionWindow);
         }
         let mss = u64::from(self.mss());
@@ -347,7 +348,7 @@ impl Connection {
             return None; // its retransmission is the probe
         }
         if unsent == 0 && !fin {
-            return self.keep_alive.map(|_| Plan::KeepAlive);
+            return self.keep_alive.as_ref().map(|_| Plan::KeepAlive);
         }
         let usable = self.snd.right_edge.since(nxt);
         if usable > 0 {
@@ -516,8 +517,17 @@ impl Connection {
     }
 
     /// A reset in answer to a segment with this acknowledgement.
-    pub(super) fn reset_at(&self, seq: Seq) -> Box<TcpHeader> {
-        Box::new(TcpHeader { seq, flags: Flags::RST, ..self.base_header() })
+    pub(super) fn reset_at(&self, now: Instant, seq: Seq) -> Box<TcpHeader> {
+        let options = self.ordinary_options(now);
+        Box::new(TcpHeader { seq, flags: Flags::RST, options, ..self.base_header() })
+    }
+
+    /// The options of a segment without data: timestamps, if they are agreed, also in a reset (RFC 7323 section 3.2).
+    pub(super) fn ordinary_options(&self, now: Instant) -> Options {
+        Options {
+            timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
+            ..Options::default()
+        }
     }
 
     fn syn(&mut self, now: Instant) -> TcpHeader {
@@ -591,10 +601,7 @@ impl Connection {
             flags: Flags::ACK | urgent_flag | self.echo(),
             window,
             urgent,
-            options: Options {
-                timestamps: self.agreed.timestamps.then(|| self.rcv.timestamps.option(now)),
-                ..Options::default()
-            },
+            options: self.ordinary_options(now),
             ..self.base_header()
         }
     }

@@ -3,7 +3,7 @@
 //! Every deadline stands in one small table. Whoever causes it sets it, and nobody recomputes it from conditions:
 //! what [`Connection::next_timeout`] says and what [`Connection::on_timeout`] does cannot drift apart.
 
-use super::{Connection, ConnectionError, Event, State};
+use super::{Connection, Event, State};
 use crate::congestion::CongestionEvent;
 use crate::extension::Wake;
 use crate::recovery::{Expiry, Phase, Times};
@@ -214,7 +214,7 @@ impl Connection {
     fn on_retransmission_timeout(&mut self, now: Instant) {
         // [MUST-20] R2
         if self.gives_up(now) {
-            self.fail(ConnectionError::TimedOut);
+            self.time_out();
             return;
         }
         self.snd.retransmits = self.snd.retransmits.saturating_add(1);
@@ -249,7 +249,7 @@ impl Connection {
 
     fn on_persist_timeout(&mut self, now: Instant) {
         if self.snd.unacked_since().is_some() && self.gives_up(now) {
-            self.fail(ConnectionError::TimedOut);
+            self.time_out();
             return;
         }
         self.snd.probe_due = true;
@@ -276,7 +276,7 @@ impl Connection {
 
     /// (Re)starts the keep-alive timer from the last time anything was heard [MUST-26].
     pub(super) fn arm_keep_alive(&mut self) {
-        match self.keep_alive {
+        match self.keep_alive() {
             Some(keep) if self.state.is_synchronized() && self.state != State::TimeWait => {
                 let wait = if self.rcv.keep_alives_unanswered == 0 {
                     keep.idle
@@ -290,7 +290,7 @@ impl Connection {
     }
 
     fn on_keep_alive_timeout(&mut self, now: Instant) {
-        let Some(keep) = self.keep_alive else { return };
+        let Some(keep) = self.keep_alive() else { return };
         if self.una() < self.nxt() || !self.snd.buffer.is_empty() {
             // Data is outstanding: its retransmission says whether the peer lives.
             self.timers.set(Timer::KeepAlive, now + keep.idle);
@@ -303,7 +303,7 @@ impl Connection {
         }
         // [MUST-29] only a number of unanswered probes means that the peer is gone.
         if self.rcv.keep_alives_unanswered >= keep.probes {
-            self.fail(ConnectionError::TimedOut);
+            self.time_out();
             return;
         }
         self.rcv.keep_alives_unanswered += 1;

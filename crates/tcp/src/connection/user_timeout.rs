@@ -11,8 +11,8 @@
 //! because a peer that answers with SYN cookies forgets what the SYN said. As options would take room from a full
 //! segment's payload, that segment is an acknowledgement without data.
 
+use super::Connection;
 use super::timers::Timer;
-use super::{Connection, ConnectionError};
 use crate::options::user_timeout_option;
 use crate::profile::Profile;
 use crate::time::{Duration, Instant};
@@ -111,7 +111,7 @@ impl Connection {
     /// The timer has fired.
     pub(super) fn on_user_timeout(&mut self, now: Instant) {
         match self.user_timeout_at() {
-            Some(end) if end <= now => self.fail(ConnectionError::TimedOut),
+            Some(end) if end <= now => self.time_out(),
             Some(end) => self.timers.set(Timer::User, end),
             None => {}
         }
