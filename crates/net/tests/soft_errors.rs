@@ -43,8 +43,12 @@ fn hosts() -> (Stack, Stack, Network) {
     let (far, b) = pair(&MemoryConfig::default()).unwrap();
     let start = |number: u8, device: MemoryDevice| {
         let span = Span::from_millis;
-        let timer =
-            Rfc6298Config { initial: span(50), min: span(50), max: span(200), ..Default::default() };
+        let timer = Rfc6298Config {
+            initial: span(50),
+            min: span(50),
+            max: span(200),
+            ..Default::default()
+        };
         let profile = Profile {
             timer: TimerChoice::Rfc6298(timer),
             syn_r2: 3,
@@ -61,9 +65,15 @@ fn hosts() -> (Stack, Stack, Network) {
 }
 
 /// Passes packets on, or answers those of the first host.
-fn pass(mut near: MemoryDevice, mut far: MemoryDevice, unreachable: &AtomicBool, over: &AtomicBool) {
+fn pass(
+    mut near: MemoryDevice,
+    mut far: MemoryDevice,
+    unreachable: &AtomicBool,
+    over: &AtomicBool,
+) {
     let send = |device: &mut MemoryDevice, bytes: &[u8]| {
-        let packet = TxPacket { headers: bytes, payload: [&[], &[]], offload: TxOffload::default() };
+        let packet =
+            TxPacket { headers: bytes, payload: [&[], &[]], offload: TxOffload::default() };
         let _ = device.send(&packet);
     };
     while !over.load(Ordering::SeqCst) {

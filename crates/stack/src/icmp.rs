@@ -3,7 +3,6 @@
 use crate::flow::FlowKey;
 use crate::stack::Stack;
 use alloc::vec;
-use core::net::IpAddr;
 use transom_tcp::connection::IcmpError;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::icmp::{self, IcmpMessage, UnreachableCode};
@@ -175,8 +174,3 @@ impl Stack {
 
 /// The window in which ICMP errors are counted.
 pub(crate) const ICMP_WINDOW: Duration = Duration::from_secs(1);
-
-/// Whether `address` is of the version whose minimum MTU is 1280.
-pub(crate) const fn least_mtu(address: IpAddr) -> u32 {
-    if address.is_ipv6() { 1280 } else { 68 }
-}

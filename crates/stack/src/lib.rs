@@ -54,6 +54,7 @@ pub mod fragments;
 pub mod icmp;
 pub mod listener;
 pub mod log;
+mod path_mtus;
 pub mod secrets;
 mod slab;
 pub mod stack;

@@ -27,6 +27,7 @@ use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
+use crate::path_mtus::PathMtus;
 use crate::secrets::Secrets;
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
@@ -34,12 +35,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use hashbrown::HashMap;
 use template::Template;
 use transmit::Carrier;
 use transom_tcp::connection::{Connection, Event, IcmpError};
 use transom_tcp::packet::PacketBuf;
-use transom_tcp::time::{Duration, Instant};
+use transom_tcp::time::Instant;
 use transom_tcp::time_wait::TimeWait;
 use transom_wire::{Ecn, Seq, TcpHeader};
 
@@ -157,7 +157,7 @@ pub struct Stack {
     loopback: VecDeque<Vec<u8>>,
     events: VecDeque<StackEvent>,
     fragments: Fragments,
-    path_mtus: HashMap<IpAddr, (u32, Instant), KeyedHash>,
+    path_mtus: PathMtus,
     next_port: u32,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
@@ -190,7 +190,7 @@ impl Stack {
             loopback: VecDeque::new(),
             events: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
-            path_mtus: HashMap::with_hasher(hash),
+            path_mtus: PathMtus::new(hash),
             next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
@@ -349,6 +349,7 @@ impl Stack {
 
     /// Takes a connection out of the flow table and the wheel.
     fn detach(&mut self, index: u32) {
+        self.learn_path_mtu(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some((timer, _)) = slot.timer.take() {
             self.wheel.remove(timer);
@@ -357,6 +358,19 @@ impl Stack {
             slot.detached = true;
             let key = slot.key;
             self.flows.remove(&key);
+        }
+    }
+
+    /// A connection is over: later ones to the same host learn what its path was found to carry.
+    fn learn_path_mtu(&mut self, index: u32) {
+        let (Some(slot), Some(id)) = (self.slots.get(index), self.id_of(index)) else { return };
+        let Some(mtu) = slot.connection.proven_path_mtu().filter(|_| !slot.detached) else {
+            return;
+        };
+        let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
+        self.path_mtus.prove(remote, mtu);
+        if slot.connection.has_narrow_path() {
+            self.path_mtus.note(id, remote, mtu, heard);
         }
     }
 
@@ -388,6 +402,7 @@ impl Stack {
                 .retain(|&(place, generation)| waits.generation(place) == Some(generation));
         }
         self.flows.insert(key, Handler::TimeWait(place));
+        self.learn_path_mtu(index);
         if let Some(slot) = self.slots.get_mut(index) {
             slot.detached = true;
             slot.connection.leave_to_time_wait(now);
@@ -419,25 +434,6 @@ impl Stack {
             self.counters.replies_dropped += 1;
         }
     }
-
-    /// The path MTU towards `remote`: what was learned in the last ten minutes (RFC 1191 section 6.3), or the
-    /// interface's.
-    fn path_mtu(&self, remote: IpAddr, now: Instant) -> u32 {
-        match self.path_mtus.get(&remote) {
-            Some(&(mtu, learned)) if now.since(learned) < PATH_MTU_LIFETIME => mtu,
-            _ => self.config.mtu,
-        }
-    }
-
-    fn learn_path_mtu(&mut self, remote: IpAddr, mtu: u32, now: Instant) {
-        const MAX_PATHS: usize = 4096;
-        if self.path_mtus.len() >= MAX_PATHS {
-            self.path_mtus.retain(|_, &mut (_, learned)| now.since(learned) < PATH_MTU_LIFETIME);
-        }
-        if self.path_mtus.len() < MAX_PATHS || self.path_mtus.contains_key(&remote) {
-            self.path_mtus.insert(remote, (mtu, now));
-        }
-    }
 }
 
 impl Stack {
@@ -452,8 +448,8 @@ impl Stack {
         });
         let after = after.unwrap_or(before);
         self.counters.icmp_errors_received += 1;
-        if after < before && after >= crate::icmp::least_mtu(key.remote) {
-            self.learn_path_mtu(key.remote, after, now);
+        if after < before {
+            self.path_mtus.note(id, key.remote, after, now);
         }
         self.touched(id.index, now);
     }
@@ -487,5 +483,3 @@ impl Stack {
         allowed
     }
 }
-
-const PATH_MTU_LIFETIME: Duration = Duration::from_secs(600);

@@ -27,6 +27,7 @@ mod limiter;
 mod open;
 mod output;
 mod partial;
+mod path_mtu;
 mod reductions;
 mod timers;
 mod user_timeout;
@@ -325,8 +326,8 @@ pub struct Connection {
     active: bool,
     endpoint: Endpoint,
     path: PathInfo,
-    /// When the path MTU in use was learned, if it is less than the interface's; [`Instant::FAR_FUTURE`] otherwise.
-    path_mtu_since: Instant,
+    /// Once there was a doubt about the path MTU.
+    path_mtu: Option<Box<path_mtu::PathMtu>>,
     agreed: Agreed,
     snd: Sender,
     rcv: Receiver,

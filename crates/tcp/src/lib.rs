@@ -68,6 +68,7 @@ pub mod ordering;
 pub mod pacing;
 pub mod packet;
 pub mod passive;
+pub mod path_mtu;
 pub mod persistence;
 pub mod pos;
 pub mod profile;

@@ -11,6 +11,7 @@ use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
+use crate::path_mtu::PathMtuChoice;
 use crate::persistence::Persistence;
 use crate::reordering::Robustness;
 use crate::rto::rfc6298::Rfc6298Config;
@@ -82,6 +83,10 @@ pub struct Profile {
     /// The largest segment announced and sent, in bytes of payload and options, if less than the interface takes
     /// (what `TCP_MAXSEG` sets); at least 64.
     pub max_segment: Option<u16>,
+    /// How the connection finds out what its path carries.
+    pub path_mtu: PathMtuChoice,
+    /// The path MTU of IPv4 is never taken to be less, in bytes, whatever routers say; 68 to 65,535 (`min_pmtu` of Linux).
+    pub min_path_mtu: u32,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
     pub dup_thresh: u32,
     /// Take fewer for a loss when so few segments are outstanding that not enough can come (RFC 5827).
@@ -151,6 +156,8 @@ impl Default for Profile {
             extensions: Vec::new(),
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
             max_segment: None,
+            path_mtu: PathMtuChoice::Icmp,
+            min_path_mtu: 552,
             dup_thresh: 3,
             early_retransmit: false,
             reordering: None,

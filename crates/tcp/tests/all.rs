@@ -33,6 +33,7 @@ mod nagle_sws;
 mod partial_path;
 mod partial_receiver;
 mod partial_sender;
+mod path_mtu_probes;
 mod paws;
 mod persist;
 mod prr;

@@ -4,6 +4,7 @@ use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
 use transom_tcp::connection::{ConnectionError, Event, IcmpError, ReadError, State, WriteError};
+use transom_tcp::profile::CongestionChoice;
 use transom_wire::Seq;
 
 fn quoted(relative: i64) -> Seq {
@@ -170,15 +171,19 @@ fn old_routers_name_no_mtu() {
     assert_eq!(peer.info().path_mtu, 1006);
 }
 
-/// Never upwards, never below the minimum of the IP version (RFC 1191 section 3, RFC 8201 section 4).
+/// Never upwards, and never below the floor: 552 bytes unless the profile says otherwise, 1280 for IPv6 (RFC 8201 section 4).
 #[test]
 fn implausible_mtus_are_bounded() {
     let mut peer = bulk();
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(9000), quoted(1));
     assert_eq!(peer.info().path_mtu, 1500);
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(20), quoted(1));
-    assert_eq!(peer.info().path_mtu, 68);
-    assert!(peer.info().mss >= 28);
+    assert_eq!((peer.info().path_mtu, peer.info().mss), (552, 512));
+    let setup = Setup::default().mss(Some(1460)).profile(|p| p.min_path_mtu = 68);
+    let mut peer = setup.active();
+    peer.write(14_600).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(20), quoted(1));
+    assert_eq!((peer.info().path_mtu, peer.info().mss), (68, 28));
     let mut setup = Setup::default().mss(Some(1440));
     setup.path.ip_header = 40;
     let mut peer = setup.active();
@@ -194,6 +199,48 @@ fn a_report_about_a_small_segment_is_a_forgery() {
     peer.write(100).drain();
     peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1));
     assert_eq!((peer.info().path_mtu, peer.info().counters.icmp_rejected), (1500, 1));
+}
+
+/// RFC 5927 section 7.2: once segments of the present size have arrived, a report waits. If what it names is acknowledged it was false.
+#[test]
+fn a_report_is_not_believed_against_the_evidence() {
+    let mut peer = bulk();
+    peer.recv(seg().ack(1461)).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(576), quoted(2921));
+    peer.pump();
+    peer.silent();
+    peer.wait(100).recv(seg().ack(4381)).drain();
+    assert_eq!((peer.info().path_mtu, peer.info().counters.icmp_rejected), (1500, 1));
+    // Nothing comes of it later.
+    peer.wait(5_000).recv(seg().ack(14_601));
+    assert_eq!(peer.info().path_mtu, 1500);
+}
+
+/// If it times out, the report was true. Everything is cut anew, and the window is not reduced for it.
+#[test]
+fn a_report_is_believed_when_its_segment_times_out() {
+    let mut peer = bulk();
+    peer.recv(seg().ack(1461)).drain();
+    let cwnd = peer.info().cwnd;
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(1300), quoted(1461));
+    peer.next_timer();
+    assert_eq!((peer.info().path_mtu, peer.info().cwnd), (1300, cwnd));
+    assert_eq!(peer.ranges().first(), Some(&(1461, 2721)));
+    peer.recv(seg().ack(14_601));
+    assert_eq!(peer.info().unacknowledged, 0);
+}
+
+/// One forged report about four megabytes in flight makes as many segments as the floor allows, and no more.
+#[test]
+fn a_forged_report_does_not_make_crumbs() {
+    let setup = Setup::default().mss(Some(1460)).scale(7).window(65_535);
+    let mut peer = setup.profile(|p| p.congestion = CongestionChoice::none()).active();
+    peer.connection.set_send_buffer(4 << 20);
+    peer.recv(seg().win(65_535)).write(4 << 20).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(68), quoted(1));
+    peer.pump();
+    assert_eq!(peer.info().path_mtu, 552);
+    assert!(peer.ranges().len() <= (4 << 20) / 512 + 1);
 }
 
 /// RFC 1191 section 6.3, RFC 8201 section 4: a larger MTU is tried after ten minutes, when there is something to send.

@@ -1,5 +1,6 @@
 //! Streams over adversarial networks in virtual time: with units drawn by the seed, with every pair of units, and with whole combinations.
 
+mod black_holes;
 mod catalogued;
 mod combinations;
 mod delivery;

@@ -9,6 +9,7 @@ use transom_sim::random::Rng;
 use transom_tcp::adu::AduConfig;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
+use transom_tcp::path_mtu::PathMtuChoice;
 use transom_tcp::profile::{
     EcnChoice, FlowChoice, OfferedOptions, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
     ReductionChoice, ValidationChoice,
@@ -71,6 +72,10 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         nodelay: rng.below(2) == 0,
         early_retransmit: recovery != RecoveryChoice::RackTlp && rng.below(2) == 0,
         limited_transmit: rng.below(2) == 0,
+        path_mtu: match seed % 3 {
+            0 => PathMtuChoice::Probing,
+            _ => PathMtuChoice::Icmp,
+        },
         reordering: Some(Robustness::default()).filter(|_| {
             // Of the seed, so that those there are keep what they draw.
             options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2

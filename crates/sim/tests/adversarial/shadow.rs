@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use transom_sim::random::Rng;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake};
+use transom_tcp::path_mtu::PathMtuChoice;
 use transom_tcp::profile::{Profile, RecoveryChoice, ReductionChoice};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
@@ -164,6 +165,8 @@ pub(super) fn simple(seed: u64, rng: &mut Rng) -> Profile {
         slow_start: Profile::default().slow_start,
         reduction: ReductionChoice::AtOnce,
         undo: UndoConfig { eifel: false, dsack: false, f_rto: false },
+        // The shadow counts in segments of one size.
+        path_mtu: PathMtuChoice::Icmp,
         ..profile
     }
 }

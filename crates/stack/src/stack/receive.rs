@@ -409,7 +409,10 @@ impl Stack {
     pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
         let path = PathInfo {
-            mtu: self.path_mtu(key.remote, now),
+            mtu: self
+                .path_mtus
+                .get(key.remote, now)
+                .map_or(self.config.mtu, |mtu| mtu.min(self.config.mtu)),
             interface_mtu: self.config.mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.

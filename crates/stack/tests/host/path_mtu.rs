@@ -32,8 +32,18 @@ fn longest(host: &mut Host, id: ConnectionId) -> usize {
     host.sent().iter().map(|sent| sent.bytes.len()).max().unwrap()
 }
 
+/// A connection finds out that the path carries no more than `mtu`.
+fn learn(host: &mut Host, remote: SocketAddr, mtu: u32) -> ConnectionId {
+    let (id, _) = connected(host, remote);
+    host.write_all(id, &stream(2_000));
+    let sent = host.sent();
+    host.inject(&too_big(&sent[0], mtu));
+    id
+}
+
+/// It takes two connections for others to believe it.
 #[test]
-fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
+fn what_was_too_big_is_sent_again_smaller_and_later_connections_know() {
     for (remote, other, mtu) in [
         (at(PEER, 80), at([10, 0, 0, 9], 80), 1_006),
         (at(PEER6, 80), at("fd00::9".parse::<std::net::Ipv6Addr>().unwrap(), 80), 1_280),
@@ -47,7 +57,9 @@ fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
         assert!(again.iter().any(|sent| sent.bytes.len() == mtu as usize), "nothing of that size");
         assert_eq!(again[0].tcp().seq, sent[0].tcp().seq);
         assert!(again.iter().all(|sent| sent.bytes.len() <= mtu as usize));
-        // Another connection to the same place starts there; the MSS announced is still what can be received.
+        // What one connection believes may be forged: the next starts with the whole MTU.
+        learn(&mut host, SocketAddr::new(remote.ip(), 83), mtu);
+        // Now another to the same place starts there; the MSS announced is still what can be received.
         let second = host.connect(SocketAddr::new(remote.ip(), 81));
         let syn = host.sent_one();
         let headers = if remote.is_ipv4() { 40 } else { 60 };
@@ -71,12 +83,11 @@ fn what_was_too_big_is_sent_again_smaller_and_the_next_connection_knows() {
 #[test]
 fn what_was_learnt_is_forgotten_after_ten_minutes() {
     let mut host = Host::new();
-    let (id, _) = connected(&mut host, at(PEER, 80));
-    host.write_all(id, &stream(2_000));
-    let sent = host.sent();
-    host.inject(&too_big(&sent[0], 1_006));
-    host.call(|stack, now| stack.abort(id, now));
-    host.sent();
+    for port in [70, 71] {
+        let id = learn(&mut host, at(PEER, port), 1_006);
+        host.call(|stack, now| stack.abort(id, now));
+        host.sent();
+    }
     host.now += Duration::from_secs(599);
     let (id, _) = connected(&mut host, at(PEER, 81));
     assert_eq!(host.connection(id).path_mtu(), 1_006);
@@ -112,25 +123,52 @@ fn what_cannot_be_is_not_learnt() {
     assert_eq!(host.connection(id).path_mtu(), 1_280);
 }
 
+/// One forged report costs later connections nothing, however often it comes, and a connection that carried more proves the opposite of two.
+#[test]
+fn what_one_connection_believes_is_not_taken_over() {
+    let mut host = Host::new();
+    for _ in 0..3 {
+        let (id, _) = connected(&mut host, at(PEER, 80));
+        assert_eq!(host.connection(id).path_mtu(), 1_500);
+        host.write_all(id, &stream(2_000));
+        let sent = host.sent();
+        // Three reports about one connection are one finding.
+        let again = host.inject(&too_big(&sent[0], 600));
+        host.inject(&too_big(&again[0], 560));
+        host.inject(&too_big(&again[0], 68));
+        assert_eq!(host.connection(id).path_mtu(), 552);
+        host.call(|stack, now| stack.abort(id, now));
+        host.sent();
+        // One with large segments all the way shows that it was false.
+        let (id, mut peer) = connected(&mut host, at(PEER, 80));
+        host.write_all(id, &stream(2_000));
+        peer.receive(&host.sent());
+        host.inject(&peer.segment(Flags::ACK, &[]));
+        host.call(|stack, now| stack.abort(id, now));
+        host.sent();
+    }
+}
+
 /// There is a bound on the paths that are remembered, and what is remembered goes on being learnt about.
 #[test]
 fn a_full_memory_still_learns_of_the_paths_in_it() {
     let mut host = Host::new();
-    let mut learn = |n: u32, mtu: u32| {
-        let remote = at([10, 1, (n >> 8) as u8, n as u8], 80);
-        let id = host.connect(remote);
-        let syn = host.sent_one();
+    let mut known_after = |n: u32, mtu: u32| {
+        let id = learn(&mut host, at([10, 1, (n >> 8) as u8, n as u8], 80), mtu);
+        host.call(|stack, now| stack.abort(id, now));
+        host.sent();
+        let (id, _) = connected(&mut host, at([10, 1, (n >> 8) as u8, n as u8], 81));
         let known = host.connection(id).path_mtu();
-        host.inject(&too_big(&syn, mtu));
         host.call(|stack, now| stack.abort(id, now));
         host.sent();
         known
     };
     for n in 0..4_096 {
-        assert_eq!(learn(n, 70), 1_500);
+        assert_eq!(known_after(n, 1_000), 1_500);
     }
-    assert_eq!(learn(4_096, 70), 1_500);
-    assert_eq!(learn(4_096, 70), 1_500, "no room for it");
-    assert_eq!(learn(7, 68), 70);
-    assert_eq!(learn(7, 68), 68);
+    assert_eq!(known_after(4_096, 1_000), 1_500);
+    assert_eq!(known_after(4_096, 1_000), 1_500, "no room for it");
+    assert_eq!(known_after(7, 1_000), 1_000);
+    assert_eq!(known_after(7, 900), 1_000);
+    assert_eq!(known_after(7, 900), 900);
 }

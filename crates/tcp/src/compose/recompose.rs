@@ -57,7 +57,7 @@ impl Unit {
             Unit::Validation => Err("it holds what was used of the window"),
             Unit::Ordering => Err("it holds what has arrived"),
             Unit::FlowControl => Err("a window has been offered by it"),
-            Unit::Timer => Err("it holds what was measured of the path"),
+            Unit::Timer | Unit::PathMtu => Err("it holds what was measured of the path"),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::congestion::{ALGORITHMS, CongestionChoice};
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::{HoleChoice, Patience};
+use crate::path_mtu::PathMtuChoice;
 use crate::persistence::Persistence;
 use crate::profile::{
     AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
@@ -66,11 +67,13 @@ pub enum Unit {
     WindowScaleOption,
     /// Nagle's algorithm.
     Nagle,
+    /// How the path MTU is found out.
+    PathMtu,
 }
 
 impl Unit {
     /// All of them, in the order in which a table has their keys.
-    pub const ALL: [Unit; 21] = [
+    pub const ALL: [Unit; 22] = [
         Unit::Congestion,
         Unit::SlowStart,
         Unit::Recovery,
@@ -92,6 +95,7 @@ impl Unit {
         Unit::TimestampsOption,
         Unit::WindowScaleOption,
         Unit::Nagle,
+        Unit::PathMtu,
     ];
 
     /// Its key in a table that has one for each unit.
@@ -118,6 +122,7 @@ impl Unit {
             Unit::TimestampsOption => "timestamps",
             Unit::WindowScaleOption => "window-scale",
             Unit::Nagle => "nagle",
+            Unit::PathMtu => "path-mtu",
         }
     }
 
@@ -167,6 +172,7 @@ impl fmt::Display for Unit {
             Unit::TimestampsOption => "the timestamps option",
             Unit::WindowScaleOption => "the window scale option",
             Unit::Nagle => "Nagle's algorithm",
+            Unit::PathMtu => "path MTU discovery",
         })
     }
 }
@@ -508,4 +514,11 @@ pub const WORDS: &[Word] = &[
     ),
     plain!("nagle", Nagle, "RFC 9293: small segments wait for others", nodelay = false),
     plain!("nodelay", Nagle, "small segments leave at once", nodelay = true),
+    plain!("icmp-pmtud", PathMtu, "RFC 1191: by ICMP alone", path_mtu = PathMtuChoice::Icmp),
+    plain!(
+        "plpmtud",
+        PathMtu,
+        "RFC 4821: by probes of data too, where ICMP does not come",
+        path_mtu = PathMtuChoice::Probing
+    ),
 ];

@@ -86,6 +86,7 @@ impl Connection {
         }
         self.snd.buffer.acknowledge(ack);
         let duplicated = self.take_sack_blocks(now, segment, said, &mut delivered);
+        self.look_for_probe(now);
         if in_order {
             self.update_window(start, ack, window);
         }
@@ -319,7 +320,7 @@ impl Connection {
         snd.congestion.on_sample(&mut snd.window, &ack);
         if self.was_for_nothing(&ack) {
             self.undo(ack.now, ack.ecn_echo);
-        } else if verdict.entered {
+        } else if self.losses_count(&ack, verdict.entered) {
             self.begin_recovery(&ack, flight);
         } else if verdict.exited && was_recovering {
             self.end_recovery(verdict.deflates, &ack);

@@ -363,6 +363,11 @@ impl Connection {
         self.state.is_synchronized() && self.state != State::TimeWait
     }
 
+    /// When anything acceptable last arrived of the peer.
+    pub fn last_heard(&self) -> Instant {
+        self.rcv.last_heard
+    }
+
     /// Marks the device as able to take `max` payload bytes in one transmission.
     pub fn set_max_super_segment(&mut self, max: Option<u32>) {
         self.path.max_super_segment = max;

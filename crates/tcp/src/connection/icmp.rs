@@ -1,15 +1,11 @@
-//! What the network reports about our packets (RFC 9293 section 3.9.2.2, RFC 5927, RFC 1191, RFC 8201).
+//! What the network reports about our packets (RFC 9293 section 3.9.2.2, RFC 5927). What it says of their size is in `path_mtu`.
 //!
 //! ICMP messages are easily forged, so one counts only if it quotes a segment that is in flight now. In synchronized
 //! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
 //! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
 
 use super::{Connection, ConnectionError, Event, State};
-use crate::pos::Pos;
-use crate::recovery::Phase;
-use crate::time::{Duration, Instant};
-#[cfg(fixed_units)]
-use crate::units::direct::*;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use transom_wire::Seq;
 
@@ -86,12 +82,6 @@ pub(super) struct SoftError {
     untold: bool,
 }
 
-/// The MTU steps of RFC 1191 section 7.1, for routers that do not name one.
-const PLATEAUS: [u32; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
-
-/// How long a lowered path MTU is believed: the ten minutes of RFC 1191 section 6.3 and RFC 8201 section 4.
-const PATH_MTU_EXPIRES: Duration = Duration::from_secs(600);
-
 impl Connection {
     /// The network reported `error` about a segment of ours with sequence number `seq` (as quoted).
     pub fn on_icmp(&mut self, now: Instant, error: IcmpError, seq: Seq) {
@@ -149,74 +139,5 @@ impl Connection {
             None => ConnectionError::TimedOut,
         };
         self.fail(error);
-    }
-
-    /// Path MTU discovery: the lower MTU is taken if it is plausible, and what was too big is sent again at once.
-    fn on_packet_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) {
-        let least = if self.path.ip_header >= 40 { 1280 } else { 68 };
-        let current = self.path.mtu;
-        let mtu = if mtu == 0 {
-            PLATEAUS.into_iter().find(|&plateau| plateau < current).unwrap_or(least)
-        } else {
-            mtu
-        };
-        // RFC 8201 section 4 and RFC 1191 section 3: never below the minimum, never upwards.
-        let mtu = mtu.max(least);
-        if mtu >= current {
-            return;
-        }
-        // RFC 5927 section 7.2: a segment that needed no more than the claimed MTU cannot have been too big.
-        let longest = self.longest_at(pos) + self.path.ip_header + 20;
-        if longest <= mtu {
-            self.counters.icmp_rejected += 1;
-            return;
-        }
-        self.set_path_mtu(now, mtu);
-    }
-
-    /// Payload and options of the segments sent at `pos`, at most.
-    fn longest_at(&self, pos: Pos) -> u32 {
-        if !self.snd.syn_acked {
-            return 40;
-        }
-        let record = self.snd.sent.at(pos);
-        let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
-        u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
-    }
-
-    /// The path MTU in use, in bytes.
-    pub fn path_mtu(&self) -> u32 {
-        self.path.mtu
-    }
-
-    /// Tries a larger path MTU again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201
-    /// section 4). There is no timer for it: it is looked at when data is about to leave. The whole MTU of the
-    /// interface is tried at once; if it is still too much, the report of that brings the right one.
-    pub(super) fn probe_path_mtu(&mut self, now: Instant) {
-        let most = self.path.interface_mtu;
-        if self.path.mtu < most && now.since(self.path_mtu_since) >= PATH_MTU_EXPIRES {
-            self.set_path_mtu(now, most);
-        }
-    }
-
-    /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
-    /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
-    pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
-        let shrinks = mtu < self.path.mtu;
-        self.path.mtu = mtu;
-        self.path_mtu_since = if mtu < self.path.interface_mtu { now } else { Instant::FAR_FUTURE };
-        self.snd.window.mss = self.mss();
-        // One segment may always leave.
-        self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
-        if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
-            if self.snd.recovery.phase() != Phase::Loss {
-                self.snd.recovery.on_timeout(&mut self.snd.sent);
-                self.snd.sent.forget_lost();
-            } else {
-                self.snd.sent.mark_all_lost();
-            }
-            self.give_up_what_is_hopeless(now);
-            self.rearm_retransmission(now);
-        }
     }
 }

@@ -128,6 +128,10 @@ pub struct Info {
     pub mss: u32,
     /// The path MTU in use.
     pub path_mtu: u32,
+    /// Probes for a larger path MTU that were sent (RFC 4821).
+    pub path_mtu_probes: u64,
+    /// Times that segments were found to be too large for the path without a report of a router.
+    pub black_holes: u64,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Bytes acknowledged towards the next increase of cwnd.
@@ -243,6 +247,8 @@ impl Connection {
             recovery: snd.recovery.name(),
             mss: self.mss(),
             path_mtu: self.path.mtu,
+            path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
+            black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
             cwnd: snd.window.cwnd,
             cwnd_cnt: snd.window.cwnd_cnt,
             ssthresh: snd.window.ssthresh,

@@ -3,6 +3,7 @@
 use super::ecn::EcnState;
 use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
+use super::path_mtu::PathMtu;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
@@ -135,7 +136,7 @@ impl Connection {
             active: false,
             endpoint,
             path,
-            path_mtu_since: if path.mtu < path.interface_mtu { now } else { Instant::FAR_FUTURE },
+            path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),

@@ -2,6 +2,7 @@
 //! pacing lets it go, and what the peer's window, Nagle and silly-window avoidance say to new data.
 
 use super::info::LimitedBy;
+use super::path_mtu::PathProbe;
 use super::timers::Timer;
 use super::{Connection, State};
 use crate::congestion::CongestionEvent;
@@ -100,7 +101,8 @@ impl Connection {
         self.counters.segments_sent += 1;
         self.counters.bytes_sent += len;
         let mss = u64::from(self.mss());
-        let segment_size = (len > mss).then(|| u16::try_from(mss).unwrap_or(u16::MAX));
+        let cut = len > mss && !self.is_path_probe(&range);
+        let segment_size = cut.then(|| u16::try_from(mss).unwrap_or(u16::MAX));
         if len > 0 {
             self.tell_of_data(now, range.clone());
         }
@@ -149,7 +151,7 @@ impl Connection {
 
     /// What (recovery), how much (congestion control), when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
-        self.probe_path_mtu(now);
+        self.retry_path_mtu(now);
         self.restart_after_idle(now);
         if let Some(probe) = self.plan_tail_probe(now) {
             return Some(probe);
@@ -212,6 +214,14 @@ impl Connection {
             return None;
         }
         let (range, fin) = has_new.ok()?;
+        match self.path_probe(now, cwnd_room) {
+            PathProbe::No => {}
+            PathProbe::Send(probe) => return Some(Plan::Data(probe, false)),
+            PathProbe::Wait => {
+                self.note_hold(now, Hold::CongestionWindow);
+                return None;
+            }
+        }
         Some(Plan::Data(range, fin))
     }
 
@@ -454,6 +464,7 @@ impl Connection {
     fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
         let segment = u64::from(self.mss());
         let range = self.snd.sent.retransmit(start, len, segment, now);
+        self.repeat_of_probe(&range);
         let bytes = range.end.since(range.start);
         self.counters.retransmitted_segments += 1;
         self.counters.retransmitted_bytes += bytes;

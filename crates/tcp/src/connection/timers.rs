@@ -157,7 +157,7 @@ impl Connection {
             Expiry::Losses(verdict) => {
                 self.note_lost(now, verdict.lost);
                 let ack = self.no_acknowledgement(now, verdict.lost);
-                if verdict.entered {
+                if self.losses_count(&ack, verdict.entered) {
                     self.begin_recovery(&ack, self.snd.sent.outstanding());
                 }
                 self.go_on_reducing(&ack);
@@ -226,7 +226,11 @@ impl Connection {
         if !self.snd.syn_acked {
             self.snd.timer.back_off();
             self.snd.syn_due = true;
+        } else if self.timeout_confirms_report(now) {
+            self.snd.timer.back_off();
+            self.snd.repeat_due = true;
         } else {
+            self.suspect_black_hole(now);
             // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
             let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
             let flight = self.snd.sent.outstanding();

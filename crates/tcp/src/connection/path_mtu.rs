@@ -1,0 +1,374 @@
+//! The path MTU of a connection: what routers say of it (RFC 1191, RFC 8201), and what the connection finds out by itself (RFC 4821).
+//!
+//! A report of a router is easily forged, and one with a small MTU would cut a flow into crumbs. So a report counts at once only before anything as large
+//! as the present segments has arrived. Afterwards it waits: if the segment it names is acknowledged it was false, and if that segment times out it is
+//! believed (RFC 5927 section 7.2). No report takes the path MTU below [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu).
+//!
+//! With [`PathMtuChoice::Probing`], a segment that times out three times in a row is taken for too large (a black hole), and larger sizes are searched for by
+//! probes. A probe that is lost alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it says nothing about congestion.
+
+use super::Connection;
+use crate::ack_context::AckContext;
+use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, Search};
+use crate::pos::Pos;
+use crate::recovery::Phase;
+use crate::time::{Duration, Instant};
+#[cfg(fixed_units)]
+use crate::units::direct::*;
+use alloc::boxed::Box;
+use core::ops::Range;
+
+/// The MTU steps of RFC 1191 section 7.1, for routers that do not name one.
+const PLATEAUS: [u32; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
+
+/// How long a lowered path MTU is believed: the ten minutes of RFC 1191 section 6.3 and RFC 8201 section 4.
+const PATH_MTU_EXPIRES: Duration = Duration::from_secs(600);
+
+/// A segment that is larger than the base and timed out so often in a row does not fit the path (RFC 4821 section 7.7).
+const BLACK_HOLE: u32 = 3;
+
+/// There must be so many segments behind a probe for its loss to be found by acknowledgements.
+const BEHIND_A_PROBE: u64 = 4;
+
+/// What is kept of the path MTU, once there was a doubt about it.
+#[derive(Debug)]
+pub(super) struct PathMtu {
+    /// When it was lowered.
+    since: Instant,
+    /// What is sent from here on has the present size: once something is acknowledged beyond, that size passes.
+    since_pos: Pos,
+    /// A report that waits for the segment it names to time out.
+    pending: Option<(u32, Pos)>,
+    search: Search,
+    probe: Option<Probe>,
+    /// A probe is repaired, and nothing else is known to be lost.
+    repairs_probe: bool,
+    /// Probes sent.
+    pub(super) probes: u64,
+    /// Times that segments were found not to pass without any report.
+    pub(super) black_holes: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Probe {
+    range: Range<Pos>,
+    /// The size of its packet.
+    mtu: u32,
+}
+
+/// What the search for the path MTU says about the next new data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PathProbe {
+    /// Nothing.
+    No,
+    /// It is to be a probe, for which the congestion window has no room yet.
+    Wait,
+    /// It is to be this probe.
+    Send(Range<Pos>),
+}
+
+impl PathMtu {
+    /// A path that is known to be narrower than the interface.
+    pub(super) fn narrow(mtu: u32, now: Instant) -> Box<Self> {
+        Box::new(PathMtu {
+            since: now,
+            since_pos: Pos::FIRST_DATA,
+            pending: None,
+            search: Search::between(mtu, mtu, now),
+            probe: None,
+            repairs_probe: false,
+            probes: 0,
+            black_holes: 0,
+        })
+    }
+}
+
+impl Connection {
+    /// A router says that the segment at `pos` was too big, and how much passes (zero: it does not say).
+    pub(super) fn on_packet_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) {
+        let current = self.path.mtu;
+        let mtu = if mtu == 0 {
+            PLATEAUS.into_iter().find(|&plateau| plateau < current).unwrap_or(0)
+        } else {
+            mtu
+        };
+        if self.is_probe_too_big(now, mtu, pos) {
+            return;
+        }
+        // RFC 8201 section 4 and RFC 1191 section 3: never below the minimum, never upwards.
+        let mtu = mtu.max(self.least_path_mtu());
+        if mtu >= current {
+            return;
+        }
+        // RFC 5927 section 7.2: a segment that needed no more than the claimed MTU cannot have been too big.
+        let longest = self.longest_at(pos) + self.path.ip_header + 20;
+        if longest <= mtu {
+            self.counters.icmp_rejected += 1;
+            return;
+        }
+        if self.present_size_passes() {
+            self.path_mtu_mut(now).pending = Some((mtu, pos));
+        } else {
+            self.believe_report(now, mtu);
+        }
+    }
+
+    fn believe_report(&mut self, now: Instant, mtu: u32) {
+        let before = self.path.mtu;
+        let base = self.base_mtu();
+        self.path_mtu_mut(now).search = Search::reported(mtu, before, base, now);
+        self.set_path_mtu(now, mtu);
+    }
+
+    /// The path MTU is never taken to be less.
+    fn least_path_mtu(&self) -> u32 {
+        let least = if self.path.ip_header >= 40 { BASE_V6 } else { self.profile.min_path_mtu };
+        least.min(self.path.interface_mtu)
+    }
+
+    /// What a path is expected to carry.
+    fn base_mtu(&self) -> u32 {
+        let base = if self.path.ip_header >= 40 { BASE_V6 } else { BASE };
+        base.clamp(self.least_path_mtu(), self.path.interface_mtu)
+    }
+
+    fn path_mtu_mut(&mut self, now: Instant) -> &mut PathMtu {
+        let mtu = self.path.mtu;
+        self.path_mtu.get_or_insert_with(|| PathMtu::narrow(mtu, now))
+    }
+
+    /// Whether at least a segment of the present size has been acknowledged.
+    fn present_size_passes(&self) -> bool {
+        let since = self.path_mtu.as_ref().map_or(Pos::FIRST_DATA, |path| path.since_pos);
+        self.una().since(since) >= u64::from(self.mss())
+    }
+
+    /// Payload and options of the segments sent at `pos`, at most.
+    fn longest_at(&self, pos: Pos) -> u32 {
+        if !self.snd.syn_acked {
+            return 40;
+        }
+        let record = self.snd.sent.at(pos);
+        let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
+        u32::try_from(len).unwrap_or(u32::MAX).saturating_add(self.agreed.data_option_len())
+    }
+
+    /// The path MTU in use, in bytes.
+    pub fn path_mtu(&self) -> u32 {
+        self.path.mtu
+    }
+
+    /// The path MTU in use, if the path has shown that so much passes: data of that size was acknowledged.
+    pub fn proven_path_mtu(&self) -> Option<u32> {
+        self.present_size_passes().then_some(self.path.mtu)
+    }
+
+    /// Whether the path carries less than the interface takes, as far as is known.
+    pub fn has_narrow_path(&self) -> bool {
+        self.path.mtu < self.path.interface_mtu
+    }
+
+    /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
+    /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
+    pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
+        let shrinks = mtu < self.path.mtu;
+        let nxt = self.nxt().max(Pos::FIRST_DATA);
+        self.path.mtu = mtu;
+        if mtu < self.path.interface_mtu {
+            let since_pos = if shrinks { self.una().max(Pos::FIRST_DATA) } else { nxt };
+            let path = self.path_mtu_mut(now);
+            (path.since, path.since_pos) = (now, since_pos);
+            if shrinks {
+                (path.pending, path.probe) = (None, None);
+            }
+        } else if let Some(path) = &mut self.path_mtu {
+            // Whether so much passes is not known yet: what routers say counts at once.
+            (path.since, path.since_pos) = (now, nxt);
+        }
+        self.snd.window.mss = self.mss();
+        // One segment may always leave.
+        self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
+        if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
+            if self.snd.recovery.phase() != Phase::Loss {
+                self.snd.recovery.on_timeout(&mut self.snd.sent);
+                self.snd.sent.forget_lost();
+            } else {
+                self.snd.sent.mark_all_lost();
+            }
+            self.give_up_what_is_hopeless(now);
+            self.rearm_retransmission(now);
+        }
+    }
+
+    /// Without probes, the whole MTU of the interface is tried again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201
+    /// section 4). There is no timer for it: it is looked at when data is about to leave. If it is still too much, the report of that brings the
+    /// right one.
+    pub(super) fn retry_path_mtu(&mut self, now: Instant) {
+        let Some(path) = &self.path_mtu else { return };
+        let most = self.path.interface_mtu;
+        if !self.probes_path() && self.path.mtu < most && now.since(path.since) >= PATH_MTU_EXPIRES
+        {
+            self.set_path_mtu(now, most);
+        }
+    }
+
+    /// Whether larger sizes are searched for. The loss of a probe is only found with SACK.
+    fn probes_path(&self) -> bool {
+        self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack
+    }
+
+    /// The retransmission timer has expired. If the segment that timed out is one that a router called too big, the router was right: what is outstanding
+    /// has been cut anew, and the timeout says nothing about congestion. Returns whether that is so.
+    pub(super) fn timeout_confirms_report(&mut self, now: Instant) -> bool {
+        let (una, present) = (self.una(), self.path.mtu);
+        let Some(path) = &mut self.path_mtu else { return false };
+        path.probe = None;
+        match path.pending.take() {
+            Some((mtu, pos)) if pos >= una && mtu < present => {
+                self.believe_report(now, mtu);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The retransmission timer has expired once more, which is a sign of congestion as ever. Large segments may not pass at all, though.
+    pub(super) fn suspect_black_hole(&mut self, now: Instant) {
+        if self.profile.path_mtu != PathMtuChoice::Probing
+            || !self.snd.retransmits.is_multiple_of(BLACK_HOLE)
+        {
+            return;
+        }
+        let before = self.path.mtu;
+        let base = self.base_mtu();
+        let next = if before > base { base } else { self.least_path_mtu() };
+        if next >= before || self.longest_at(self.una()) + self.path.ip_header + 20 <= next {
+            return; // It was not large.
+        }
+        let path = self.path_mtu_mut(now);
+        path.black_holes += 1;
+        path.search = Search::between(next, before - 1, now);
+        self.set_path_mtu(now, next);
+    }
+
+    /// Whether the next new data is to be a probe; `room` is what the congestion window leaves.
+    pub(super) fn path_probe(&mut self, now: Instant, room: u64) -> PathProbe {
+        if self.path_mtu.is_none()
+            || !self.probes_path()
+            || !self.present_size_passes()
+            || self.snd.recovery.phase() != Phase::Open
+        {
+            return PathProbe::No;
+        }
+        let (nxt, mss, in_flight) = (self.nxt(), u64::from(self.mss()), self.in_flight());
+        let headers = self.path.ip_header + 20 + self.agreed.data_option_len();
+        let peer = self.agreed.peer_mss.saturating_add(self.path.ip_header + 20);
+        let interface = self.path.interface_mtu.min(peer);
+        let present = self.path.mtu;
+        let Some(path) = self.path_mtu.as_mut().filter(|path| path.probe.is_none()) else {
+            return PathProbe::No;
+        };
+        let Some(mtu) = path.search.candidate(interface, now) else { return PathProbe::No };
+        let len = u64::from(mtu.saturating_sub(headers));
+        // Its loss is found by what arrives behind it.
+        let needed = len + BEHIND_A_PROBE * mss;
+        let unsent = self.snd.buffer.end().min(self.snd.right_edge).since(nxt);
+        if mtu <= present || mtu > interface || unsent.min(room + in_flight) < needed {
+            return PathProbe::No;
+        }
+        if room < len {
+            // The next acknowledgement makes room: something is in flight, or there would be.
+            return PathProbe::Wait;
+        }
+        let range = nxt..nxt + len;
+        path.probe = Some(Probe { range: range.clone(), mtu });
+        path.probes += 1;
+        PathProbe::Send(range)
+    }
+
+    /// Whether this transmission is a probe, which is not cut.
+    #[inline]
+    pub(super) fn is_path_probe(&self, range: &Range<Pos>) -> bool {
+        let probe = self.path_mtu.as_ref().and_then(|path| path.probe.as_ref());
+        probe.is_some_and(|probe| probe.range == *range)
+    }
+
+    /// Something leaves again: a probe of which a part does will tell nothing any more.
+    pub(super) fn repeat_of_probe(&mut self, range: &Range<Pos>) {
+        if let Some(path) = &mut self.path_mtu
+            && let Some(probe) = &path.probe
+            && range.start < probe.range.end
+            && probe.range.start < range.end
+        {
+            path.probe = None;
+        }
+    }
+
+    /// An acknowledgement was entered into the scoreboard, and losses are not looked for yet. Has a probe arrived?
+    #[inline]
+    pub(super) fn look_for_probe(&mut self, now: Instant) {
+        if self.path_mtu.is_some() {
+            self.on_ack_of_probe(now);
+        }
+    }
+
+    #[cold]
+    fn on_ack_of_probe(&mut self, now: Instant) {
+        let una = self.una();
+        let Some(path) = &mut self.path_mtu else { return };
+        if let Some((_, pos)) = path.pending
+            && pos < una
+        {
+            path.pending = None; // It was false.
+            self.counters.icmp_rejected += 1;
+        }
+        let Some(Probe { range, mtu }) = path.probe.clone() else { return };
+        let sacked = |record: &crate::sent::Sent| record.fate.sacked && record.end >= range.end;
+        if una >= range.end || self.snd.sent.at(range.start).is_some_and(sacked) {
+            path.probe = None;
+            path.search.on_arrived(mtu, now);
+            if mtu > self.path.mtu {
+                self.set_path_mtu(now, mtu);
+            }
+        }
+    }
+
+    /// Fast recovery begins. Whether only a probe is lost, which says nothing about congestion.
+    fn only_a_probe_is_lost(&mut self, ack: &AckContext) -> bool {
+        let Some(path) = &mut self.path_mtu else { return false };
+        path.repairs_probe = false;
+        let Some(Probe { range, mtu }) = path.probe.clone() else { return false };
+        if !self.snd.sent.at(range.start).is_some_and(|record| record.fate.lost) {
+            return false;
+        }
+        path.probe = None;
+        path.search.on_lost(mtu, ack.now);
+        path.repairs_probe = ack.lost == range.end.since(range.start);
+        path.repairs_probe
+    }
+
+    /// In a recovery that began for a probe, something else was found lost: the window has to come down for it.
+    fn more_is_lost_than_a_probe(&mut self, ack: &AckContext) -> bool {
+        let Some(path) = &mut self.path_mtu else { return false };
+        ack.recovering && ack.lost > 0 && core::mem::take(&mut path.repairs_probe)
+    }
+
+    /// Whether losses that were just found make the window come down: those with which recovery has `entered` its phase do, unless it was a probe.
+    pub(super) fn losses_count(&mut self, ack: &AckContext, entered: bool) -> bool {
+        if entered { !self.only_a_probe_is_lost(ack) } else { self.more_is_lost_than_a_probe(ack) }
+    }
+
+    /// A router says what passes of a probe that it dropped. The search goes on below; the segments are as they were.
+    fn is_probe_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) -> bool {
+        let current = self.path.mtu;
+        let Some(path) = &mut self.path_mtu else { return false };
+        let Some(probe) = path.probe.as_ref().filter(|probe| probe.range.contains(&pos)) else {
+            return false;
+        };
+        if mtu < current || mtu >= probe.mtu {
+            return false;
+        }
+        path.search.on_report(mtu, now);
+        true
+    }
+}
