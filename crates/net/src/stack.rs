@@ -11,6 +11,7 @@ use std::sync::Arc;
 use transom_device::Device;
 use transom_extensions::Budget;
 use transom_stack::config::{Offload, StackConfig, StackCounters};
+use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::Stack as Host;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
@@ -91,11 +92,13 @@ pub struct Limits {
     pub half_open: usize,
     /// Connections in TIME-WAIT.
     pub time_wait: usize,
+    /// Memory for the data of all connections. Nothing leaves it to the machine: an eighth of its memory at most, with pressure from a twelfth on.
+    pub memory: Option<MemoryLimits>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { connections: 1 << 20, half_open: 1024, time_wait: 65_536 }
+        Limits { connections: 1 << 20, half_open: 1024, time_wait: 65_536, memory: None }
     }
 }
 
@@ -133,6 +136,11 @@ impl Stack {
     /// What the host has counted.
     pub fn counters(&self) -> StackCounters {
         self.shared.runtime.lock().host.counters()
+    }
+
+    /// What the data of all connections takes, and what has come of the [limits](Limits::memory) on it.
+    pub fn memory(&self) -> MemoryInfo {
+        self.shared.runtime.lock().host.memory()
     }
 
     /// What the host's extensions have taken of its time.
@@ -234,6 +242,7 @@ impl StackBuilder {
             max_connections: self.limits.connections,
             max_half_open: self.limits.half_open,
             max_time_wait: self.limits.time_wait,
+            memory: self.limits.memory.unwrap_or_else(memory_of_the_machine),
             log_records: self.log_records.unwrap_or(default.log_records),
             comments: self.comments,
             ..default
@@ -244,6 +253,14 @@ impl StackBuilder {
         let runtime = Runtime::start(host, Box::new(device), clock, self.busy_poll)?;
         Ok(Stack { shared: Arc::new(Shared { runtime, budget }) })
     }
+}
+
+/// In the proportions of Linux' `tcp_mem`: an eighth of the memory at most.
+fn memory_of_the_machine() -> MemoryLimits {
+    let info = rustix::system::sysinfo();
+    let bytes = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
+    let eighth = usize::try_from(bytes / 8).unwrap_or(usize::MAX);
+    MemoryLimits::of(eighth.max(64 << 20))
 }
 
 fn random_secret() -> io::Result<[u8; 16]> {

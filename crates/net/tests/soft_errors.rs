@@ -1,4 +1,4 @@
-//! What the network reports of a connection's packets, as a program sees it (RFC 9293 section 3.9.2.2) [MUST-47] [SHLD-25].
+//! What the network reports of a connection's packets, as a program sees it (RFC 9293 section 3.9.2.2).
 //!
 //! A thread passes packets between two hosts, and says that the second cannot be reached whenever a test wants it to.
 
@@ -115,7 +115,7 @@ fn connected(a: &Stack, b: &Stack) -> (TcpStream, TcpStream) {
     (ours, theirs)
 }
 
-/// The attempt goes on, as the report may be forged, and ends with what was reported.
+/// [SHLD-25] The attempt goes on, as the report may be forged, and ends with what was reported.
 #[test]
 fn an_attempt_to_connect_ends_with_what_the_network_said() {
     let (a, _b, network) = hosts();
@@ -125,7 +125,7 @@ fn an_attempt_to_connect_ends_with_what_the_network_said() {
     assert_eq!(Errno::from_io_error(&error), Some(Errno::HOSTUNREACH));
 }
 
-/// The same for a connection; in between it is told on request, once for each report.
+/// [MUST-47] The same for a connection; in between it is told on request, once for each report.
 #[test]
 fn a_connection_ends_with_what_the_network_said() {
     let (a, b, network) = hosts();

@@ -1,6 +1,7 @@
 //! What a host is configured with, and what it counts.
 
 use crate::fragments::FragmentLimits;
+use crate::memory::MemoryLimits;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -36,6 +37,8 @@ pub struct StackConfig {
     pub max_time_wait: usize,
     /// Connections in all; beyond that opens are refused and SYNs dropped.
     pub max_connections: usize,
+    /// How much memory the data of all connections may take.
+    pub memory: MemoryLimits,
     /// Bounds on reassembly.
     pub fragments: FragmentLimits,
     /// ICMP errors sent per second at most.
@@ -63,6 +66,7 @@ impl StackConfig {
             max_half_open: 1024,
             max_time_wait: 65_536,
             max_connections: 1_048_576,
+            memory: MemoryLimits::default(),
             fragments: FragmentLimits::default(),
             icmp_errors_per_second: 100,
             echo: true,
@@ -92,6 +96,9 @@ impl StackConfig {
         if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
             return Err(StackConfigError::Ports);
         }
+        if !self.memory.are_ordered() {
+            return Err(StackConfigError::Memory(self.memory));
+        }
         self.profile.validate()?;
         Ok(())
     }
@@ -115,6 +122,9 @@ pub enum StackConfigError {
     /// No ports to choose from.
     #[error("the range of ephemeral ports is empty or contains port 0")]
     Ports,
+    /// Thresholds that do not grow.
+    #[error("limits on memory must grow from low to pressure to limit: {0:?} do not")]
+    Memory(MemoryLimits),
     /// The profile does not work.
     #[error(transparent)]
     Profile(#[from] ProfileError),

@@ -27,6 +27,7 @@ use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
+use crate::memory::{Memory, MemoryInfo};
 use crate::path_mtus::PathMtus;
 use crate::secrets::Secrets;
 use crate::slab::Slab;
@@ -37,7 +38,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use template::Template;
 use transmit::Carrier;
-use transom_tcp::connection::{Connection, Event, IcmpError};
+use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_tcp::time_wait::TimeWait;
@@ -103,6 +104,8 @@ struct Slot {
     template: Option<Template>,
     /// The other end is at one of our own addresses.
     to_self: bool,
+    /// What it holds, as it was last counted.
+    held: usize,
 }
 
 impl Slot {
@@ -167,6 +170,7 @@ pub struct Stack {
     spent: Vec<PacketBuf>,
     counters: StackCounters,
     log: Log,
+    memory: Memory,
 }
 
 impl Stack {
@@ -198,6 +202,7 @@ impl Stack {
             spent: Vec::new(),
             counters: StackCounters::default(),
             log: Log::new(config.log_records),
+            memory: Memory::new(config.memory),
             secrets,
             config,
         })
@@ -211,6 +216,11 @@ impl Stack {
     /// What has been counted.
     pub fn counters(&self) -> StackCounters {
         StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
+    }
+
+    /// What the data of all connections takes, and what has come of the limits on that.
+    pub fn memory(&self) -> MemoryInfo {
+        self.memory.info()
     }
 
     /// What happened to connections lately.
@@ -281,6 +291,7 @@ impl Stack {
     ) -> Option<T> {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
+        connection.set_memory_state(self.memory.state());
         let before = self.log.mark(connection);
         let result = call(connection);
         self.log.changes(subject, connection, before);
@@ -300,6 +311,14 @@ impl Stack {
             self.ready.push_back(index);
         }
         slot.connection.reclaim(&mut self.spent, MAX_SPENT);
+        let held = slot.connection.held();
+        if held != slot.held {
+            self.memory.change(core::mem::replace(&mut slot.held, held), held);
+        }
+        if self.memory.state() != MemoryState::Normal {
+            self.prune();
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.connection.has_events() {
             return;
         }
@@ -322,14 +341,27 @@ impl Stack {
         }
     }
 
+    /// There is pressure: data beyond gaps is dropped, of a few connections at a time.
+    #[cold]
+    fn prune(&mut self) {
+        for place in self.memory.next_to_look_at(self.slots.capacity()) {
+            let Some(slot) = self.slots.get_mut(place) else { continue };
+            self.memory.prune(&mut slot.connection);
+            let held = slot.connection.held();
+            self.memory.change(core::mem::replace(&mut slot.held, held), held);
+        }
+    }
+
     /// A connection has nothing more to send for now: set its timer, and let it go if it is over.
     fn settle(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.ready = false;
         if slot.connection.is_finished() {
             self.detach(index);
-            if self.slots.get(index).is_some_and(|slot| slot.owner == Owner::Nobody) {
-                self.slots.remove(index);
+            if self.slots.get(index).is_some_and(|slot| slot.owner == Owner::Nobody)
+                && let Some(slot) = self.slots.remove(index)
+            {
+                self.memory.change(slot.held, 0);
             }
             return;
         }

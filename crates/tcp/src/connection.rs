@@ -24,6 +24,7 @@ mod glance;
 mod icmp;
 mod info;
 mod limiter;
+mod memory;
 mod open;
 mod output;
 mod partial;
@@ -37,6 +38,7 @@ pub use delivery::{Adu, Piece};
 pub use glance::{Glance, Mark};
 pub use icmp::IcmpError;
 pub use info::{Counters, EcnInfo, Info, LimitedBy};
+pub use memory::{MemoryState, RESERVE};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
 pub use partial::PartialInfo;
@@ -349,6 +351,8 @@ pub struct Connection {
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     nodelay: bool,
+    /// How things stand with the memory of the host.
+    memory: MemoryState,
     /// For the log: see [`Connection::take_duplicate`].
     duplicate_seen: bool,
     /// Boxed, as most connections have none.

@@ -205,4 +205,12 @@ pub trait Ordering: fmt::Debug + Send {
 
     /// Bytes of memory owned or pinned.
     fn memory(&self) -> usize;
+
+    /// What is held, as it is charged to a host's memory: the bytes, and for small pieces more. Unlike [`Ordering::memory`] it costs nothing to ask.
+    fn charge(&self) -> usize {
+        self.buffered()
+    }
+
+    /// Forgets what is held beyond a gap. An ordering that has given such data out, or is about to, keeps it.
+    fn prune(&mut self) {}
 }

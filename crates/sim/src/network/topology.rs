@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use transom_stack::config::{Offload, StackConfig};
+use transom_stack::memory::MemoryLimits;
 use transom_stack::stack::Stack;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
@@ -242,6 +243,8 @@ fn stack(config: &HostConfig, number: usize, streams: Streams) -> Result<Stack, 
     let mut secret = [0; 16];
     streams.rng(HOST_STREAMS + number as u64, 0).fill(&mut secret);
     let config = StackConfig {
+        // What is looked at is the network.
+        memory: MemoryLimits::NONE,
         mtu: config.mtu,
         // The wires know which packets they have damaged.
         offload: Offload { tx_checksum: true, segmentation: None },

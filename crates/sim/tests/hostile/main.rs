@@ -17,6 +17,7 @@ mod fragments;
 mod harness;
 mod hoarding;
 mod malformed;
+mod memory;
 mod peer;
 mod states;
 mod storms;

@@ -64,6 +64,7 @@ impl Stack {
             segment_size: offload.segmentation.map(|seg| seg.segment_size),
             ecn: peek_ecn(head),
         };
+        slot.connection.set_memory_state(self.memory.state());
         let before = self.log.mark(&slot.connection);
         slot.connection.on_segment(now, &segment);
         self.log.changes(subject, &mut slot.connection, before);

@@ -97,6 +97,7 @@ impl Stack {
             let segment_size = offload.segmentation.map(|seg| seg.segment_size);
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
+            connection.set_memory_state(self.memory.state());
             let before = self.log.mark(connection);
             let back =
                 connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
@@ -317,6 +318,7 @@ impl Stack {
             carrier,
             template: Template::new(&key, &carrier),
             to_self: self.is_local(key.remote),
+            held: 0,
         };
         let (index, _) = self.slots.insert(Box::new(slot));
         let subject = self.subject(index, now);

@@ -1,7 +1,7 @@
 //! What acknowledgements do to the sending half.
 
 use super::timers::Timer;
-use super::{Connection, Event, State};
+use super::{Connection, Event, MemoryState, State};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::extension::{self, Ack, AckKind, Wake};
@@ -347,7 +347,8 @@ impl Connection {
         // Enough to keep the window full while the next write is on its way.
         let wanted = usize::try_from(self.snd.window.cwnd.saturating_mul(2)).unwrap_or(usize::MAX);
         let limit = self.snd.buffer.limit();
-        if wanted > limit && limit < self.profile.max_send_buffer {
+        let grows = wanted > limit && self.memory == MemoryState::Normal;
+        if grows && limit < self.profile.max_send_buffer {
             self.snd.buffer.set_limit(wanted.min(self.profile.max_send_buffer));
         }
     }

@@ -1,6 +1,6 @@
 //! What the application does with a connection.
 
-use super::{Connection, ConnectionError, Event, IcmpError, State};
+use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
 use crate::holes::Hole;
 use crate::ordering::Delivery;
 use crate::profile::KeepAlive;
@@ -102,14 +102,15 @@ impl Connection {
     /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.takes_bytes()?;
-        let written = self.snd.buffer.write(bytes);
+        let taken = bytes.len().min(self.buffer_space());
+        let written = self.snd.buffer.write(bytes.get(..taken).unwrap_or(bytes));
         self.after_write(now, written, bytes.len())
     }
 
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
     pub fn write_zeros(&mut self, now: Instant, count: usize) -> Result<usize, WriteError> {
         self.takes_bytes()?;
-        let written = self.snd.buffer.write_zeros(count);
+        let written = self.snd.buffer.write_zeros(count.min(self.buffer_space()));
         self.after_write(now, written, count)
     }
 
@@ -163,13 +164,22 @@ impl Connection {
     /// How many bytes a write would take now, without any consequence.
     pub fn write_space(&self) -> Result<usize, WriteError> {
         self.write_state()?;
-        Ok(self.snd.buffer.space())
+        Ok(self.buffer_space())
+    }
+
+    /// The room of the send buffer, or what the host's memory leaves of it.
+    pub(super) fn buffer_space(&self) -> usize {
+        let space = self.snd.buffer.space();
+        match self.memory {
+            MemoryState::Full => space.min(RESERVE.saturating_sub(self.snd.buffer.len())),
+            MemoryState::Normal | MemoryState::Pressure => space,
+        }
     }
 
     /// How many bytes a write would take now. Asking with none available makes [`Event::Writable`] follow.
     pub fn writable(&mut self) -> Result<usize, WriteError> {
         self.write_state()?;
-        let space = self.snd.buffer.space();
+        let space = self.buffer_space();
         self.snd.writer_waits |= space == 0;
         Ok(space)
     }
@@ -286,7 +296,9 @@ impl Connection {
         // The receiver's own measure is in milliseconds only; below that the sender's is better.
         let received = Some(self.rcv.rtt).filter(|&rtt| rtt < Duration::MAX);
         let rtt = self.snd.timer.srtt().max(received);
-        self.rcv.flow.on_read(now, read, rtt);
+        if self.memory == MemoryState::Normal {
+            self.rcv.flow.on_read(now, read, rtt);
+        }
         self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
         self.update_window_if_due();
     }
@@ -383,7 +395,7 @@ impl Connection {
         if self.has_unread() || self.end_of_stream() || self.error.is_some() {
             self.raise(Event::Readable);
         }
-        if self.write_state() != Ok(()) || self.snd.buffer.space() > 0 {
+        if self.write_state() != Ok(()) || self.buffer_space() > 0 {
             self.raise(Event::Writable);
         }
     }

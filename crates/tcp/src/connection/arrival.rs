@@ -1,7 +1,7 @@
 //! Arrival of segments: the checks of RFC 9293 section 3.10.7.4 in their order, with RFC 5961 and PAWS.
 
 use super::timers::Timer;
-use super::{Connection, ConnectionError, Event, State};
+use super::{Connection, ConnectionError, Event, MemoryState, State};
 use crate::ack_policy::{AckDecision, Arrival};
 use crate::ordering::Arrived;
 use crate::packet::{PacketBuf, Payload};
@@ -314,6 +314,10 @@ impl Connection {
             if taken < end {
                 self.rcv.flow.on_dropped(end.since(taken.max(at)));
             }
+        }
+        if self.memory != MemoryState::Normal {
+            // What is dropped is neither acknowledged nor reported: to the peer it is lost.
+            taken = taken.min(self.memory_takes_upto(at, end));
         }
         let wanted = taken.since(at) as usize;
         if wanted < segment.payload.len() {

@@ -151,7 +151,10 @@ impl Connection {
         if unit.len() > config.max {
             return Err(WriteError::TooLarge { len: unit.len(), max: config.max });
         }
-        if encoded_len(unit) > self.snd.buffer.space() {
+        // A unit is written whole, so an empty buffer takes it however short memory is.
+        if encoded_len(unit) > self.buffer_space() && !self.snd.buffer.is_empty()
+            || encoded_len(unit) > self.snd.buffer.space()
+        {
             self.snd.writer_waits = true;
             return Err(WriteError::WouldBlock);
         }

@@ -7,7 +7,7 @@ use super::path_mtu::PathMtu;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
-    Connection, ConnectionError, Counters, Early, Event, Receiver, Sender, State,
+    Connection, ConnectionError, Counters, Early, Event, MemoryState, Receiver, Sender, State,
     info::LimitedAccount,
 };
 use crate::congestion::{CongestionEvent, Window};
@@ -219,6 +219,7 @@ impl Connection {
             reports_soft_errors: profile.report_soft_errors,
             orphaned: false,
             nodelay: profile.nodelay,
+            memory: MemoryState::Normal,
             duplicate_seen: false,
             keep_alive: profile.keep_alive.map(Box::new),
             user_timeout: UserTimeouts::new(&profile),

@@ -4,7 +4,7 @@
 use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
 use super::timers::Timer;
-use super::{Connection, State};
+use super::{Connection, MemoryState, RESERVE, State};
 use crate::congestion::CongestionEvent;
 use crate::pacing::window_rate;
 use crate::pos::Pos;
@@ -674,7 +674,12 @@ impl Connection {
             self.rcv.wanted_edge = self.own_wanted_edge(next);
         }
         debug_assert_eq!(self.rcv.wanted_edge, self.own_wanted_edge(next), "it moved unnoticed");
-        self.used_receive_edge(next, self.rcv.wanted_edge)
+        let wanted = self.used_receive_edge(next, self.rcv.wanted_edge);
+        match self.memory {
+            // The window opens no further than for what is taken in anyhow.
+            MemoryState::Full => wanted.min(self.rcv.edge.max(next + RESERVE as u64)),
+            MemoryState::Normal | MemoryState::Pressure => wanted,
+        }
     }
 
     /// The largest window that the header can express, in bytes.

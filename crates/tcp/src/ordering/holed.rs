@@ -154,6 +154,14 @@ impl Ordering for Holed {
     fn memory(&self) -> usize {
         self.stream.memory() + self.holes.capacity() * size_of::<Range<Pos>>()
     }
+
+    fn charge(&self) -> usize {
+        self.stream.charge()
+    }
+
+    fn prune(&mut self) {
+        self.stream.prune();
+    }
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl InOrder {
         }
     }
 
-    fn charge(&self) -> usize {
+    fn charged(&self) -> usize {
         let early = self.early_bytes.max(self.early.len() * PIECE_CHARGE);
         self.ready_bytes + early
     }
@@ -190,7 +190,7 @@ impl Ordering for InOrder {
             }
             return accepted;
         }
-        let full = at > next && self.charge() + payload.len() > limit.saturating_mul(2);
+        let full = at > next && self.charged() + payload.len() > limit.saturating_mul(2);
         if full || self.received.is_one_too_many(&range) {
             accepted.refused = true;
             return accepted;
@@ -336,6 +336,20 @@ impl Ordering for InOrder {
             + self.ready.capacity() * size_of::<Piece>()
             + self.early.capacity() * size_of::<(Pos, Piece)>()
             + self.received.memory()
+    }
+
+    fn charge(&self) -> usize {
+        self.charged()
+    }
+
+    fn prune(&mut self) {
+        // Memory is short: the buffers are freed, and not kept for others.
+        self.early = VecDeque::new();
+        self.early_bytes = 0;
+        self.received.forget_early();
+        if matches!(self.awaiting, Some((Awaiting::Early(_), _))) {
+            self.awaiting = None;
+        }
     }
 }
 

@@ -167,6 +167,12 @@ impl Received {
         }
     }
 
+    /// Forgets what has arrived beyond RCV.NXT.
+    pub(super) fn forget_early(&mut self) {
+        self.early = RangeSet::new();
+        self.recent = [NOWHERE; 4];
+    }
+
     /// Gives unused memory back.
     pub(super) fn release(&mut self) {
         if self.early.is_empty() {

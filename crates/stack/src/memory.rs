@@ -1,0 +1,172 @@
+//! How much memory the data of all connections may take (what `tcp_mem` is to Linux).
+//!
+//! Each connection has a bound on its buffers, but a host has many, and a peer that leaves a hole in what it sends makes its connection hold megabytes for
+//! as long as it likes. So all that is buffered is added up, and acted upon in two steps:
+//!
+//! - Above [`pressure`](MemoryLimits::pressure), receive windows and send buffers grow no further, and data beyond a gap is not taken in. What is held of such
+//!   data is dropped (RFC 2018 section 8 allows that): a few connections are looked at with each packet. This goes on until less than
+//!   [`low`](MemoryLimits::low) is held.
+//! - Above [`limit`](MemoryLimits::limit), windows do not open any further, data in order is taken in only up to [`RESERVE`] for each connection, and writers
+//!   wait. So every connection gets on, however slowly.
+//!
+//! What is counted are the bytes that are buffered, of early pieces 512 at least, and the blocks of send buffers. What connections, tables and
+//! half-open connections take has bounds of its own.
+
+pub use transom_tcp::connection::RESERVE;
+use transom_tcp::connection::{Connection, MemoryState};
+
+/// Thresholds, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Below this pressure is over.
+    pub low: usize,
+    /// Above this there is pressure.
+    pub pressure: usize,
+    /// More is not taken in, beyond a reserve for each connection.
+    pub limit: usize,
+}
+
+impl MemoryLimits {
+    /// None at all: for simulations, in which the network is what is looked at.
+    pub const NONE: MemoryLimits =
+        MemoryLimits { low: usize::MAX, pressure: usize::MAX, limit: usize::MAX };
+
+    /// `limit` bytes at most, with pressure from two thirds of it on, in the proportions of Linux.
+    pub const fn of(limit: usize) -> Self {
+        MemoryLimits { low: limit / 2, pressure: limit / 3 * 2, limit }
+    }
+
+    /// Whether they grow.
+    pub(crate) fn are_ordered(&self) -> bool {
+        self.low <= self.pressure && self.pressure <= self.limit
+    }
+}
+
+impl Default for MemoryLimits {
+    /// 384 MiB.
+    fn default() -> Self {
+        MemoryLimits::of(384 << 20)
+    }
+}
+
+/// What the host's connections hold, and what has come of the limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// Bytes that are buffered.
+    pub held: usize,
+    /// Whether there is pressure.
+    pub state: MemoryState,
+    /// Times that pressure began.
+    pub pressures: u64,
+    /// Bytes beyond gaps that were dropped.
+    pub pruned: u64,
+}
+
+/// So many connections are looked at for data to drop with each packet, while there is pressure.
+const LOOK_AT: u32 = 8;
+
+/// The account.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    limits: MemoryLimits,
+    info: MemoryInfo,
+    /// Where the next connections to be looked at are.
+    cursor: u32,
+}
+
+impl Memory {
+    pub(crate) fn new(limits: MemoryLimits) -> Self {
+        Memory { limits, info: MemoryInfo::default(), cursor: 0 }
+    }
+
+    pub(crate) fn info(&self) -> MemoryInfo {
+        self.info
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> MemoryState {
+        self.info.state
+    }
+
+    /// What a connection holds has changed from `before` to `now` bytes.
+    #[inline]
+    pub(crate) fn change(&mut self, before: usize, now: usize) {
+        self.info.held = self.info.held.saturating_sub(before).saturating_add(now);
+        let held = self.info.held;
+        if held > self.limits.pressure || self.info.state != MemoryState::Normal {
+            self.judge(held);
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self, held: usize) {
+        let before = self.info.state;
+        self.info.state = if held > self.limits.limit {
+            MemoryState::Full
+        } else if held > self.limits.pressure
+            || (before != MemoryState::Normal && held >= self.limits.low)
+        {
+            MemoryState::Pressure
+        } else {
+            MemoryState::Normal
+        };
+        if before == MemoryState::Normal && self.info.state != MemoryState::Normal {
+            self.info.pressures += 1;
+        }
+    }
+
+    /// The places of connections to look at now, of `places` in all.
+    pub(crate) fn next_to_look_at(&mut self, places: u32) -> impl Iterator<Item = u32> + use<> {
+        let (from, count) = (self.cursor, LOOK_AT.min(places));
+        self.cursor = from.wrapping_add(count).checked_rem(places).unwrap_or(0);
+        (0..count).map(move |n| from.wrapping_add(n) % places.max(1))
+    }
+
+    /// Drops what a connection holds beyond a gap.
+    pub(crate) fn prune(&mut self, connection: &mut Connection) {
+        self.info.pruned += connection.prune_out_of_order() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    /// Pressure begins above its threshold and ends below the low one.
+    #[test]
+    fn pressure_has_two_ends() {
+        let mut memory = Memory::new(MemoryLimits { low: 100, pressure: 200, limit: 300 });
+        let mut held = 0;
+        for (now, expected) in [
+            (200, MemoryState::Normal),
+            (201, MemoryState::Pressure),
+            (300, MemoryState::Pressure),
+            (301, MemoryState::Full),
+            (250, MemoryState::Pressure),
+            (100, MemoryState::Pressure),
+            (99, MemoryState::Normal),
+            (150, MemoryState::Normal),
+            (500, MemoryState::Full),
+            (0, MemoryState::Normal),
+        ] {
+            memory.change(held, now);
+            held = now;
+            assert_eq!(memory.state(), expected, "{now}");
+        }
+        assert_eq!(memory.info().pressures, 2);
+    }
+
+    #[test]
+    fn every_place_is_looked_at_in_turn() {
+        for places in [1_u32, 7, 8, 9, 100] {
+            let mut memory = Memory::new(MemoryLimits::default());
+            let mut seen = vec![0; places as usize];
+            for _ in 0..places.div_ceil(LOOK_AT) {
+                memory.next_to_look_at(places).for_each(|place| seen[place as usize] += 1);
+            }
+            assert!(seen.iter().all(|&times| times > 0), "{places} {seen:?}");
+        }
+        assert_eq!(Memory::new(MemoryLimits::NONE).next_to_look_at(0).count(), 0);
+    }
+}
