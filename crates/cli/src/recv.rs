@@ -1,6 +1,5 @@
 //! `transom recv`: the other end of `transom send`, or of any program that sends bytes and closes.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ use crate::output::note;
 use crate::progress::Progress;
 use crate::send::Summary;
 use crate::sink::{Sink, SinkArgs};
-use crate::socket::{Listener, Socket};
+use crate::socket::{self, Listener, Socket};
 use crate::units::Bytes;
 
 /// Read and written at a time.
@@ -103,7 +102,14 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
     let (event, events) = mpsc::channel();
     let accepted = event.clone();
     let work = move || {
-        let _ = accepted.send(Event::Accepted(listener.accept()));
+        let outcome = loop {
+            match socket::accept(&listener) {
+                Ok(None) => {}
+                Ok(Some(connection)) => break Ok(connection),
+                Err(error) => break Err(error),
+            }
+        };
+        let _ = accepted.send(Event::Accepted(outcome));
     };
     thread::Builder::new().spawn(work).context("cannot start a thread")?;
     if let Some(mut program) = program {
@@ -119,7 +125,7 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
         Event::Accepted(_) => first,
     };
     match last {
-        Event::Accepted(outcome) => outcome.context("cannot accept a connection"),
+        Event::Accepted(outcome) => outcome,
         Event::Ended(outcome) => {
             outcome?;
             bail!("the program of --run ended without connecting")
@@ -129,7 +135,7 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
 
 /// What happens first.
 enum Event {
-    Accepted(io::Result<(Socket, SocketAddr)>),
+    Accepted(anyhow::Result<(Socket, SocketAddr)>),
     Ended(anyhow::Result<ExitCode>),
 }
 

@@ -16,16 +16,17 @@ mod response;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use transom_device::serving::Places;
 
 use crate::network::{Cleanup, Network, NetworkArgs};
 use crate::output::{self, note};
-use crate::socket::{Listener, Socket};
+use crate::socket::{Listener, accept};
 use crate::stop::Stop;
 use crate::units::{BitRate, Bytes};
 use files::Root;
@@ -116,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         idle_timeout: args.idle_timeout,
         log,
         totals: Totals::default(),
-        places: Places::new(args.max_connections),
+        places: Places::new(args.max_connections as usize),
         cleanup: Arc::clone(&network.cleanup),
     });
     let started = Instant::now();
@@ -169,34 +170,28 @@ fn url(at: SocketAddr) -> String {
 /// Accepts connections for as long as there is a place for them; ends only with an error.
 fn accept_all(server: &Arc<Server>, listener: &Listener) -> anyhow::Error {
     loop {
-        server.places.take();
-        let (socket, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            // That one connection is gone; the listener is well.
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {
-                server.places.give_back();
-                continue;
-            }
-            Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
+        let place = server.places.take();
+        let (socket, peer) = match accept(listener) {
+            Ok(Some(accepted)) => accepted,
+            // Meanwhile there is a place more.
+            Ok(None) => continue,
+            Err(error) => return error,
         };
         server.totals.connections.fetch_add(1, Ordering::Relaxed);
         let socket = server.cleanup.watch_socket(socket);
         let worker = Arc::clone(server);
-        let work = move || worker.serve(&socket, peer);
+        let work = move || {
+            let _place = place;
+            connection::serve(&worker, &socket, peer);
+        };
         if let Err(error) = thread::Builder::new().name("connection".into()).spawn(work) {
             // The connection is closed, which its client will notice; there may be threads again later.
             note(format_args!("transom: cannot start a thread for {peer}: {error}"));
-            server.places.give_back();
         }
     }
 }
 
 impl Server {
-    fn serve(&self, socket: &Socket, peer: SocketAddr) {
-        let _place = Place(&self.places);
-        connection::serve(self, socket, peer);
-    }
-
     fn summarize(&self, span: Duration, json: bool) -> anyhow::Result<()> {
         let Totals { connections, requests, errors, bytes } = &self.totals;
         let [connections, requests, errors, bytes] =
@@ -217,37 +212,5 @@ impl Server {
             BitRate::of(bytes, span)
         ));
         Ok(())
-    }
-}
-
-/// Counts how many connections may still be served.
-struct Places {
-    free: Mutex<u32>,
-    returned: Condvar,
-}
-
-impl Places {
-    fn new(places: u32) -> Self {
-        Places { free: Mutex::new(places), returned: Condvar::new() }
-    }
-
-    fn take(&self) {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.returned.wait_while(free, |free| *free == 0);
-        *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
-    }
-
-    fn give_back(&self) {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.returned.notify_one();
-    }
-}
-
-/// A place that is given back when its connection ends, however it does.
-struct Place<'a>(&'a Places);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.give_back();
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{self, Shutdown, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
+use transom_device::serving::{AfterAccept, Timeouts, after_accept};
 use transom_net::{Info, Stack};
 
 use transom_tcp::extension::Departure;
@@ -15,6 +16,8 @@ use crate::output;
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
+/// What goes on is said again after this long.
+const SAY_AGAIN: Duration = Duration::from_secs(60);
 
 /// What connects and listens.
 #[derive(Clone, Debug)]
@@ -104,6 +107,36 @@ pub(crate) fn connect(
     }
 }
 
+/// The next connection. `None` if there is none now, but may be soon: it was aborted, or the system has run out of descriptors or memory. In
+/// that case this has waited a while.
+///
+/// # Errors
+/// When the listener is of no more use.
+pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, SocketAddr)>> {
+    let error = match listener.accept() {
+        Ok(accepted) => return Ok(Some(accepted)),
+        Err(error) => error,
+    };
+    match after_accept(&error) {
+        AfterAccept::Next => {}
+        AfterAccept::Wait(pause) => {
+            // Once in a while: it may go on for long.
+            static SAID: Mutex<Option<Instant>> = Mutex::new(None);
+            let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.is_none_or(|said| said.elapsed() > SAY_AGAIN) {
+                *said = Some(Instant::now());
+                output::note(format_args!("transom: connections have to wait: {error}"));
+            }
+            drop(said);
+            std::thread::sleep(pause);
+        }
+        AfterAccept::End => {
+            return Err(anyhow::Error::new(error).context("cannot accept connections"));
+        }
+    }
+    Ok(None)
+}
+
 impl Listener {
     /// Waits for a connection.
     pub(crate) fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
@@ -190,6 +223,16 @@ impl Socket {
             Socket::Transom(stream) => stream.info().ok(),
             Socket::Kernel(_) => None,
         }
+    }
+}
+
+impl Timeouts for &Socket {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Socket::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        Socket::set_write_timeout(self, timeout)
     }
 }
 

@@ -17,26 +17,29 @@ fn free_port() -> u16 {
 
 /// Starts a serving command and waits until it says that it listens.
 fn start(arguments: &[&str]) -> Child {
-    let mut child = Command::new(transom())
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Unbuffered, so that what follows is left for others to read.
+    listening(Command::new(transom()).args(arguments))
+}
+
+fn listening(command: &mut Command) -> Child {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let line = said(&mut child);
+    assert!(
+        line.starts_with("listening") || line.starts_with("serving") || line.starts_with("waiting"),
+        "{line}"
+    );
+    child
+}
+
+/// The next line that it says. Unbuffered, so that what follows is left for others to read.
+fn said(child: &mut Child) -> String {
     let stderr = child.stderr.as_mut().unwrap();
     let mut line = Vec::new();
     let mut byte = [0];
     while byte != *b"\n" && stderr.read(&mut byte).unwrap() == 1 {
         line.push(byte[0]);
     }
-    let line = String::from_utf8_lossy(&line);
-    assert!(
-        line.starts_with("listening") || line.starts_with("serving") || line.starts_with("waiting"),
-        "{line}"
-    );
-    child
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 fn interrupt(child: Child) -> Ended {
@@ -245,4 +248,52 @@ fn benchmarks_between_kernels() {
     let connections = bench(&["--cps", "--time", "200ms"]);
     assert!(connections["count"].as_u64().unwrap() > 10, "{connections}");
     interrupt(server).success();
+}
+
+/// Clock ticks that a process has spent (proc(5), `stat`).
+fn ticks(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let number =
+        |field: usize| fields.split_whitespace().nth(field).unwrap().parse::<u64>().unwrap();
+    number(11) + number(12)
+}
+
+#[test]
+fn a_server_without_descriptors_waits_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a"), "A").unwrap();
+    for command in [&["serve", dir.path().to_str().unwrap()][..], &["bench", "--server"]] {
+        let port = free_port().to_string();
+        let limited = "ulimit -n 30 && exec \"$0\" \"$@\"";
+        let mut server = listening(
+            Command::new("sh")
+                .args(["-c", limited])
+                .arg(transom())
+                .args(command)
+                .args(["--port", &port, "--side", "kernel"]),
+        );
+        let at = format!("127.0.0.1:{port}");
+        // More than there are descriptors. The kernel takes them all.
+        let clients: Vec<_> = (0..60).map(|_| TcpStream::connect(&at).unwrap()).collect();
+        let mut line = said(&mut server);
+        while !line.contains("connections have to wait") {
+            assert!(!line.is_empty(), "it has ended: {:?}", server.wait());
+            line = said(&mut server);
+        }
+        let before = ticks(&server);
+        std::thread::sleep(Duration::from_secs(1));
+        let spent = ticks(&server) - before;
+        assert!(spent < 50, "it has worked for {spent} of 100 ticks to find nothing new");
+        drop(clients);
+        if command[0] == "serve" {
+            let got = run(["get", &format!("http://{at}/a"), "--side", "kernel"]).success();
+            assert_eq!(got.text(), "A");
+        } else {
+            let bench = ["bench", &at, "--side", "kernel", "--json", "--bytes", "1M"];
+            assert_eq!(run(bench).success().json()["bytes"], 1 << 20);
+        }
+        assert!(server.try_wait().unwrap().is_none(), "it has ended");
+        interrupt(server).success();
+    }
 }

@@ -15,6 +15,7 @@
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
 //! - [`hints`]: about memory, to the processor and the kernel.
+//! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
 //! - [`scheduling`]: for threads that cannot wait.
 //!
 //! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
@@ -55,6 +56,7 @@ mod netlink;
 pub mod nfqueue;
 pub mod qdisc;
 pub mod scheduling;
+pub mod serving;
 pub mod tun;
 
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

@@ -323,8 +323,11 @@ fn tshark_finds_nothing_wrong_with_a_capture_of_offloaded_traffic() {
     let packets = read(&fs::read(&path).unwrap());
     assert_eq!(packets.len() as u64, written);
     assert!(packets.iter().all(|packet| packet.bytes.len() <= 1500));
-    assert!(packets.iter().all(|packet| Seen::of(&packet.bytes).unwrap().checksum_is_right()));
-    assert!(packets.len() > reads);
+    // The kernel sends packets of its own as well, with headers that are not known here.
+    let tcp =
+        packets.iter().filter_map(|packet| Seen::of(&packet.bytes)).filter(|p| p.protocol == 6);
+    assert!(tcp.clone().all(|seen| seen.checksum_is_right()));
+    assert!(tcp.count() > reads);
 
     let fields =
         ["-T", "fields", "-e", "frame.interface_name", "-e", "frame.packet_flags_direction"];

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use support::{PATIENCE, namespace, tun};
+use support::{PATIENCE, namespace, quiet_namespace, tun};
 use transom_device::diag::{Diag, Endings};
 use transom_device::interface::IpPrefix;
 use transom_device::tun::Tun;
@@ -90,7 +90,7 @@ fn a_route_decides_about_congestion_control() {
 
 #[test]
 fn a_full_queue_is_seen() {
-    let Some(namespace) = namespace() else { return };
+    let Some(namespace) = quiet_namespace() else { return };
     let builder = Tun::builder().name("t0").address(prefix("10.0.0.1/24")).queue_len(4);
     let Some(_tun) = tun(&namespace, builder) else { return };
     let before = namespace.interfaces().counters("t0").unwrap();

@@ -14,8 +14,9 @@
 // sk_buff, whose device knows its root queue. The offsets come from the running kernel's BTF (CO-RE).
 //
 // A flow is in one of two tables. Half-open ones are in a small table that forgets the oldest, so that spoofed SYNs push out each other. Once
-// both SYNs have been seen and an acknowledgement shows that its sender knows the other side's sequence number, a flow is in the table of
-// confirmed ones, which is bounded, forgets nothing by itself, and is swept by user space. Whatever is in neither passes untouched.
+// both SYNs have been seen and something proves that the handshake is over, a flow is in the table of confirmed ones, which is bounded, forgets
+// nothing by itself, and is swept by user space. Whatever is in neither passes untouched. What is a proof, and that a receiver's ACK of the SYN
+// alone is none, stands in transom-router's handshake.rs.
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
@@ -48,6 +49,8 @@ struct sk_buff { struct net_device *dev; } KERNEL;
 #define MAX_SYN_DATA 65535
 // TCX_NEXT, and the same number for classifiers: go on with the next program.
 #define NEXT (-1)
+// errno-base.h
+#define EEXIST 17
 
 // Which of the thresholds count packets; the others count bytes.
 #define UPPER_PACKETS 1
@@ -98,6 +101,7 @@ struct flow_key {
 #define SENDER_SCALES 1
 #define RECEIVER_SCALES 2
 #define LOWERED 4       // the window of one of the receiver's was lowered in passing
+#define EARLY 8         // the sender's SYN carried data, or the receiver's acknowledged some (RFC 7413)
 struct half_open {
 	u32 sender_isn;   // unknown in CALLED_BACK
 	u32 receiver_isn; // unknown in CALLED
@@ -112,15 +116,18 @@ struct half_open {
 #define SENDER_FIN 1
 #define RECEIVER_FIN 2
 #define RESET 4
+#define NO_LIMIT 0xffffffff
 struct flow {
 	struct bpf_spin_lock lock;
 	u32 edge;       // the right edge that has been passed on, furthest right
+	u32 acked;      // the highest acknowledgement number
 	u32 written;    // the window that was passed on at last, bytes
-	u32 desired;    // bytes
+	u32 desired;    // bytes, or NO_LIMIT before the first acknowledgement
 	u32 advertised; // by the receiver at last, bytes
 	u16 mss;
 	u8 scale;
 	u8 state;
+	u32 reserved;
 	u64 last_seen;  // the kernel's monotonic clock, nanoseconds
 };
 
@@ -183,6 +190,7 @@ struct segment {
 	u32 destination[4];
 	u32 header;        // where the TCP header begins
 	u32 options;       // bytes of options
+	u32 payload;       // bytes behind them
 	u32 sequence, ack; // in the machine's order, as everything below
 	u16 source_port, destination_port;
 	u16 window;
@@ -253,6 +261,7 @@ static __always_inline int parse(struct __sk_buff *ctx, u32 link_header, struct 
 		return -1;
 	segment->header = at;
 	segment->options = length - sizeof(tcp);
+	segment->payload = end - at - length;
 	segment->sequence = bpf_ntohl(tcp.sequence);
 	segment->ack = bpf_ntohl(tcp.ack);
 	segment->source_port = bpf_ntohs(tcp.source);
@@ -342,7 +351,7 @@ static __always_inline void called(struct half_open *half, const struct segment 
 	__builtin_memset(half, 0, sizeof(*half));
 	half->sender_isn = segment->sequence;
 	half->mss = DEFAULT_MSS;
-	half->said = options->scales ? SENDER_SCALES : 0;
+	half->said = (options->scales ? SENDER_SCALES : 0) | (segment->payload ? EARLY : 0);
 	half->step = CALLED;
 }
 
@@ -402,13 +411,21 @@ static __always_inline void sender_calls(struct __sk_buff *ctx, const struct seg
 	key_of(segment, 1, &key);
 	if (!read_options(ctx, segment, &options))
 		return;
-	// A flow that goes on is not given up because somebody says so.
+	// A flow that goes on is not given up because somebody says so. One that is over, and of which nothing but this SYN has been
+	// acknowledged, is no new one either.
 	flow = bpf_map_lookup_elem(&flows, &key);
-	if (flow && !flow->state)
+	if (flow && (!flow->state || (!(segment->flags & ACK) && flow->acked == segment->sequence + 1)))
 		return;
 	half = bpf_map_lookup_elem(&half_open, &key);
 	if (segment->flags & ACK) {
-		if (half && half->step >= CALLED_BACK && segment->ack - 1 - half->receiver_isn <= MAX_SYN_DATA) {
+		int acks_the_syn = 0;
+
+		if (half && half->step >= CALLED_BACK)
+			acks_the_syn = segment->ack - 1 - half->receiver_isn <= MAX_SYN_DATA;
+		else if (half && half->step != CALLED)
+			// Both called at once, and the receiver's answer came by first. This is the sender's proof.
+			acks_the_syn = segment->sequence == half->sender_isn && segment->ack == half->receiver_isn + 1;
+		if (acks_the_syn) {
 			half->sender_isn = segment->sequence;
 			half->said = (half->said & ~SENDER_SCALES) | (options.scales ? SENDER_SCALES : 0);
 			half->step = ANSWERED_BACK;
@@ -418,6 +435,8 @@ static __always_inline void sender_calls(struct __sk_buff *ctx, const struct seg
 	if (half && half->step != CALLED_BACK && segment->sequence == half->sender_isn) {
 		if (half->step == ANSWERED)
 			half->step = ASKED_AGAIN;
+		if (segment->payload)
+			half->said |= EARLY;
 		return;
 	}
 	called(&new, segment, &options);
@@ -449,11 +468,15 @@ static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct se
 			u32 edge;
 			window = first_window(segment, after(flow->edge, segment->ack) ? flow->edge - segment->ack : 0, options.mss, wish);
 			edge = segment->ack + window;
-			if (after(edge, flow->edge)) {
-				flow->edge = edge;
-				if (flow->desired < window)
-					flow->desired = window;
+			if (!after(edge, flow->edge))
+				edge = flow->edge;
+			if (flow->desired == NO_LIMIT) {
+				if (window < segment->window)
+					flow->desired = after(edge, flow->acked) ? edge - flow->acked : 0;
+			} else if (edge != flow->edge && flow->desired < window) {
+				flow->desired = window;
 			}
+			flow->edge = edge;
 		}
 		bpf_spin_unlock(&flow->lock);
 		return window;
@@ -478,6 +501,8 @@ static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct se
 		early = segment->ack - 1 - half->sender_isn;
 		if (early > MAX_SYN_DATA)
 			return window;
+		if (early)
+			half->said |= EARLY;
 		// Another answer without another question is not believed. But the sender may.
 		if ((half->step != ANSWERED || segment->sequence == half->receiver_isn) && readable) {
 			receiver_says(half, segment, &options);
@@ -492,6 +517,87 @@ static __always_inline u16 receiver_calls(struct __sk_buff *ctx, const struct se
 			return window;
 	}
 	return tell(half, early, segment, options.mss, wish);
+}
+
+// ---- the end of a handshake
+
+// The shift of the receiver's windows, which is in force only if both have offered it.
+static __always_inline u8 scale_of(const struct half_open *half)
+{
+	u8 both = SENDER_SCALES | RECEIVER_SCALES;
+
+	return (half->said & both) == both ? half->receiver_scale : 0;
+}
+
+// Makes a flow of a half-open one. `old` is the flow with the same addresses that is over, if there is one.
+static __always_inline struct flow *confirm(const struct flow_key *key, struct half_open *half, struct flow *old, u8 state, struct counters *c)
+{
+	struct flow new = {};
+	int error;
+
+	new.edge = half->sender_isn + 1 + half->told;
+	// Without a limit until the first acknowledgement, unless it has come down already.
+	new.desired = half->said & LOWERED ? half->told : NO_LIMIT;
+	new.acked = half->sender_isn + 1;
+	new.mss = half->mss;
+	new.scale = scale_of(half);
+	new.state = state;
+	new.last_seen = bpf_ktime_get_coarse_ns();
+	if (old) {
+		// The other direction may be on another processor: who takes the half-open one away puts the new one there.
+		if (bpf_map_delete_elem(&half_open, key))
+			return bpf_map_lookup_elem(&flows, key);
+		error = bpf_map_update_elem(&flows, key, &new, BPF_ANY);
+	} else {
+		error = bpf_map_update_elem(&flows, key, &new, BPF_NOEXIST);
+		bpf_map_delete_elem(&half_open, key);
+	}
+	if (!error)
+		c->confirmed++;
+	else if (error != -EEXIST)
+		c->table_full++;
+	return bpf_map_lookup_elem(&flows, key);
+}
+
+// A segment of the sender without SYN, with ACK. The number of the receiver's SYN is known only to who gets its packets.
+static __always_inline void sent(const struct segment *segment, struct counters *c)
+{
+	struct flow_key key;
+	struct half_open *half;
+	struct flow *flow;
+
+	key_of(segment, 1, &key);
+	half = bpf_map_lookup_elem(&half_open, &key);
+	if (!half || (half->step != ANSWERED && half->step != ASKED_AGAIN) || segment->ack != half->receiver_isn + 1)
+		return;
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (!flow || flow->state)
+		confirm(&key, half, flow, segment->flags & FIN ? SENDER_FIN : 0, c);
+}
+
+// A returning segment without SYN, with ACK, of a flow that is not confirmed, or over. The flow, if this ends a handshake; if not, it passes
+// as it is, and what it tells the sender is remembered.
+static __always_inline struct flow *returned(const struct flow_key *key, const struct segment *segment, struct flow *flow, struct counters *c)
+{
+	struct half_open *half = bpf_map_lookup_elem(&half_open, key);
+	u32 acked;
+
+	if (!half || half->step == CALLED || half->step == CALLED_BACK)
+		return flow;
+	// What it acknowledges lies in what the sender has been told, or is a probe beyond it.
+	acked = segment->ack - (half->sender_isn + 1);
+	if (acked > half->told + 1)
+		return flow;
+	if (half->step != ANSWERED_BACK && (!acked || half->said & EARLY)) {
+		u32 told = acked + ((u32)segment->window << (scale_of(half) & 15));
+
+		if (told > half->told)
+			half->told = told;
+		// On another processor the sender's proof may have been too quick for that.
+		flow = bpf_map_lookup_elem(&flows, key);
+		return flow && !flow->state ? flow : 0;
+	}
+	return confirm(key, half, flow, 0, c);
 }
 
 // ---- towards the bottleneck: the Target Window Modifier
@@ -559,38 +665,17 @@ int transom_egress(struct __sk_buff *ctx)
 		return NEXT;
 	if ((segment.flags & (SYN | RST | FIN)) == SYN)
 		sender_calls(ctx, &segment);
-	else if (segment.flags & (RST | FIN) && !(segment.flags & SYN))
-		note_end(&segment);
+	else if (!(segment.flags & SYN)) {
+		// Data says nothing that the receiver's answer to it does not say.
+		if ((segment.flags & (RST | ACK)) == ACK && (segment.flags & FIN || !segment.payload))
+			sent(&segment, c);
+		if (segment.flags & (RST | FIN))
+			note_end(&segment);
+	}
 	return NEXT;
 }
 
 // ---- back from it: the Window Marker
-
-// Makes a flow of a half-open one, if this acknowledgement shows that the handshake is over.
-static __always_inline struct flow *confirm(const struct flow_key *key, const struct segment *segment, struct counters *c)
-{
-	struct half_open *half = bpf_map_lookup_elem(&half_open, key);
-	struct flow new = {};
-	u8 both = SENDER_SCALES | RECEIVER_SCALES;
-
-	if (!half || half->step == CALLED || half->step == CALLED_BACK)
-		return 0;
-	// What it acknowledges lies in what the receiver's SYN has told, or is a probe beyond it.
-	if (segment->ack - (half->sender_isn + 1) > half->told + 1)
-		return 0;
-	new.edge = half->sender_isn + 1 + half->told;
-	// Without a limit until the first acknowledgement, unless it has come down already.
-	new.desired = half->said & LOWERED ? half->told : 0xffffffff;
-	new.mss = half->mss;
-	new.scale = (half->said & both) == both ? half->receiver_scale : 0;
-	bpf_map_delete_elem(&half_open, key);
-	if (bpf_map_update_elem(&flows, key, &new, BPF_ANY)) {
-		c->table_full++;
-		return 0;
-	}
-	c->confirmed++;
-	return bpf_map_lookup_elem(&flows, key);
-}
 
 // The window field to be written, or the old one; the same steps as transom_router's WindowMarker::mark. Called with the flow locked: nothing
 // here calls the kernel.
@@ -611,6 +696,8 @@ static __always_inline u16 mark(struct flow *flow, const struct segment *segment
 		desired = target;
 	flow->desired = desired;
 	flow->advertised = advertised;
+	if (after(segment->ack, flow->acked))
+		flow->acked = segment->ack;
 
 	// Never below a segment, and the right edge stays where it was, as far as the receiver still offers it. In units of the receiver's
 	// scale, rounded up: down could move the edge left.
@@ -663,11 +750,8 @@ int transom_ingress(struct __sk_buff *ctx)
 		return NEXT;
 	c->acks++;
 	// A handshake that has just ended takes the place of an older connection with the same addresses.
-	if (!flow || flow->state & (RESET | SENDER_FIN | RECEIVER_FIN)) {
-		struct flow *newer = confirm(&key, &segment, c);
-		if (newer)
-			flow = newer;
-	}
+	if (!flow || flow->state & (RESET | SENDER_FIN | RECEIVER_FIN))
+		flow = returned(&key, &segment, flow, c);
 	if (!flow) {
 		c->unknown++;
 		return NEXT;

@@ -5,25 +5,30 @@
 //! that somebody listens at refuses the second, one that nobody listens at was left by a crash and is replaced.
 //!
 //! HTTP is as much as Prometheus needs: whatever the request is about, the answer to `GET /metrics` is the metrics, and the connection is
-//! closed. Nobody who asks can hold up others for longer than two seconds, nor make us remember more than a line.
+//! closed. A request and its answer take two seconds together at most, and a few are answered at the same time. Nobody who asks can make us
+//! remember more than a line.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use transom_device::serving::{AfterAccept, Deadline, Places, UnixName, after_accept};
+
 use crate::status::{Deployment, Status};
 use crate::{Refusal, metrics};
 
-/// So long one who asks is waited for.
+/// So long a question and its answer may take together.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest line that is read.
 const MAX_LINE: u64 = 4096;
+/// So many are answered at the same time; others wait.
+const MOST_ASKING: usize = 16;
 /// As many flows are told at most.
 const MAX_FLOWS: usize = 10_000;
 
@@ -81,10 +86,7 @@ pub fn default_path(device: &str) -> PathBuf {
 
 /// A socket at which nobody has been answered yet. Dropping it removes its name.
 #[derive(Debug)]
-pub struct StatusSocket {
-    listener: UnixListener,
-    path: PathBuf,
-}
+pub struct StatusSocket(UnixName);
 
 impl StatusSocket {
     /// Takes the name. Does so before anything else is changed.
@@ -93,20 +95,18 @@ impl StatusSocket {
     /// [`Refusal::Running`] if somebody listens there, or the system's refusal.
     pub fn bind(path: &Path) -> Result<Self, Refusal> {
         let refused = || Refusal::io(format!("cannot listen at {}", path.display()));
-        if UnixStream::connect(path).is_ok() {
-            return Err(Refusal::Running { path: path.to_owned() });
-        }
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty())
         {
             fs::create_dir_all(directory).map_err(refused())?;
         }
-        // Only a socket is removed, whatever else somebody has named so.
-        if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-            fs::remove_file(path).map_err(refused())?;
-        }
-        let listener = UnixListener::bind(path).map_err(refused())?;
+        let name = match UnixName::listen(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_socket(path) => {
+                return Err(Refusal::Running { path: path.to_owned() });
+            }
+            outcome => outcome.map_err(refused())?,
+        };
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(refused())?;
-        Ok(StatusSocket { listener, path: path.to_owned() })
+        Ok(StatusSocket(name))
     }
 
     /// Answers from now on, on a thread of its own, until the result is dropped.
@@ -114,25 +114,17 @@ impl StatusSocket {
     /// # Errors
     /// When there is no thread to be had.
     pub fn serve(self, deployment: Shared) -> Result<Serving, Refusal> {
-        let listener = self.listener.try_clone().map_err(Refusal::io("cannot listen"))?;
-        let work = move || {
-            for stream in listener.incoming().flatten() {
-                // Who does not wait for the answer is no business of ours.
-                let _ = answer(stream, &deployment);
-            }
-        };
-        thread::Builder::new()
-            .name("status".into())
-            .spawn(work)
-            .map_err(Refusal::io("cannot start a thread"))?;
+        let listener = self.0.listener().try_clone().map_err(Refusal::io("cannot listen"))?;
+        let accept = move || listener.accept().map(|(stream, _)| stream);
+        answer_all("status", accept, move |stream| answer(&stream, &deployment))?;
         Ok(Serving { _socket: self })
     }
 }
 
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
+/// Whether there is a socket, somebody's who listens.
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 /// As long as it lives there is a name under which answers can be had.
@@ -141,11 +133,43 @@ pub struct Serving {
     _socket: StatusSocket,
 }
 
-fn answer(stream: UnixStream, deployment: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Answers all who come, from now on, on threads of this name.
+fn answer_all<S: Send + 'static>(
+    name: &'static str,
+    accept: impl Fn() -> io::Result<S> + Send + 'static,
+    answer: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
+) -> Result<(), Refusal> {
+    let (answer, places) = (Arc::new(answer), Places::new(MOST_ASKING));
+    let work = move || {
+        loop {
+            let place = places.take();
+            let stream = match accept().map_err(|error| after_accept(&error)) {
+                Ok(stream) => stream,
+                Err(AfterAccept::Next) => continue,
+                Err(AfterAccept::Wait(pause)) => {
+                    thread::sleep(pause);
+                    continue;
+                }
+                Err(AfterAccept::End) => return,
+            };
+            let answer = Arc::clone(&answer);
+            let attend = move || {
+                let _place = place;
+                // Who does not wait for the answer is no business of ours.
+                let _ = answer(stream);
+            };
+            // Without a thread the connection is closed, which who asks will notice.
+            let _ = thread::Builder::new().name(name.into()).spawn(attend);
+        }
+    };
+    let started = thread::Builder::new().name(name.into()).spawn(work);
+    started.map(drop).map_err(Refusal::io("cannot start a thread"))
+}
+
+fn answer(stream: &UnixStream, deployment: &Shared) -> io::Result<()> {
+    let mut stream = Deadline::new(stream, PATIENCE);
     let mut line = String::new();
-    BufReader::new(&stream).take(MAX_LINE).read_line(&mut line)?;
+    BufReader::new(&mut stream).take(MAX_LINE).read_line(&mut line)?;
     let flows =
         line.trim_end().strip_prefix("status ").and_then(|flows| flows.parse::<usize>().ok());
     let text = match flows {
@@ -155,8 +179,8 @@ fn answer(stream: UnixStream, deployment: &Shared) -> io::Result<()> {
             Err(refusal) => error(&refusal.to_string()),
         },
     };
-    (&stream).write_all(text.as_bytes())?;
-    (&stream).write_all(b"\n")
+    stream.write_all(text.as_bytes())?;
+    stream.write_all(b"\n")
 }
 
 fn error(message: &str) -> String {
@@ -194,40 +218,33 @@ pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
 pub fn serve_metrics(at: SocketAddr, deployment: Shared) -> Result<SocketAddr, Refusal> {
     let listener = TcpListener::bind(at).map_err(Refusal::io(format!("cannot listen at {at}")))?;
     let at = listener.local_addr().map_err(Refusal::io("cannot listen"))?;
-    let work = move || {
-        for stream in listener.incoming().flatten() {
-            let respond = || -> io::Result<()> {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                let mut line = String::new();
-                let mut reader = BufReader::new(&stream).take(MAX_LINE);
-                reader.read_line(&mut line)?;
-                // The rest of the request, or closing would reset the connection under the answer.
-                let mut header = String::new();
-                while reader.read_line(&mut header)? > 2 {
-                    header.clear();
-                }
-                let found = line.starts_with("GET /metrics ");
-                let (status, body) = match found.then(|| deployment.status(0)) {
-                    Some(Ok(status)) => ("200 OK", metrics::text(&status)),
-                    Some(Err(refusal)) => ("503 Service Unavailable", format!("{refusal}\n")),
-                    None => ("404 Not Found", "what there is is /metrics\n".to_owned()),
-                };
-                let length = body.len();
-                write!(
-                    &stream,
-                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-                     Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-                )
-            };
-            let _ = respond();
-        }
-    };
-    thread::Builder::new()
-        .name("metrics".into())
-        .spawn(work)
-        .map_err(Refusal::io("cannot start a thread"))?;
+    let accept = move || listener.accept().map(|(stream, _)| stream);
+    answer_all("metrics", accept, move |stream| answer_http(&stream, &deployment))?;
     Ok(at)
+}
+
+fn answer_http(stream: &TcpStream, deployment: &Shared) -> io::Result<()> {
+    let mut stream = Deadline::new(stream, PATIENCE);
+    let mut line = String::new();
+    let mut reader = BufReader::new(&mut stream).take(MAX_LINE);
+    reader.read_line(&mut line)?;
+    // The rest of the request, or closing would reset the connection under the answer.
+    let mut header = String::new();
+    while reader.read_line(&mut header)? > 2 {
+        header.clear();
+    }
+    let found = line.starts_with("GET /metrics ");
+    let (status, body) = match found.then(|| deployment.status(0)) {
+        Some(Ok(status)) => ("200 OK", metrics::text(&status)),
+        Some(Err(refusal)) => ("503 Service Unavailable", format!("{refusal}\n")),
+        None => ("404 Not Found", "what there is is /metrics\n".to_owned()),
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
 }
 
 #[cfg(test)]

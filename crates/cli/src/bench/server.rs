@@ -8,19 +8,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use transom_device::serving::{Deadline, Places};
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
 use crate::hash::read_some;
 use crate::network::Cleanup;
 use crate::output::note;
-use crate::socket::{Listener, Socket};
+use crate::socket::{Listener, Socket, accept};
 use crate::stop::Stop;
 
 /// Read or written at a time.
 const PIECE: usize = 256 * 1024;
 /// A client that says nothing for so long at the start of a connection is none.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at a time; more have to wait.
+const MOST_CONNECTIONS: usize = 4096;
 
 /// Serves until interrupted or until the program of `--run` has ended.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -60,14 +63,17 @@ fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Res
 }
 
 fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
+    let places = Places::new(MOST_CONNECTIONS);
     loop {
-        let (socket, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-            Err(error) => return anyhow::Error::new(error).context("cannot accept connections"),
+        let place = places.take();
+        let (socket, peer) = match accept(listener) {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => continue,
+            Err(error) => return error,
         };
         let socket = cleanup.watch_socket(socket);
         let work = move || {
+            let _place = place;
             if let Err(error) = serve(&socket) {
                 note(format_args!("{peer}: {error}"));
             }
@@ -79,8 +85,7 @@ fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
 }
 
 fn serve(mut socket: &Socket) -> io::Result<()> {
-    socket.set_read_timeout(Some(HELLO_TIMEOUT))?;
-    let hello = Hello::read(&mut socket)?;
+    let hello = Hello::read(&mut Deadline::new(socket, HELLO_TIMEOUT))?;
     socket.set_read_timeout(None)?;
     match hello.purpose {
         Purpose::Upload => receive(socket),

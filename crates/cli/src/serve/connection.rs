@@ -5,6 +5,8 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use transom_device::serving::Deadline;
+
 use super::request::{self, Request, Status};
 use super::response::{self, Body, Response};
 use super::{Log, Server};
@@ -16,7 +18,7 @@ use crate::socket::Socket;
 const MAX_HEAD: usize = 16 * 1024;
 /// Read and written at a time.
 const PIECE: usize = 256 * 1024;
-/// A client that does not take a piece for so long is given up.
+/// A client that does not take a head, or a piece of a body, in this time is given up.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection that we close lingers for what the client still sends.
 const LINGER: Duration = Duration::from_secs(1);
@@ -26,9 +28,7 @@ pub(super) fn serve(server: &Server, socket: &Socket, peer: SocketAddr) {
     let mut connection =
         Connection { server, socket, peer, received: Vec::new(), piece: Vec::new() };
     // Every response leaves in as few writes as it has pieces; there is nothing to be gathered.
-    let prepared =
-        socket.set_nodelay(true).and_then(|()| socket.set_write_timeout(Some(WRITE_TIMEOUT)));
-    if prepared.is_ok() {
+    if socket.set_nodelay(true).is_ok() {
         // The client has gone, or is too slow: either way there is nobody to tell.
         let _ = connection.run();
     }
@@ -99,14 +99,15 @@ impl Connection<'_> {
             totals.errors.fetch_add(1, Ordering::Relaxed);
         }
         self.log(&response);
-        let mut socket = self.socket;
+        // One deadline for each piece, however few bytes a client takes at a time.
+        let write = |piece: &[u8]| Deadline::new(self.socket, WRITE_TIMEOUT).write_all(piece);
         let mut head = response.head();
         match response.body {
-            Body::None => socket.write_all(&head),
+            Body::None => write(&head),
             Body::Bytes(bytes) => {
                 totals.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 head.extend_from_slice(&bytes);
-                socket.write_all(&head)
+                head.chunks(PIECE).try_for_each(write)
             }
             Body::File { mut file, length } => {
                 // The head travels with the file's first piece.
@@ -119,7 +120,7 @@ impl Connection<'_> {
                     self.piece.resize(start + wanted, 0);
                     let place = self.piece.get_mut(start..).unwrap_or_default();
                     file.read_exact(place)?;
-                    socket.write_all(&self.piece)?;
+                    write(&self.piece)?;
                     totals.bytes.fetch_add(wanted as u64, Ordering::Relaxed);
                     left -= wanted as u64;
                     start = 0;

@@ -2,7 +2,8 @@
 //!
 //! Each path is opened with openat2(2) and `RESOLVE_BENEATH`: the kernel refuses every step that would leave the
 //! directory, be it by dots, by a symbolic link or because somebody moves a directory at the wrong moment. A
-//! symbolic link that stays inside works.
+//! symbolic link that stays inside works. What a link out leads to is not even looked at: that could tell a client about it, mount a file system,
+//! or wait for one that is far away.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,7 +12,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, statat,
+};
 use rustix::io::Errno;
 
 use super::request::Status;
@@ -98,9 +101,54 @@ impl Root {
         Ok(Found::File(FoundFile { file, length: metadata.len(), modified: (seconds, nanos) }))
     }
 
+    /// The entries of the directory at a path given as its segments: directories first, each kind by name. Entries that vanish meanwhile are
+    /// left out.
+    pub(super) fn list(&self, segments: &[Vec<u8>], directory: &OwnedFd) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            let metadata = statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            let Ok(mut metadata) = metadata else { continue };
+            let mut kind = FileType::from_raw_mode(metadata.st_mode);
+            if kind == FileType::Symlink {
+                // What a link leads to counts, if that is inside. Any other is shown as an empty file and answered with 404.
+                metadata.st_size = 0;
+                if let Some(inside) = self.behind(segments, name) {
+                    (metadata, kind) = (inside, FileType::from_raw_mode(inside.st_mode));
+                }
+            }
+            let length = u64::try_from(metadata.st_size).unwrap_or(0);
+            let is_file = kind != FileType::Directory;
+            entries.push(Entry { is_file, name: name.to_owned(), length });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    /// What a symbolic link in the directory at these segments leads to, if that is inside.
+    fn behind(&self, segments: &[Vec<u8>], name: &[u8]) -> Option<Stat> {
+        let mut path = segments.join(&b'/');
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        let path = CString::new(path).ok()?;
+        // Nothing is opened but the name.
+        let place = self.beneath(&path, OFlags::PATH | OFlags::CLOEXEC).ok()?;
+        fstat(place).ok()
+    }
+
     fn open_beneath(&self, path: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
         // Without NONBLOCK, opening a pipe would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        self.beneath(path, flags)
+    }
+
+    fn beneath(&self, path: &std::ffi::CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let mut attempts = 0;
         loop {
@@ -114,27 +162,6 @@ impl Root {
     }
 }
 
-/// The entries of a directory, directories first, each kind by name. Entries that vanish meanwhile are left out.
-pub(super) fn list(directory: &OwnedFd) -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if matches!(name, b"." | b"..") {
-            continue;
-        }
-        // What a link leads to counts; a link that leads nowhere, or out, is shown as a file and answered with 404.
-        let metadata = statat(directory, entry.file_name(), AtFlags::empty())
-            .or_else(|_| statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW));
-        let Ok(metadata) = metadata else { continue };
-        let is_file = FileType::from_raw_mode(metadata.st_mode) != FileType::Directory;
-        let length = u64::try_from(metadata.st_size).unwrap_or(0);
-        entries.push(Entry { is_file, name: name.to_owned(), length });
-    }
-    entries.sort();
-    Ok(entries)
-}
-
 /// What a client is told about a path that cannot be opened.
 fn status(errno: Errno) -> Status {
     match errno {
@@ -146,6 +173,8 @@ fn status(errno: Errno) -> Status {
         | Errno::NAMETOOLONG
         | Errno::XDEV
         | Errno::NXIO => Status::NotFound,
+        // Later there may be descriptors again.
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => Status::ServiceUnavailable,
         _ => Status::InternalServerError,
     }
 }
@@ -187,6 +216,53 @@ mod tests {
         }
         assert_eq!(found(&root, "file/x"), Err(Status::NotFound));
         assert_eq!(found(&root, &"x".repeat(300)), Err(Status::NotFound));
+    }
+
+    #[test]
+    fn a_list_says_nothing_of_what_lies_outside() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "0123456789").unwrap();
+        let dir = outside.path().join("root");
+        std::fs::create_dir_all(dir.join("sub/below")).unwrap();
+        std::fs::write(dir.join("file"), "01234").unwrap();
+        for (to, name) in [
+            ("../file", "inside-file"),
+            ("..", "inside-directory"),
+            ("below", "beside"),
+            ("../..", "out-directory"),
+            ("../../secret", "out-file"),
+            ("/", "top"),
+            ("nowhere", "broken"),
+            ("loop", "loop"),
+        ] {
+            symlink(to, dir.join("sub").join(name)).unwrap();
+        }
+        let root = Root::open(&dir).unwrap();
+        let segments = [b"sub".to_vec()];
+        let Ok(Found::Directory(sub)) = root.find(&segments) else { panic!("no directory") };
+        let listed: Vec<_> = root
+            .list(&segments, &sub)
+            .unwrap()
+            .into_iter()
+            .map(|entry| (String::from_utf8(entry.name).unwrap(), entry.is_file, entry.length))
+            .collect();
+        let directory = |name: &str| listed.iter().any(|(n, file, _)| n == name && !file);
+        assert!(["below", "beside", "inside-directory"].into_iter().all(directory), "{listed:?}");
+        let files: Vec<_> = listed.iter().filter(|(_, file, _)| *file).cloned().collect();
+        let expected = [
+            ("broken", 0),
+            ("inside-file", 5),
+            ("loop", 0),
+            ("out-directory", 0),
+            ("out-file", 0),
+            ("top", 0),
+        ];
+        assert_eq!(files, expected.map(|(name, length)| (name.to_owned(), true, length)));
+        // At the top there is no segment to begin with.
+        symlink("file", dir.join("link")).unwrap();
+        let Ok(Found::Directory(top)) = root.find(&[]) else { panic!("no directory") };
+        let link = root.list(&[], &top).unwrap().into_iter().find(|entry| entry.name == b"link");
+        assert_eq!(link.unwrap().length, 5);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub(super) enum Status {
     RangeNotSatisfiable,
     HeadTooLarge,
     InternalServerError,
+    ServiceUnavailable,
     VersionNotSupported,
 }
 
@@ -37,6 +38,7 @@ impl Status {
             Status::RangeNotSatisfiable => 416,
             Status::HeadTooLarge => 431,
             Status::InternalServerError => 500,
+            Status::ServiceUnavailable => 503,
             Status::VersionNotSupported => 505,
         }
     }
@@ -55,6 +57,7 @@ impl Status {
             Status::RangeNotSatisfiable => "Range Not Satisfiable",
             Status::HeadTooLarge => "Request Header Fields Too Large",
             Status::InternalServerError => "Internal Server Error",
+            Status::ServiceUnavailable => "Service Unavailable",
             Status::VersionNotSupported => "HTTP Version Not Supported",
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use super::files::{Found, FoundFile, Root, list};
+use super::files::{Found, FoundFile, Root};
 use super::range::{Selection, select};
 use super::request::{Method, Request, Status, path};
 use super::{date, listing, media_type};
@@ -75,7 +75,8 @@ fn answer(root: &Root, request: &Request) -> Result<Response, Status> {
                 return serve_file(request, file, "text/html; charset=utf-8");
             }
             segments.pop();
-            let entries = list(&directory).map_err(|_| Status::InternalServerError)?;
+            let entries =
+                root.list(&segments, &directory).map_err(|_| Status::InternalServerError)?;
             let page = listing::page(&segments, &entries);
             Ok(Response::html(Status::Ok, page))
         }

@@ -32,6 +32,18 @@ pub fn namespace() -> Option<Namespace> {
     }
 }
 
+/// The same, in which the kernel says nothing by itself: with IPv6 it speaks on every interface (RFC 4861, RFC 9777), whenever it likes.
+pub fn quiet_namespace() -> Option<Namespace> {
+    let namespace = namespace()?;
+    for which in ["all", "default"] {
+        let set = namespace.set_sysctl(&format!("net.ipv6.conf.{which}.disable_ipv6"), "1");
+        // A kernel without IPv6 does not have the file.
+        let without_ipv6 = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        assert!(set.as_ref().err().is_none_or(without_ipv6), "{set:?}");
+    }
+    Some(namespace)
+}
+
 /// A TUN inside the namespace, or `None` and a word about it where there is no access to TUN at
 /// all.
 pub fn tun(namespace: &Namespace, builder: TunBuilder) -> Option<Tun> {

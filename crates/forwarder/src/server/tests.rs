@@ -1,6 +1,7 @@
 //! Asking, and asking badly.
 
-use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
+use std::time::Instant;
 
 use super::*;
 use crate::status::Counters;
@@ -106,4 +107,41 @@ fn prometheus_is_answered() {
         assert!(text.contains(&line), "no {line} in {text}");
     }
     assert!(http(at, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+}
+
+/// Says a byte now and then, and never comes to an end, until it is not listened to any more. Whether that happens.
+fn trickles(mut stream: impl Read + Write) -> bool {
+    let end = Instant::now() + 20 * PATIENCE;
+    while Instant::now() < end {
+        if stream.write_all(b"x").is_err() {
+            return true;
+        }
+        // A third of what each read was given.
+        thread::sleep(PATIENCE / 3);
+    }
+    false
+}
+
+#[test]
+fn who_says_a_byte_now_and_then_holds_nobody_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("router.sock");
+    let _serving = StatusSocket::bind(&path).unwrap().serve(fake()).unwrap();
+    let at = serve_metrics("127.0.0.1:0".parse().unwrap(), fake()).unwrap();
+    thread::scope(|scope| {
+        let slow: Vec<_> = (1..MOST_ASKING)
+            .flat_map(|_| {
+                let (http, unix) =
+                    (TcpStream::connect(at).unwrap(), UnixStream::connect(&path).unwrap());
+                [scope.spawn(move || trickles(http)), scope.spawn(move || trickles(unix))]
+            })
+            .collect();
+        let text = http(at, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+        assert!(ask(&path, 0).is_ok());
+        assert!(
+            slow.into_iter().all(|one| one.join().unwrap()),
+            "somebody is listened to for ever"
+        );
+    });
 }

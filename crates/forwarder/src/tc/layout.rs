@@ -18,7 +18,7 @@ pub(super) const COUNTERS_LEN: usize = 80;
 /// `struct flow_key`.
 pub(super) const KEY_LEN: usize = 36;
 /// `struct flow`.
-pub(super) const FLOW_LEN: usize = 32;
+pub(super) const FLOW_LEN: usize = 40;
 
 /// The smallest target there is, as in [`transom_router`].
 const LEAST: u32 = 536;
@@ -184,13 +184,13 @@ const RESET: u8 = 4;
 impl Flow {
     pub(super) fn decode(bytes: &[u8; FLOW_LEN]) -> Self {
         Flow {
-            written: word(bytes, 8),
-            desired: word(bytes, 12),
-            advertised: word(bytes, 16),
-            mss: half(bytes, 20),
-            scale: bytes[22],
-            state: bytes[23],
-            last_seen: long(bytes, 24),
+            written: word(bytes, 12),
+            desired: word(bytes, 16),
+            advertised: word(bytes, 20),
+            mss: half(bytes, 24),
+            scale: bytes[26],
+            state: bytes[27],
+            last_seen: long(bytes, 32),
         }
     }
 
@@ -248,14 +248,15 @@ mod tests {
         assert_eq!(receiver.to_string(), "192.0.2.9:80");
         assert_eq!(sender.to_string(), "[2001:db8::1]:40000");
 
-        let mut flow: [u8; FLOW_LEN] = concat(&[0, 1, 2000, 3000, 4000]);
-        flow[20..22].copy_from_slice(&1460u16.to_ne_bytes());
-        flow[22] = 7;
+        let mut flow: [u8; FLOW_LEN] = concat(&[0, 1, 2, 2000, 3000, 4000]);
+        flow[24..26].copy_from_slice(&1460u16.to_ne_bytes());
+        flow[26] = 7;
+        flow[32..40].copy_from_slice(&99u64.to_ne_bytes());
         let read = Flow::decode(&flow);
         assert_eq!((read.written, read.desired, read.advertised), (2000, 3000, 4000));
-        assert_eq!((read.mss, read.scale), (1460, 7));
+        assert_eq!((read.mss, read.scale, read.last_seen), (1460, 7, 99));
         for (state, over) in [(0, false), (1, false), (2, false), (3, true), (4, true), (5, true)] {
-            flow[23] = state;
+            flow[27] = state;
             assert_eq!(Flow::decode(&flow).is_over(), over, "state {state}");
         }
     }

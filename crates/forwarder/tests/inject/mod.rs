@@ -35,14 +35,15 @@ pub(crate) struct Side {
 }
 
 /// The address of an Ethernet interface.
-fn mac(namespace: &Namespace, name: &str) -> String {
+pub(crate) fn mac(namespace: &Namespace, name: &str) -> String {
     let shown = run(namespace, "ip", &["-o", "link", "show", "dev", name]);
     let mut words = shown.split_whitespace().skip_while(|word| *word != "link/ether");
     words.nth(1).unwrap().to_owned()
 }
 
 impl Side {
-    fn new(hosts: (&Namespace, &str), router: (&Namespace, &str)) -> Self {
+    /// At an interface of a host, with frames for another interface.
+    pub(crate) fn new(hosts: (&Namespace, &str), router: (&Namespace, &str)) -> Self {
         let index = hosts.0.interfaces().state(hosts.1).unwrap().index;
         let socket = hosts.0.run(|| FrameSocket::open(index)).unwrap().unwrap();
         let mut head = vec![0; VirtioNetHdr::LEN];

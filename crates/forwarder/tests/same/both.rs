@@ -157,15 +157,29 @@ impl Flow {
         }
         let early = if dice.one_in(4) { dice.below(1400) as u32 } else { 0 };
         let mut over = false;
-        for _ in 0..dice.below(8) {
-            match dice.below(8) {
+        for _ in 0..dice.below(10) {
+            match dice.below(12) {
                 0 => both.halve(),
                 1 => both.raise(),
+                8 => {
+                    // A forged segment, or one of a host that did not call.
+                    let all = [Flags::ACK, Flags::RST, Flags::RST | Flags::ACK];
+                    let flags = all[dice.below(3) as usize];
+                    let guess = if flags == Flags::ACK { dice.next() as u32 } else { received };
+                    let header = Flow::header(flags, sent, guess, 1000, Options::default());
+                    let data = vec![1; dice.below(2) as usize];
+                    // A RST would end what has begun.
+                    if !over {
+                        both.forward(&packets::tcp(sender, receiver, &header, &data));
+                    }
+                }
+                9 | 10 if by_sender => flow.challenge(dice, both),
                 2 if by_sender || !over => flow.call(both, iss, None, ours),
                 3 if !by_sender => flow.call(both, iss, Some(received), ours),
                 3 => {
                     // The third packet.
-                    let (flags, none) = (Flags::ACK, Options::default());
+                    let flags = if dice.one_in(8) { Flags::ACK | Flags::FIN } else { Flags::ACK };
+                    let none = Options::default();
                     let header = Flow::header(flags, sent, received, 1000, none);
                     both.forward(&packets::tcp(sender, receiver, &header, &[]));
                     over = true;
@@ -193,11 +207,25 @@ impl Flow {
         flow
     }
 
+    /// An ACK of the receiver's for no more than it has acknowledged already.
+    fn challenge(&mut self, dice: &mut Dice, both: &mut Both) {
+        let window = dice.window();
+        let header = Flow::header(Flags::ACK, self.received, self.sent, window, Options::default());
+        let packet = packets::tcp(self.receiver, self.sender, &header, &[]);
+        let what = format!("a challenge ACK, window {window} << {}", self.scale);
+        let window = both.back(&packet, &what);
+        let told = self.sent.wrapping_add(u32::from(window) << self.scale);
+        if told.wrapping_sub(self.edge) as i32 > 0 {
+            self.edge = told;
+        }
+    }
+
     /// A SYN of the sender's, with ACK for this number.
     fn call(&self, both: &mut Both, iss: u32, ack: Option<u32>, options: Options) {
         let flags = if ack.is_some() { Flags::SYN | Flags::ACK } else { Flags::SYN };
         let header = Flow::header(flags, iss, ack.unwrap_or(0), 65_535, options);
-        both.forward(&packets::tcp(self.sender, self.receiver, &header, &[]));
+        let data = vec![1; if iss.is_multiple_of(8) { 100 } else { 0 }];
+        both.forward(&packets::tcp(self.sender, self.receiver, &header, &data));
     }
 
     /// A SYN of the receiver's, with ACK for this number, and any window.

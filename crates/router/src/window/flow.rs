@@ -124,9 +124,9 @@ pub(super) struct Opening {
     pub(super) irs: Seq,
     /// When the first SYN passed, in microseconds that wrap.
     pub(super) began: u32,
-    /// How far beyond its SYN the sender has been told that it may send, in bytes: the furthest that a SYN of the receiver has
-    /// said on this side of the router. Their windows are never scaled (RFC 7323 2.2), and they may acknowledge data in the
-    /// sender's (RFC 7413).
+    /// How far beyond its SYN the sender has been told that it may send, in bytes: the furthest that a SYN of the receiver, or
+    /// an ACK which proved nothing, has said on this side of the router. The window of a SYN is never scaled (RFC 7323 2.2),
+    /// and a SYN may acknowledge data in the sender's (RFC 7413).
     pub(super) told: u32,
     /// The receiver's MSS option, or the default (RFC 9293 3.7.1).
     pub(super) mss: u16,
@@ -144,6 +144,7 @@ impl Said {
     const SENDER_SCALES: u8 = 1 << 4;
     const RECEIVER_SCALES: u8 = 1 << 5;
     const LOWERED: u8 = 1 << 6;
+    const EARLY: u8 = 1 << 7;
 
     /// Whether the sender's SYN offered to scale windows.
     #[must_use]
@@ -171,6 +172,17 @@ impl Said {
     /// Whether one was.
     pub(super) const fn is_lowered(self) -> bool {
         self.0 & Said::LOWERED != 0
+    }
+
+    /// The sender's SYN carried data, or a SYN of the receiver acknowledged some, if `early`. Nothing takes it back.
+    #[must_use]
+    pub(super) const fn early_if(self, early: bool) -> Self {
+        if early { Said(self.0 | Said::EARLY) } else { self }
+    }
+
+    /// Whether there was data before the end of the handshake (RFC 7413).
+    pub(super) const fn is_early(self) -> bool {
+        self.0 & Said::EARLY != 0
     }
 
     /// The shift of the receiver's windows, which is in force only if both have offered it.

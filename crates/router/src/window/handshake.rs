@@ -1,8 +1,20 @@
 //! What the SYNs of both directions say, and when they are believed.
 //!
-//! The scale of a receiver's windows is in its SYN, and in force only if the sender's SYN had one too (RFC 7323 2.2). So both
-//! are waited for, and the acknowledgement behind them: somebody who can send packets from one side only, with whatever
-//! addresses, gets no further than a half-open record, and those make room for each other.
+//! The scale of a receiver's windows is in its SYN, and in force only if the sender's SYN had one too (RFC 7323 2.2). So the
+//! control waits for both SYNs, and then for a proof that the handshake is over. Somebody who sends packets with forged addresses
+//! from one side gets no further than a half-open record, and half-open records make room for each other.
+//!
+//! What proves that a handshake is over which the sender began:
+//!
+//! - The sender acknowledges the receiver's SYN. The number is the receiver's choice, and only who gets its packets knows it.
+//! - The receiver acknowledges more than its SYN did. It takes data only after it got that acknowledgement (RFC 9293 3.10.7.4).
+//!   This is no proof if the sender's SYN carried data, which a receiver may take at once (RFC 7413).
+//!
+//! An ACK of the receiver that acknowledges the sender's SYN alone proves nothing. A receiver in SYN-RECEIVED answers any segment
+//! outside its window with such an ACK (RFC 9293 3.10.7.4), so that a forged SYN and a forged segment behind it bring one about.
+//! Such an ACK passes as it is, and the edge that it tells is remembered.
+//!
+//! If the receiver began, its own ACK of the sender's SYN is the proof: the receiver can know the sender's number only if it got it.
 //!
 //! The window in the receiver's SYN is the first that the sender is told, and may be lowered in passing: there is no edge yet
 //! that it could move. That holds for the first SYN only. Which of several reaches the sender nobody here knows, so the furthest edge
@@ -71,7 +83,9 @@ impl Opening {
             began: micros,
             told: 0,
             mss: DEFAULT_MSS,
-            said: Said::default().sender_scales(options.window_scale.is_some()),
+            said: Said::default()
+                .sender_scales(options.window_scale.is_some())
+                .early_if(segment.payload > 0),
             step: Step::Called,
         }
     }
@@ -124,10 +138,13 @@ impl Opening {
     pub(super) fn called_again(&mut self, segment: &Segment, options: &Options, micros: u32) {
         match self.step {
             // What is sent again is of the same handshake, which began with the first.
-            Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {}
+            Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {
+                self.said = self.said.early_if(segment.payload > 0);
+            }
             Step::Answered if segment.seq == self.iss => {
                 self.step = Step::AskedAgain;
                 self.began = micros;
+                self.said = self.said.early_if(segment.payload > 0);
             }
             step => {
                 let mut new = Opening::called(segment, options, micros);
@@ -164,6 +181,7 @@ impl Opening {
             Step::Called | Step::Answered | Step::AskedAgain => {
                 let early = data_beside(self.iss, segment)?;
                 let window = self.tell(early, syn);
+                self.said = self.said.early_if(early > 0);
                 // Another answer without another question is not believed. But the sender may.
                 let believed = self.step != Step::Answered || segment.seq == self.irs || alone;
                 if let Some(options) = syn.options.filter(|_| believed) {
@@ -189,8 +207,15 @@ impl Opening {
 
     /// The sender's SYN with ACK.
     pub(super) fn answered_back(&mut self, segment: &Segment, options: &Options) {
-        let acks_the_syn = data_beside(self.irs, segment).is_some();
-        if matches!(self.step, Step::CalledBack | Step::AnsweredBack) && acks_the_syn {
+        let acks_the_syn = match self.step {
+            Step::CalledBack | Step::AnsweredBack => data_beside(self.irs, segment).is_some(),
+            // Both called at once, and the receiver's answer came by first. This is the sender's proof.
+            Step::Answered | Step::AskedAgain => {
+                segment.seq == self.iss && segment.ack == self.irs + 1
+            }
+            Step::Called => false,
+        };
+        if acks_the_syn {
             self.step = Step::AnsweredBack;
             self.iss = segment.seq;
             self.said = self.said.sender_scales(options.window_scale.is_some());
@@ -199,24 +224,34 @@ impl Opening {
 
     /// A segment of the sender without SYN: the flow, if this ends its handshake.
     pub(super) fn sent(&self, segment: &Segment, micros: u32) -> Option<Open> {
+        // A host that did not call may well answer the receiver's SYN with a RST.
         let ends = matches!(self.step, Step::Answered | Step::AskedAgain)
             && segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::RST)
             && segment.ack == self.irs + 1;
-        ends.then(|| self.open(micros.wrapping_sub(self.began).max(1)))
+        let closing = segment.flags.contains(Flags::FIN);
+        ends.then(|| Open { closing, ..self.open(micros.wrapping_sub(self.began).max(1)) })
     }
 
-    /// A returning segment without SYN: the flow, if this ends its handshake.
-    pub(super) fn returned(&self, segment: &Segment, micros: u32) -> Option<Open> {
-        let acked = segment.ack.distance_from(self.iss + 1);
-        let fits = u32::try_from(acked).is_ok_and(|acked| acked <= self.told + PROBE);
+    /// A returning segment without SYN: the flow, if this ends its handshake. If not, it passes as it is, and what it tells the
+    /// sender is remembered.
+    pub(super) fn returned(&mut self, segment: &Segment, micros: u32) -> Option<Open> {
+        let acked = u32::try_from(segment.ack.distance_from(self.iss + 1)).ok();
+        let acked = acked.filter(|acked| *acked <= self.told + PROBE)?;
         let ended = match self.step {
-            Step::Answered | Step::AskedAgain | Step::AnsweredBack => fits,
-            Step::Called | Step::CalledBack => false,
+            Step::Answered | Step::AskedAgain => acked > 0 && !self.said.is_early(),
+            Step::AnsweredBack => true,
+            Step::Called | Step::CalledBack => return None,
         };
+        if !ended {
+            let window = u32::from(segment.window) << self.said.scale();
+            self.told = self.told.max(acked + window);
+            return None;
+        }
         // With data behind it, it is no measure of the path alone.
         let measured = self.step == Step::AnsweredBack && acked == 0;
         let rtt = if measured { micros.wrapping_sub(self.began).max(1) } else { 0 };
-        ended.then(|| self.open(rtt))
+        Some(self.open(rtt))
     }
 
     fn open(&self, rtt: u32) -> Open {

@@ -242,12 +242,12 @@ fn only_what_returns_comes_by() {
     let control = || WindowControl::with_policy(std::boxed::Box::new(Always(2000)), &only, [3; 16]);
     let mut path = Path::new(control());
     path.answer();
-    assert_eq!((path.ack(101, 500), path.ack(9101, 500)), (79, 16));
+    assert_eq!((path.ack(102, 500), path.ack(9101, 500)), (79, 16));
     // Whether the answer to a caller's SYN scales cannot be known without it.
     let mut path = Path::new(control());
     let options = path.options(Some(7));
     path.back(Flags::SYN, (900, 0), 10_000, &options);
-    assert_eq!((path.ack(101, 500), path.ack(9101, 500)), (500, 500));
+    assert_eq!((path.ack(102, 500), path.ack(9101, 500)), (500, 500));
 }
 
 #[test]

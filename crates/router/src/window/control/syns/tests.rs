@@ -147,6 +147,7 @@ fn the_edge_is_exact_afterwards() {
     (path.sender_scale, path.receiver_scale) = (Some(7), Some(7));
     path.call();
     assert_eq!(path.answer_with(60_000), 3000);
+    path.confirm();
     set.to(1000);
     assert_eq!(path.ack(101, 500), 24);
 }
@@ -158,11 +159,13 @@ fn what_the_policy_may_not_lower_it_may_still_begin_low() {
     let mut path = set.path(&config());
     path.call();
     assert_eq!(path.answer_with(60_000), 2000);
+    path.confirm();
     assert_eq!((path.ack(101, 60_000), path.ack(1101, 60_000)), (2000, 2000));
     // In passing as it is, it has not come down.
     let mut path = set.path(&config());
     path.call();
     assert_eq!(path.answer_with(2000), 2000);
+    path.confirm();
     assert_eq!(path.ack(101, 60_000), 60_000);
 }
 
@@ -205,12 +208,18 @@ fn only_what_returns_comes_by() {
     set.to(1000);
     assert_eq!(path.answer_with(60_000), 2000);
     assert_eq!(path.answer_to(101, 7777, 60_000), 2000, "another answer, to the same");
-    assert_eq!((path.ack(101, 60_000), path.ack(2101, 60_000)), (2000, 1000));
+    assert_eq!(path.ack(1101, 60_000), 1000, "data has been acknowledged: the handshake is over");
+    assert_eq!(path.ack(2101, 60_000), 1000);
+    // An ACK of the SYN alone may be a challenge ACK. It passes as it is, and what it tells is kept.
+    let mut path = set.path(&only);
+    assert_eq!(path.answer_with(60_000), 1000);
+    assert_eq!((path.ack(101, 30_000), path.control.table().open), (30_000, 0));
+    assert_eq!((path.ack(102, 60_000), path.ack(30_101, 60_000)), (29_999, 1000));
     // A call of the receiver's is of a flow that will not be known, unless both call at once.
     let mut path = set.path(&only);
     assert_eq!(path.call_back(900, 30_000), 30_000);
     assert_eq!(path.answer_with(60_000), 30_000);
-    assert_eq!((path.ack(101, 60_000), path.ack(30_101, 60_000)), (30_000, 1000));
+    assert_eq!((path.ack(102, 60_000), path.ack(30_101, 60_000)), (29_999, 1000));
 }
 
 #[test]
@@ -258,6 +267,7 @@ fn syns_are_not_held() {
     path.call();
     assert_eq!(path.answer_with(60_000), 1000);
     assert_eq!(path.control.counters().held, 0);
+    path.confirm();
     path.ack(101, 60_000);
     assert_eq!(path.control.counters().held, 1);
 }
@@ -276,7 +286,7 @@ fn a_sender_that_was_told_more_by_another_way_is_left_alone() {
             assert_eq!(path.ack(ack, 60_000), 60_000);
         }
         // Within what was told here, but the flow has been given up if it had begun.
-        assert_eq!(path.ack(101, 60_000), if confirmed { 60_000 } else { 2000 });
+        assert_eq!(path.ack(102, 60_000), if confirmed { 60_000 } else { 2000 });
     }
 }
 
@@ -348,3 +358,4 @@ fn policies_write_syns_only_when_told_to() {
 }
 
 mod again;
+mod proof;

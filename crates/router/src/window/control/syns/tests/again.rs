@@ -17,6 +17,7 @@ fn a_syn_that_is_sent_again_takes_nothing_back() {
     assert_eq!(path.answer_to(101, 7777, 60_000), 8000);
     set.to(1000);
     assert_eq!(path.answer_to(101, 7777, 60_000), 8000);
+    path.forward(Flags::ACK, (101, 7778), &Options::default(), 0);
     assert_eq!((path.ack(101, 60_000), path.ack(1101, 60_000)), (8000, 7000));
 }
 
@@ -28,6 +29,7 @@ fn a_syn_that_passed_as_it_was_is_remembered_as_well() {
     set.to(1000);
     assert_eq!(path.answer_with(60_000), 10_000);
     assert_eq!(path.answer_with(3000), 3000);
+    path.confirm();
     assert_eq!(path.ack(101, 60_000), 10_000, "not the last one's, but the furthest");
 }
 
@@ -42,6 +44,7 @@ fn an_answer_that_is_not_believed_has_still_been_told() {
     path.mss = Some(4000);
     assert_eq!(path.answer_to(101, 5555, 60_000), 5000);
     set.to(600);
+    path.confirm();
     assert_eq!(path.ack(101, 60_000), 5000);
     assert_eq!(path.ack(5101, 60_000), 1000, "a segment of the first");
     // What acknowledges something else altogether is nobody's.
@@ -102,6 +105,7 @@ fn data_in_the_senders_syn() {
     set.to(600);
     // And once more without: the same edge is 2300 from there.
     assert_eq!(path.answer_to(101, 900, 60_000), 2300);
+    path.confirm();
     assert_eq!(path.ack(401, 60_000), 2000);
     assert_eq!(path.ack(1401, 60_000), 1000);
     // Not acknowledged with it, but soon after.
@@ -109,6 +113,7 @@ fn data_in_the_senders_syn() {
     path.mss = Some(300);
     path.forward(Flags::SYN, (100, 0), &options, 300);
     assert_eq!(path.answer_to(101, 900, 60_000), 600);
+    path.confirm();
     assert_eq!(path.ack(401, 60_000), 600);
     assert_eq!(path.control.counters().opened, 1);
 }

@@ -1,0 +1,88 @@
+//! What the small servers of this program share: the HTTP server, the metrics, and the Unix sockets.
+//!
+//! - [`after_accept`] says what an error of accept(2) means for the listener.
+//! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
+//! - [`Places`] bounds how many are served at a time.
+//! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
+
+mod deadline;
+mod places;
+mod unix_name;
+
+use std::io;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+pub use deadline::{Deadline, Timeouts};
+pub use places::{Place, Places};
+pub use unix_name::UnixName;
+
+/// So long a listener waits when the system has run out of something.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What to do after accept(2) has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterAccept {
+    /// That one connection is gone. Accept the next.
+    Next,
+    /// The system has run out of descriptors or memory. Wait for so long, and accept again: the connection is still there.
+    Wait(Duration),
+    /// The listener itself is of no more use.
+    End,
+}
+
+/// What an error of accept(2) means, as its manual page has it under "Error handling" and "Errors".
+pub fn after_accept(error: &io::Error) -> AfterAccept {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+            AfterAccept::Wait(PAUSE)
+        }
+        // Errors that a new connection already has are given to accept(2), and mean this connection only.
+        Some(
+            Errno::CONNABORTED
+            | Errno::CONNRESET
+            | Errno::INTR
+            | Errno::AGAIN
+            | Errno::TIMEDOUT
+            | Errno::PERM
+            | Errno::NETDOWN
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH,
+        ) => AfterAccept::Next,
+        Some(_) => AfterAccept::End,
+        None => match error.kind() {
+            io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted => AfterAccept::Next,
+            io::ErrorKind::OutOfMemory => AfterAccept::Wait(PAUSE),
+            _ => AfterAccept::End,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_broken_listener_ends() {
+        let after = |errno: Errno| after_accept(&errno.into());
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert_eq!(after(errno), AfterAccept::Wait(PAUSE), "{errno}");
+        }
+        for errno in [Errno::CONNABORTED, Errno::INTR, Errno::PROTO, Errno::NETUNREACH] {
+            assert_eq!(after(errno), AfterAccept::Next, "{errno}");
+        }
+        for errno in [Errno::BADF, Errno::INVAL, Errno::NOTSOCK, Errno::FAULT] {
+            assert_eq!(after(errno), AfterAccept::End, "{errno}");
+        }
+        assert_eq!(after_accept(&io::ErrorKind::ConnectionAborted.into()), AfterAccept::Next);
+        assert_eq!(after_accept(&io::Error::other("the host is gone")), AfterAccept::End);
+    }
+}

@@ -1,0 +1,129 @@
+//! One deadline for a whole exchange.
+//!
+//! The timeouts of a socket are for one read or write. A peer that sends a byte now and then never exceeds them, and holds its server for ever.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// A socket whose reads and writes can be bounded one by one.
+pub trait Timeouts {
+    /// Bounds how long a read waits.
+    ///
+    /// # Errors
+    /// The system's.
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Bounds how long a write waits.
+    ///
+    /// # Errors
+    /// The system's.
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+}
+
+impl Timeouts for &TcpStream {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        TcpStream::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        TcpStream::set_write_timeout(self, timeout)
+    }
+}
+
+impl Timeouts for &UnixStream {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_write_timeout(self, timeout)
+    }
+}
+
+/// A socket whose reads and writes fail with [`io::ErrorKind::TimedOut`] from some time on.
+#[derive(Debug)]
+pub struct Deadline<S> {
+    socket: S,
+    end: Instant,
+}
+
+impl<S: Timeouts> Deadline<S> {
+    /// All that is read and written from now on takes no longer than `patience`.
+    pub fn new(socket: S, patience: Duration) -> Self {
+        Deadline { socket, end: Instant::now() + patience }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        // Zero would mean for ever.
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+/// A socket says "would block" when its time is over.
+fn timed_out<T>(outcome: io::Result<T>) -> io::Result<T> {
+    outcome.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    })
+}
+
+impl<S: Timeouts + Read> Read for Deadline<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        self.socket.set_read_timeout(Some(left))?;
+        timed_out(self.socket.read(buffer))
+    }
+}
+
+impl<S: Timeouts + Write> Write for Deadline<S> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        self.socket.set_write_timeout(Some(left))?;
+        timed_out(self.socket.write(buffer))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_now_and_then_does_not_help() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let trickle = std::thread::spawn(move || {
+            // Until the end of the test, or of the other socket.
+            while stopped.recv_timeout(Duration::from_millis(5)).is_err()
+                && (&theirs).write_all(b"x").is_ok()
+            {}
+            theirs
+        });
+        let mut reader = Deadline::new(&ours, Duration::from_millis(200));
+        let error = std::io::copy(&mut reader, &mut std::io::sink()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        stop.send(()).unwrap();
+        let theirs = trickle.join().unwrap();
+        // The writer's side of it: nobody reads.
+        let mut writer = Deadline::new(&theirs, Duration::from_millis(200));
+        let error = writer.write_all(&vec![0; 64 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn what_comes_in_time_is_read() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (&theirs).write_all(b"in time").unwrap();
+        drop(theirs);
+        let mut text = String::new();
+        let patience = Duration::from_secs(60);
+        Deadline::new(&ours, patience).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "in time");
+    }
+}

@@ -1,0 +1,258 @@
+//! A Unix socket with a name.
+//!
+//! The name stays when its process crashes, and then nobody can listen there. So [`UnixName::listen`] takes the place of a socket that
+//! nobody listens at. It never takes that of one that somebody listens at, nor of anything that is no socket.
+//!
+//! Two that start at the same time both find the old socket, and one of them could remove what the other has just made. So
+//! names are looked at, removed and made under a lock, flock(2) on the directory. Who does not know of the lock is found by moving the
+//! old name away first, and looking at what was moved.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, RenameFlags, flock};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+/// So long the lock of a directory is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A Unix socket that listens, and its name. Dropping it removes the name.
+#[derive(Debug)]
+pub struct UnixName {
+    listener: UnixListener,
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+/// The file behind a name: its device and its number there.
+type Identity = (u64, u64);
+
+impl UnixName {
+    /// Listens at `path`, also where a process that has crashed did.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AddrInUse`] if somebody listens there, or something else has the name. Otherwise the system's.
+    pub fn listen(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        // Before anything else: between bind(2) and listen(2) a socket looks like one that nobody listens at.
+        let lock = lock_directory(path);
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let _held = lock
+                    .as_ref()
+                    .map_err(|error| io::Error::new(io::ErrorKind::AddrInUse, error.to_string()))?;
+                remove_stale(path)?;
+                UnixListener::bind(path)?
+            }
+            outcome => outcome?,
+        };
+        Ok(UnixName { listener, path: path.to_owned(), identity: identity(path) })
+    }
+
+    /// The socket.
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the name. The socket goes on.
+    pub fn remove(&mut self) {
+        // What somebody else has put there meanwhile is theirs.
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = fs::remove_file(&self.path);
+        }
+        self.identity = None;
+    }
+}
+
+impl Drop for UnixName {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The socket that has this name, if it is one.
+fn identity(path: &Path) -> Option<Identity> {
+    let found = fs::symlink_metadata(path).ok()?;
+    found.file_type().is_socket().then(|| (found.dev(), found.ino()))
+}
+
+fn in_use(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, reason.to_owned())
+}
+
+/// As long as it lives, nobody else who knows of the lock changes names in the path's directory.
+fn lock_directory(path: &Path) -> io::Result<File> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let directory = File::open(directory)?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(directory),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::WOULDBLOCK) => return Err(in_use("somebody has locked its directory")),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Removes a socket that nobody listens at.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Some(stale) = identity(path) else {
+        // Gone meanwhile is as good.
+        return match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            _ => Err(in_use("there is something that is no socket")),
+        };
+    };
+    if is_heard(path)? {
+        return Err(in_use("somebody listens there already"));
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".stale-{}", std::process::id()));
+    let aside = PathBuf::from(aside);
+    fs::rename(path, &aside)?;
+    if identity(&aside) == Some(stale) && !is_heard(&aside)? {
+        return fs::remove_file(&aside);
+    }
+    // Somebody without the lock was quicker: it gets its name back.
+    let here = rustix::fs::CWD;
+    let _ = rustix::fs::renameat_with(here, &aside, here, path, RenameFlags::NOREPLACE);
+    Err(in_use("somebody listens there already"))
+}
+
+/// Whether somebody listens at a socket. Nobody does only if the system says so.
+fn is_heard(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        // Its queue is full, or it is of another kind, or it is not for us.
+        Ok(()) | Err(_) => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    use super::*;
+
+    fn left(path: &Path) {
+        // Its name stays.
+        drop(UnixListener::bind(path).unwrap());
+        assert!(path.exists());
+    }
+
+    fn refused(path: &Path) {
+        let before = fs::symlink_metadata(path).unwrap();
+        let error = UnixName::listen(path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+        let after = fs::symlink_metadata(path).unwrap();
+        assert_eq!((before.ino(), before.dev()), (after.ino(), after.dev()));
+        let names = fs::read_dir(path.parent().unwrap()).unwrap();
+        assert!(names.flatten().all(|name| !name.path().to_string_lossy().contains("stale")));
+    }
+
+    #[test]
+    fn what_a_crash_has_left_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        left(&path);
+        let name = UnixName::listen(&path).unwrap();
+        let visit = UnixStream::connect(&path).unwrap();
+        name.listener().accept().unwrap();
+        drop(visit);
+        drop(name);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_listens_keeps_the_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        refused(&path);
+        // Also when it takes nobody any more, as its queue is full.
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let mut waiting = Vec::new();
+        loop {
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            match connect(&socket, &SocketAddrUnix::new(&path).unwrap()) {
+                Ok(()) => waiting.push(socket),
+                Err(errno) => break assert_eq!(errno, Errno::AGAIN),
+            }
+            assert!(waiting.len() < 10_000);
+        }
+        refused(&path);
+        drop(listener);
+        let path = directory.path().join("datagrams");
+        let _datagrams = UnixDatagram::bind(&path).unwrap();
+        refused(&path);
+    }
+
+    #[test]
+    fn only_a_socket_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "precious").unwrap();
+        refused(&at("file"));
+        assert_eq!(fs::read(at("file")).unwrap(), b"precious");
+        fs::create_dir(at("directory")).unwrap();
+        refused(&at("directory"));
+        left(&at("old"));
+        symlink(at("old"), at("link")).unwrap();
+        refused(&at("link"));
+        symlink(at("nowhere"), at("dangling")).unwrap();
+        refused(&at("dangling"));
+        assert!(at("old").exists());
+    }
+
+    #[test]
+    fn of_many_that_start_at_once_one_listens() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        for _ in 0..50 {
+            left(&path);
+            let barrier = std::sync::Barrier::new(8);
+            let names: Vec<_> = std::thread::scope(|scope| {
+                let start = || {
+                    barrier.wait();
+                    UnixName::listen(&path).ok()
+                };
+                let started: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+                started.into_iter().filter_map(|one| one.join().unwrap()).collect()
+            });
+            assert_eq!(names.len(), 1);
+            UnixStream::connect(&path).expect("its name leads to it");
+            names[0].listener().accept().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_somebody_elses_by_now_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let first = UnixName::listen(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let _second = UnixListener::bind(&path).unwrap();
+        drop(first);
+        assert!(path.exists());
+    }
+}
