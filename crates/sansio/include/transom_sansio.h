@@ -296,7 +296,7 @@
 // The hop limit, 1 to 255; -1 for the default.
 #define TS_IPV6_UNICAST_HOPS 16
 
-// Always 1: IPv6 sockets are for IPv6 alone.
+// The IPv6 socket is for IPv6 alone, and not for IPv4 too; set before binding.
 #define TS_IPV6_V6ONLY 26
 
 // The traffic class; its lower two bits are not the application's.

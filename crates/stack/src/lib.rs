@@ -55,6 +55,7 @@ pub mod icmp;
 pub mod listener;
 pub mod log;
 mod path_mtus;
+pub mod mapped;
 pub mod secrets;
 mod slab;
 pub mod stack;
