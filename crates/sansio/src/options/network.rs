@@ -26,7 +26,11 @@ pub(crate) struct Network {
 
 impl Network {
     pub(super) fn of_profile(profile: &Profile) -> Self {
-        let carriage = Carriage { hop_limit: profile.hop_limit, traffic_class: profile.dscp << 2 };
+        let carriage = Carriage {
+            hop_limit: profile.hop_limit,
+            traffic_class: profile.dscp << 2,
+            receive_errors: profile.report_soft_errors,
+        };
         Network { v4: carriage, v6: carriage }
     }
 
