@@ -15,6 +15,7 @@ mod acks;
 mod api;
 mod arrival;
 mod close;
+mod controls;
 mod delivery;
 mod duplicates;
 mod ecn;
@@ -33,6 +34,7 @@ mod timers;
 mod user_timeout;
 
 pub use api::{ReadError, Received, WriteError};
+pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
 pub use glance::{Glance, Mark};
 pub use icmp::IcmpError;
@@ -44,7 +46,7 @@ pub use partial::PartialInfo;
 use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
 use crate::pos::{Pos, SeqSpace};
-use crate::profile::{KeepAlive, Profile};
+use crate::profile::Profile;
 use crate::reordering::Reordering;
 use crate::send_buffer::SendBuffer;
 use crate::sent::SentList;
@@ -349,10 +351,11 @@ pub struct Connection {
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     nodelay: bool,
+    /// While anything was asked for.
+    controls: Option<Box<controls::Controls>>,
     /// For the log: see [`Connection::take_duplicate`].
     duplicate_seen: bool,
     /// Boxed, as most connections have none.
-    keep_alive: Option<Box<KeepAlive>>,
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
     limited: info::LimitedAccount,

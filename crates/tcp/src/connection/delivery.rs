@@ -151,7 +151,7 @@ impl Connection {
         if unit.len() > config.max {
             return Err(WriteError::TooLarge { len: unit.len(), max: config.max });
         }
-        if encoded_len(unit) > self.snd.buffer.space() {
+        if encoded_len(unit) > self.snd.buffer.space() || self.send_room() == 0 {
             self.snd.writer_waits = true;
             return Err(WriteError::WouldBlock);
         }
