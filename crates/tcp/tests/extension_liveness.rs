@@ -73,7 +73,7 @@ fn a_layer_that_fell_behind_catches_up() {
     peer.attach(Box::new(Puppet {
         first: Some(Box::new(move |_, limits| limits.wake_at(beat))),
         then: Box::new(move |_, _, limits| {
-            beat = beat + ms(10);
+            beat += ms(10);
             limits.wake_at(beat);
         }),
         seen: Arc::clone(&seen),
@@ -100,7 +100,7 @@ fn an_honest_short_wait_is_not_postponed() {
         ..puppet()
     }));
     peer.write(1000).drain();
-    peer.now = peer.now + Duration::from_micros(20);
+    peer.now += Duration::from_micros(20);
     peer.recv(seg().ack(501));
     assert_eq!(peer.connection.next_timeout(), Some(at));
 }
