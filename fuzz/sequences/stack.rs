@@ -68,7 +68,8 @@ impl Run {
         };
         for address in ["0.0.0.0:80", "[::]:80"] {
             let (backlog, syn_backlog) = (script.pick(&[16, 1, 2]), script.pick(&[16, 1, 2]));
-            let listen = ListenConfig { backlog, syn_backlog, profile: None };
+            let v6_only = true;
+            let listen = ListenConfig { backlog, syn_backlog, v6_only, ..ListenConfig::default() };
             run.listeners.push(run.stack.listen(address.parse().unwrap(), listen).unwrap());
         }
         // Scripts find their way into connections, but start with some.

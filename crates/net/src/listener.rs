@@ -11,6 +11,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_stack::mapped::Bound;
+use transom_stack::stack::ListenError;
 
 /// A socket server on a [`Stack`].
 #[derive(Debug)]
@@ -39,7 +41,7 @@ impl Drop for Socket {
 
 impl TcpListener {
     /// Listens at the first of `addr`'s addresses that works. Port 0 chooses a free one; an unspecified address means all of
-    /// the host's.
+    /// the host's. As on Linux, the unspecified IPv6 address means those of IPv4 too; [`ListenConfig::v6_only`] changes that.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if somebody listens there, [`io::ErrorKind::AddrNotAvailable`] if the address is not the
@@ -58,9 +60,14 @@ impl TcpListener {
             profile: config.profile.map(|p| guarded_shared(p, &shared.budget)),
             ..config
         };
+        let bound = Bound::new(addr, config.v6_only);
         let (id, local) = shared.runtime.with(|inner, _| {
+            if addr.port() != 0 && inner.host.is_listened_at(&bound) {
+                return Err(listen_error(ListenError::InUse(addr)));
+            }
             let id = inner.host.listen(addr, config).map_err(listen_error)?;
-            Ok::<_, io::Error>((id, inner.host.listener_address(id).unwrap_or(addr)))
+            let port = inner.host.listener_address(id).map_or(addr.port(), |local| local.port());
+            Ok((id, SocketAddr::new(addr.ip(), port)))
         })?;
         let socket =
             Socket { shared, id, local, non_blocking: AtomicBool::new(false), fd: OnceLock::new() };
@@ -83,12 +90,12 @@ impl TcpListener {
         Ok(TcpListener { socket: Arc::clone(&self.socket) })
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection and gives it with the peer's address, as [`TcpStream::peer_addr`] shows it.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the listener is non-blocking and there is none.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let Socket { shared, id, non_blocking, .. } = &*self.socket;
+        let Socket { shared, id, local, non_blocking, .. } = &*self.socket;
         let runtime = &shared.runtime;
         let attempt = |inner: &mut Inner| {
             let accepted = inner.host.accept(*id);
@@ -112,7 +119,9 @@ impl TcpListener {
             runtime.wait(Channel::Acceptable(*id), None, |inner, _| attempt(inner))
         };
         let (connection, remote) = accepted.unwrap_or_else(|| Err(would_block()))?;
-        Ok((TcpStream::new(Arc::clone(shared), connection), remote))
+        let stream = TcpStream::new(Arc::clone(shared), connection, local.is_ipv6());
+        let remote = stream.shown(remote);
+        Ok((stream, remote))
     }
 
     /// The connections, one after the other.

@@ -26,6 +26,7 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use transom_stack::mapped::{is_mapped, mapped};
 use transom_stack::stack::{ConnectionId, SocketError};
 use transom_tcp::connection::{
     Connection, IcmpError, Info, ReadError, Received, State, WriteError,
@@ -48,6 +49,8 @@ pub struct TcpStream {
 struct Socket {
     shared: Arc<Shared>,
     id: ConnectionId,
+    /// It is an IPv6 socket, also where the connection is IPv4's.
+    v6: bool,
     non_blocking: AtomicBool,
     /// Nanoseconds; zero means none.
     read_timeout: AtomicU64,
@@ -96,10 +99,12 @@ impl Drop for Socket {
 }
 
 impl TcpStream {
-    pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId) -> Self {
+    /// A stream of its own for a connection; with `v6` it shows IPv4 addresses as mapped ones.
+    pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId, v6: bool) -> Self {
         let socket = Socket {
             shared,
             id,
+            v6,
             non_blocking: AtomicBool::new(false),
             read_timeout: AtomicU64::new(0),
             write_timeout: AtomicU64::new(0),
@@ -187,7 +192,7 @@ impl TcpStream {
         let id = shared.runtime.with(|inner, now| {
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
-        Ok(TcpStream::new(shared, id))
+        Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))
     }
 
     fn inspect<T>(&self, look: impl FnOnce(&Connection, Instant) -> T) -> io::Result<T> {
@@ -274,22 +279,30 @@ impl TcpStream {
         end_of_stream_after_error(result)
     }
 
-    /// The peer's address.
+    /// The peer's address. As on Linux it is an IPv4-mapped address, `::ffff:192.0.2.1`, where an IPv6 listener accepted an
+    /// IPv4 connection, or the stream was connected to such an address.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let inner = self.socket.shared.runtime.lock();
-        Ok(inner.host.remote_address(self.socket.id).ok_or(Errno::NOTCONN)?)
+        let remote = inner.host.remote_address(self.socket.id).ok_or(Errno::NOTCONN)?;
+        Ok(self.shown(remote))
     }
 
-    /// Our own address.
+    /// Our own address, in the same form as [`TcpStream::peer_addr`].
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let inner = self.socket.shared.runtime.lock();
-        Ok(inner.host.local_address(self.socket.id).ok_or(Errno::NOTCONN)?)
+        let local = inner.host.local_address(self.socket.id).ok_or(Errno::NOTCONN)?;
+        Ok(self.shown(local))
+    }
+
+    /// An address as this socket shows it.
+    pub(crate) fn shown(&self, address: SocketAddr) -> SocketAddr {
+        if self.socket.v6 { mapped(address) } else { address }
     }
 
     /// Ends reading, writing or both, for all handles.

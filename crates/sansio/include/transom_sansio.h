@@ -38,6 +38,9 @@
 // An argument makes no sense.
 #define TS_EINVAL 22
 
+// A policy on the path denies it.
+#define TS_EACCES 13
+
 // Too many connections.
 #define TS_ENFILE 23
 
@@ -49,6 +52,12 @@
 
 // The connection is closed for writing.
 #define TS_EPIPE 32
+
+// Our own host is isolated, says a router.
+#define TS_ENONET 64
+
+// A router did not understand a header.
+#define TS_EPROTO 71
 
 // The packet is too long.
 #define TS_EMSGSIZE 90
@@ -94,6 +103,9 @@
 
 // Nobody listens there.
 #define TS_ECONNREFUSED 111
+
+// There is no such host, says a router.
+#define TS_EHOSTDOWN 112
 
 // The host cannot be reached.
 #define TS_EHOSTUNREACH 113
@@ -293,10 +305,16 @@
 // The time to live, 1 to 255; -1 for the default.
 #define TS_IP_TTL 2
 
+// A call to receive or send tells of ICMP errors as they come, once each, and the connection goes on.
+#define TS_IP_RECVERR 11
+
+// The same for IPv6.
+#define TS_IPV6_RECVERR 25
+
 // The hop limit, 1 to 255; -1 for the default.
 #define TS_IPV6_UNICAST_HOPS 16
 
-// Always 1: IPv6 sockets are for IPv6 alone.
+// The IPv6 socket is for IPv6 alone, and not for IPv4 too; set before binding.
 #define TS_IPV6_V6ONLY 26
 
 // The traffic class; its lower two bits are not the application's.

@@ -3,58 +3,68 @@
 use crate::address::Family;
 use crate::errno::{
     EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, EALREADY, ECONNABORTED, EINPROGRESS, EINTR, EINVAL,
-    EISCONN, ENOTCONN, Errno, Result,
+    EISCONN, ENETUNREACH, ENOTCONN, Errno, Result,
 };
 use crate::host::{Host, Waited};
 use crate::socket::{Role, SOCK_CLOEXEC, SOCK_NONBLOCK, Socket, Stream};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use transom_stack::listener::ListenConfig;
+use transom_stack::mapped::{Bound, canonical, is_mapped, mapped};
 use transom_tcp::connection::State;
 use transom_tcp::profile::Profile;
 
 /// The longest accept queue (Linux' `somaxconn`).
 const MAX_BACKLOG: i32 = 4096;
 
-impl Host {
-    fn is_local(&self, address: SocketAddr) -> bool {
-        address.ip().is_unspecified()
-            || self.stack.config().addresses.iter().any(|&(ours, _)| ours == address.ip())
+impl Socket {
+    /// What being bound to `address` means for this socket.
+    fn bound_to(&self, address: SocketAddr) -> Bound {
+        Bound::new(address, self.options.v6_only)
     }
 
-    /// Whether nothing stands in the way of binding to `address`. With SO_REUSEADDR connections do not, nor do sockets that
-    /// have it too and do not listen.
-    fn may_bind(&self, address: SocketAddr, reuse: bool) -> bool {
-        let overlaps = |other: SocketAddr| {
-            let any = address.ip().is_unspecified() || other.ip().is_unspecified();
-            other.port() == address.port()
-                && other.is_ipv4() == address.is_ipv4()
-                && (any || other.ip() == address.ip())
-        };
+    /// An address of the stack's as this socket shows it.
+    fn shown(&self, address: SocketAddr) -> SocketAddr {
+        match self.family {
+            Family::V4 => address,
+            Family::V6 => mapped(address),
+        }
+    }
+}
+
+impl Host {
+    fn is_local(&self, address: SocketAddr) -> bool {
+        let ip = canonical(address).ip();
+        ip.is_unspecified() || self.stack.config().addresses.iter().any(|&(ours, _)| ours == ip)
+    }
+
+    /// Whether nothing stands in the way of being bound so. With SO_REUSEADDR connections do not, nor do sockets that have it
+    /// too and do not listen.
+    fn may_bind(&self, bound: &Bound, reuse: bool) -> bool {
         let stands = |socket: &Socket| {
             let listens = matches!(socket.role, Role::Listener { .. });
             let shares = reuse && socket.options.reuse_address && !listens;
-            !shares && socket.bound.is_some_and(overlaps)
+            !shares && socket.bound.is_some_and(|other| socket.bound_to(other).overlaps(bound))
         };
-        !self.sockets.iter().any(stands) && (reuse || !self.stack.is_in_use(address))
+        !self.sockets.iter().any(stands) && (reuse || !self.stack.is_in_use(bound))
     }
 
-    /// `address` with a port of its own if it has none.
-    fn with_port(&self, address: SocketAddr) -> Option<SocketAddr> {
+    /// `address` for `socket`, with a port of its own if it has none.
+    fn with_port(&self, socket: &Socket, address: SocketAddr) -> Option<SocketAddr> {
         if address.port() != 0 {
             return Some(address);
         }
-        let mut ports = self.stack.config().ephemeral_ports.clone();
+        let ports = self.stack.config().ephemeral_ports.clone();
         ports
-            .find(|&port| self.may_bind(SocketAddr::new(address.ip(), port), false))
             .map(|port| SocketAddr::new(address.ip(), port))
+            .find(|&address| self.may_bind(&socket.bound_to(address), false))
     }
 
     /// `bind(2)`. Port 0 takes a free one at once.
     ///
     /// # Errors
-    /// `EINVAL` if the socket is bound or connected, `EAFNOSUPPORT` for an address of the other family, `EADDRNOTAVAIL` if it is
-    /// not the host's, `EADDRINUSE`.
+    /// `EINVAL` if the socket is bound or connected, or for an IPv4-mapped address and a socket with `IPV6_V6ONLY`,
+    /// `EAFNOSUPPORT` for an address of the other family, `EADDRNOTAVAIL` if it is not the host's, `EADDRINUSE`.
     pub fn bind(&mut self, fd: i32, address: SocketAddr) -> Result<()> {
         let socket = self.sockets.get(fd)?;
         let reuse = socket.options.reuse_address;
@@ -64,25 +74,33 @@ impl Host {
         if socket.bound.is_some() || !matches!(socket.role, Role::Fresh) {
             return Err(Errno(EINVAL));
         }
+        if socket.options.v6_only && is_mapped(address.ip()) {
+            return Err(Errno(EINVAL));
+        }
         if !self.is_local(address) {
             return Err(Errno(EADDRNOTAVAIL));
         }
-        let address = self.with_port(address).ok_or(Errno(EADDRINUSE))?;
-        if !self.may_bind(address, reuse) {
+        let address = self.with_port(socket, address).ok_or(Errno(EADDRINUSE))?;
+        if !self.may_bind(&socket.bound_to(address), reuse) {
             return Err(Errno(EADDRINUSE));
         }
         self.sockets.get_mut(fd)?.bound = Some(address);
         Ok(())
     }
 
-    /// The profile for connections of a socket.
-    fn profile_of(&self, socket: &Socket) -> Arc<Profile> {
-        Arc::new(socket.options.profile(&self.stack.config().profile))
+    /// The profile for connections of a socket, of one version of IP.
+    fn profile_of(&self, socket: &Socket, version: Family) -> Arc<Profile> {
+        Arc::new(socket.options.profile(&self.stack.config().profile, version))
     }
 
     /// How a listening socket is to listen.
     fn listen_config(&self, socket: &Socket, backlog: usize) -> ListenConfig {
-        ListenConfig { backlog, profile: Some(self.profile_of(socket)), ..ListenConfig::default() }
+        ListenConfig {
+            backlog,
+            profile: Some(self.profile_of(socket, socket.family)),
+            v6_only: socket.options.v6_only,
+            ..ListenConfig::default()
+        }
     }
 
     /// `listen(2)`. As on Linux one connection more than `backlog` may wait, a negative one means the most, listening again
@@ -105,7 +123,7 @@ impl Host {
                 let any = SocketAddr::new(socket.family.unspecified(), 0);
                 let address = match socket.bound {
                     Some(address) => address,
-                    None => self.with_port(any).ok_or(Errno(EADDRINUSE))?,
+                    None => self.with_port(socket, any).ok_or(Errno(EADDRINUSE))?,
                 };
                 let id = self.stack.listen(address, config)?;
                 let socket = self.sockets.get_mut(fd)?;
@@ -142,6 +160,10 @@ impl Host {
         let (connection, remote) = waited.into_result()?;
         let socket = self.sockets.get(fd)?;
         let (family, options) = (socket.family, socket.options.clone());
+        if family == Family::V6 && remote.is_ipv4() {
+            self.apply_network(connection, &options);
+        }
+        let remote = self.sockets.get(fd)?.shown(remote);
         let accepted = self.sockets.insert(Socket {
             family,
             nonblocking: flags & SOCK_NONBLOCK != 0,
@@ -161,7 +183,8 @@ impl Host {
     /// socket may connect again.
     ///
     /// # Errors
-    /// Those named, `EAFNOSUPPORT`, `ENETUNREACH` for what is no host's address or has no way there, `EADDRNOTAVAIL` if the ports
+    /// Those named, `EAFNOSUPPORT`, `ENETUNREACH` for what is no host's address or has no way there (with `IPV6_V6ONLY` no
+    /// IPv4-mapped address has), `EADDRNOTAVAIL` if the ports
     /// are all in use or the connection exists, `EINVAL` for port 0 or options that do not work together, and how the attempt
     /// failed: `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, …
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<()> {
@@ -175,8 +198,11 @@ impl Host {
             Role::Stream(stream) if !stream.connecting => return Err(Errno(EISCONN)),
             Role::Stream(_) => EALREADY,
             Role::Fresh => {
+                if socket.options.v6_only && is_mapped(remote.ip()) {
+                    return Err(Errno(ENETUNREACH));
+                }
                 let local = socket.bound;
-                let profile = self.profile_of(socket);
+                let profile = self.profile_of(socket, Family::of(canonical(remote).ip()));
                 let id = self.stack.connect(self.now(), local, remote, Some(profile))?;
                 self.sockets.get_mut(fd)?.role = Role::Stream(Stream::new(id, true));
                 self.settle();
@@ -224,7 +250,9 @@ impl Host {
     pub fn local_address(&self, fd: i32) -> Result<SocketAddr> {
         let socket = self.sockets.get(fd)?;
         let local = match socket.role {
-            Role::Stream(stream) => self.stack.local_address(stream.id),
+            Role::Stream(stream) => {
+                self.stack.local_address(stream.id).map(|local| socket.shown(local))
+            }
             Role::Fresh | Role::Listener { .. } => socket.bound,
         };
         Ok(local.unwrap_or_else(|| SocketAddr::new(socket.family.unspecified(), 0)))
@@ -238,7 +266,10 @@ impl Host {
         let stream = self.stream(fd)?.ok_or(Errno(ENOTCONN))?;
         match self.state(&stream) {
             State::Closed | State::SynSent => Err(Errno(ENOTCONN)),
-            _ => self.stack.remote_address(stream.id).ok_or(Errno(ENOTCONN)),
+            _ => {
+                let remote = self.stack.remote_address(stream.id).ok_or(Errno(ENOTCONN))?;
+                Ok(self.sockets.get(fd)?.shown(remote))
+            }
         }
     }
 }

@@ -9,9 +9,11 @@
 //! - `TCP_CONGESTION` takes the names of Transom's controllers (`transom units`), not of Linux' modules, and `none`, which is no congestion
 //!   control. The parameters are the default ones; to name the controller that is there changes nothing, its parameters neither. A
 //!   connection that a controller has asked to pace stays paced.
-//! - An IPv6 socket is for IPv6 alone (`IPV6_V6ONLY` is 1).
+//! - A connection that an IPv6 listener has from IPv4 gets the options of `IPPROTO_IP` when it is accepted; until then it has those of
+//!   `IPPROTO_IPV6`.
 
 mod names;
+mod network;
 mod values;
 
 pub use names::*;
@@ -21,6 +23,7 @@ use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, Errno, Result};
 use crate::host::Host;
 use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
+use network::Network;
 use transom_tcp::compose::{Arguments, Composer};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, PacingChoice, Profile};
@@ -49,10 +52,9 @@ pub(crate) struct Options {
     user_timeout: Option<Duration>,
     max_segment: Option<u16>,
     syn_retries: u32,
-    receive_errors: bool,
-    /// By family: time to live and hop limit, TOS and traffic class.
-    hop_limit: u8,
-    traffic_class: u8,
+    /// An IPv6 socket is not for IPv4.
+    pub(crate) v6_only: bool,
+    pub(crate) network: Network,
 }
 
 /// The smallest buffers Linux allows.
@@ -77,14 +79,14 @@ impl Options {
             user_timeout: profile.user_timeout,
             max_segment: profile.max_segment,
             syn_retries: profile.syn_r2,
-            receive_errors: profile.report_soft_errors,
-            hop_limit: profile.hop_limit,
-            traffic_class: profile.dscp << 2,
+            v6_only: false,
+            network: Network::of_profile(profile),
         }
     }
 
-    /// The profile of connections opened with these settings.
-    pub(crate) fn profile(&self, base: &Profile) -> Profile {
+    /// The profile of connections opened with these settings, of one version of IP.
+    pub(crate) fn profile(&self, base: &Profile, version: Family) -> Profile {
+        let carriage = self.network.of(version);
         let mut flow = base.flow.buffer();
         if let Some(bytes) = self.receive_buffer {
             let most = if base.options.window_scale { MAX_WINDOW } else { 65_535 };
@@ -103,9 +105,9 @@ impl Options {
             user_timeout: self.user_timeout,
             max_segment: self.max_segment,
             syn_r2: self.syn_retries,
-            report_soft_errors: self.receive_errors,
-            hop_limit: self.hop_limit,
-            dscp: self.traffic_class >> 2,
+            hop_limit: carriage.hop_limit,
+            dscp: carriage.traffic_class >> 2,
+            report_soft_errors: carriage.receive_errors,
             ..base.clone()
         }
     }
@@ -147,27 +149,8 @@ impl Options {
                 }
                 self.max_segment = u16::try_from(size).ok().filter(|&size| size > 0);
             }
-            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => {
-                self.hop_limit = match int_in(value, -1..=255)? {
-                    -1 => 64,
-                    0 => return Err(Errno(EINVAL)),
-                    limit => limit as u8,
-                };
-            }
-            // The two bits of ECN are TCP's own.
-            (IPPROTO_IP, IP_TOS) => self.traffic_class = (int_of(value)? & 0xfc) as u8,
-            (IPPROTO_IPV6, IPV6_TCLASS) => {
-                self.traffic_class = (int_in(value, -1..=255)?.max(0) & 0xfc) as u8;
-            }
-            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
-                self.receive_errors = bool_of(value)?;
-            }
-            (IPPROTO_IPV6, IPV6_V6ONLY) => {
-                if !bool_of(value)? {
-                    return Err(Errno(EINVAL));
-                }
-            }
-            _ => return Ok(false),
+            (IPPROTO_IPV6, IPV6_V6ONLY) => self.v6_only = bool_of(value)?,
+            _ => return self.network.set(level, name, value),
         }
         Ok(true)
     }
@@ -195,13 +178,8 @@ impl Options {
                 let millis = self.user_timeout.map_or(0, Duration::as_millis);
                 int(i32::try_from(millis).unwrap_or(i32::MAX))
             }
-            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => int(self.hop_limit.into()),
-            (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => int(self.traffic_class.into()),
-            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
-                int(self.receive_errors.into())
-            }
-            (IPPROTO_IPV6, IPV6_V6ONLY) => int(1),
-            _ => None,
+            (IPPROTO_IPV6, IPV6_V6ONLY) => int(self.v6_only.into()),
+            _ => int(self.network.get(level, name)?),
         }
     }
 }
@@ -220,23 +198,29 @@ fn congestion_called(name: &str) -> Result<CongestionChoice> {
     read.map_err(|_| Errno(ENOENT))
 }
 
+impl Socket {
+    /// IPv6's options are not for IPv4 sockets. IPv4's are for both.
+    fn is_foreign(&self, level: i32) -> bool {
+        level == IPPROTO_IPV6 && self.family == Family::V4
+    }
+}
+
 impl Host {
     /// `setsockopt(2)`.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, `ENOENT` for a congestion
-    /// controller that there is not.
+    /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, and for `IPV6_V6ONLY` once
+    /// the socket is bound, `ENOENT` for a congestion controller that there is not.
     pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
         let socket = self.sockets.get_mut(fd)?;
-        // IPv4's options are not for IPv6 sockets, nor the other way round.
-        let foreign = match level {
-            IPPROTO_IP => socket.family == Family::V6,
-            IPPROTO_IPV6 => socket.family == Family::V4,
-            _ => false,
-        };
         let mut options = socket.options.clone();
-        if foreign || !options.set(level, name, value)? {
+        if socket.is_foreign(level) || !options.set(level, name, value)? {
             return Err(Errno(ENOPROTOOPT));
+        }
+        // Once there is a port, what the address stands for is settled.
+        let bound = socket.bound.is_some() || !matches!(socket.role, Role::Fresh);
+        if (level, name) == (IPPROTO_IPV6, IPV6_V6ONLY) && bound {
+            return Err(Errno(EINVAL));
         }
         socket.options = options.clone();
         match socket.role {
@@ -258,16 +242,13 @@ impl Host {
         level: i32,
         name: i32,
     ) {
-        let Options { nodelay, quick_ack, keep, user_timeout, receive_errors, .. } = *options;
+        let Options { nodelay, quick_ack, keep, user_timeout, .. } = *options;
         let congestion = || options.congestion.clone();
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
             (IPPROTO_TCP, TCP_CONGESTION) => connection.set_congestion(now, congestion()),
             (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
-            (IPPROTO_IP, IP_RECVERR) | (IPPROTO_IPV6, IPV6_RECVERR) => {
-                connection.set_report_soft_errors(receive_errors);
-            }
             (IPPROTO_TCP, TCP_QUICKACK) => connection.set_quick_ack(quick_ack),
             (SOL_SOCKET, SO_KEEPALIVE)
             | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
@@ -282,15 +263,25 @@ impl Host {
             }
             _ => {}
         });
-        let _ = match (level, name) {
-            (IPPROTO_IP, IP_TTL) | (IPPROTO_IPV6, IPV6_UNICAST_HOPS) => {
-                self.stack.set_hop_limit(id, options.hop_limit)
-            }
-            (IPPROTO_IP, IP_TOS) | (IPPROTO_IPV6, IPV6_TCLASS) => {
-                self.stack.set_dscp(id, options.traffic_class >> 2)
-            }
-            _ => Ok(()),
-        };
+        if matches!(level, IPPROTO_IP | IPPROTO_IPV6) {
+            self.apply_network(id, options);
+        }
+    }
+
+    /// Gives a connection the settings of its version of IP.
+    pub(crate) fn apply_network(
+        &mut self,
+        id: transom_stack::stack::ConnectionId,
+        options: &Options,
+    ) {
+        let Some(local) = self.stack.local_address(id) else { return };
+        let carriage = options.network.of(Family::of(local.ip()));
+        let _ = self.stack.set_hop_limit(id, carriage.hop_limit);
+        let _ = self.stack.set_dscp(id, carriage.traffic_class >> 2);
+        let now = self.now();
+        let _ = self.stack.with_connection(id, now, |connection| {
+            connection.set_report_soft_errors(carriage.receive_errors);
+        });
     }
 
     /// `getsockopt(2)`: the option's value as bytes. Reading `SO_ERROR` clears it.
@@ -308,6 +299,9 @@ impl Host {
             _ => {}
         }
         let socket = self.sockets.get(fd)?;
+        if socket.is_foreign(level) {
+            return Err(Errno(ENOPROTOOPT));
+        }
         match (level, name) {
             (SOL_SOCKET, SO_DOMAIN) => int(socket.family.number()),
             (SOL_SOCKET, SO_ACCEPTCONN) => int(matches!(socket.role, Role::Listener { .. }).into()),

@@ -8,7 +8,7 @@ use support::{host, ms};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::{EFAULT, EIO, Result};
 use transom_sansio::host::Host;
-use transom_sansio::options::{IPPROTO_IP, SOL_SOCKET};
+use transom_sansio::options::{IPPROTO_IP, IPPROTO_IPV6, SOL_SOCKET};
 use transom_sansio::readiness::PollFd;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_NONBLOCK, SOCK_STREAM};
 use transom_tcp::time::Duration;
@@ -50,15 +50,24 @@ fn sane<T>(result: Result<T>) {
 fn call(host: &mut Host, random: &mut Random) {
     let fd = 3 + random.below(12) as i32;
     let port = 80 + random.below(3);
-    let address =
-        ["0.0.0.0", "192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.2", "224.0.0.1", "[::]"];
-    let address = address[random.below(7) as usize];
+    let address = [
+        "0.0.0.0",
+        "192.0.2.1",
+        "192.0.2.2",
+        "192.0.2.1",
+        "192.0.2.2",
+        "224.0.0.1",
+        "[::]",
+        "[::ffff:192.0.2.1]",
+        "[::ffff:192.0.2.2]",
+    ];
+    let address = address[random.below(9) as usize];
     let address = support::at(&format!("{address}:{port}"));
     let flags = [0, 1, 2, 0x40, 0x41, 0x100, 0x102, 0x20, 0x4000][random.below(9) as usize];
     let mut buffer = vec![5; random.below(5000) as usize];
     match random.below(24) {
         0 | 1 => sane(host.socket(
-            [AF_INET, AF_INET, AF_INET6][random.below(3) as usize],
+            [AF_INET, AF_INET6][random.below(2) as usize],
             SOCK_STREAM | [0, SOCK_NONBLOCK][random.below(2) as usize],
             0,
         )),
@@ -72,7 +81,8 @@ fn call(host: &mut Host, random: &mut Random) {
         14 if random.below(3) == 0 => sane(host.close(fd)),
         13 | 14 => sane(host.accept(fd, SOCK_NONBLOCK)),
         15 => {
-            let level = [SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP][random.below(3) as usize];
+            let level = [SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP, IPPROTO_IPV6];
+            let level = level[random.below(4) as usize];
             let name = random.below(45) as i32;
             let value = [random.int().to_ne_bytes(), random.int().to_ne_bytes()].concat();
             sane(host.set_option(fd, level, name, &value[..random.below(9) as usize]));

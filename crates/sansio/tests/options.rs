@@ -90,8 +90,6 @@ fn values_out_of_range_change_nothing() {
     }
     assert_eq!(host.option(fd, SOL_SOCKET, 9999), failed(ENOPROTOOPT));
     let six = host.socket(AF_INET6, SOCK_STREAM, 0).unwrap();
-    assert_eq!(set(&mut host, six, IPPROTO_IP, IP_TTL, 9), failed(ENOPROTOOPT));
-    assert_eq!(set(&mut host, six, IPPROTO_IPV6, IPV6_V6ONLY, 0), failed(EINVAL));
     assert_eq!(set(&mut host, six, IPPROTO_IPV6, IPV6_UNICAST_HOPS, 9), Ok(()));
 }
 

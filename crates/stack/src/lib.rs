@@ -54,6 +54,7 @@ pub mod fragments;
 pub mod icmp;
 pub mod listener;
 pub mod log;
+pub mod mapped;
 pub mod memory;
 mod path_mtus;
 pub mod secrets;

@@ -1,11 +1,12 @@
 //! Listeners: who waits for connections where, and how many may queue.
 
 use crate::flow::{FlowKey, KeyedHash};
+use crate::mapped::Bound;
 use crate::stack::ConnectionId;
 use crate::wheel::TimerId;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hashbrown::HashMap;
 use transom_tcp::passive::HalfOpen;
 use transom_tcp::profile::Profile;
@@ -27,17 +28,20 @@ pub struct ListenConfig {
     pub syn_backlog: usize,
     /// The profile of its connections; `None`: the host's.
     pub profile: Option<Arc<Profile>>,
+    /// At the unspecified IPv6 address, listen for IPv6 alone and not for IPv4 too (`IPV6_V6ONLY`). It cannot be changed
+    /// later.
+    pub v6_only: bool,
 }
 
 impl Default for ListenConfig {
     fn default() -> Self {
-        ListenConfig { backlog: 128, syn_backlog: 256, profile: None }
+        ListenConfig { backlog: 128, syn_backlog: 256, profile: None, v6_only: false }
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(crate) address: SocketAddr,
+    pub(crate) bound: Bound,
     pub(crate) profile: Arc<Profile>,
     pub(crate) backlog: usize,
     pub(crate) syn_backlog: usize,
@@ -65,36 +69,73 @@ pub(crate) struct HalfEntry {
     pub(crate) last_challenge: Option<Instant>,
 }
 
-/// Which listener is where. An exact address wins over the unspecified one.
+/// Which listener is where. An exact address wins over the unspecified one, and that of IPv4 over a dual-stack listener's.
 #[derive(Debug)]
 pub(crate) struct ListenTable {
-    by_address: HashMap<SocketAddr, ListenerId, KeyedHash>,
+    by_address: HashMap<SocketAddr, (ListenerId, Bound), KeyedHash>,
+    /// How many listeners there are at a port.
+    at_port: HashMap<u16, u32, KeyedHash>,
 }
 
 impl ListenTable {
     pub(crate) fn new(hash: KeyedHash) -> Self {
-        ListenTable { by_address: HashMap::with_hasher(hash) }
+        ListenTable {
+            by_address: HashMap::with_hasher(hash.clone()),
+            at_port: HashMap::with_hasher(hash),
+        }
     }
 
+    /// The listener for packets to `local`.
     pub(crate) fn find(&self, local: SocketAddr) -> Option<ListenerId> {
-        let any: IpAddr = if local.is_ipv4() {
-            core::net::Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            core::net::Ipv6Addr::UNSPECIFIED.into()
+        let at = |ip: IpAddr| self.by_address.get(&SocketAddr::new(ip, local.port()));
+        let exact = self.by_address.get(&local);
+        let found = match local.ip() {
+            IpAddr::V4(_) => exact
+                .or_else(|| at(Ipv4Addr::UNSPECIFIED.into()))
+                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, bound)| bound.is_dual())),
+            IpAddr::V6(_) => exact.or_else(|| at(Ipv6Addr::UNSPECIFIED.into())),
         };
-        let any = SocketAddr::new(any, local.port());
-        self.by_address.get(&local).or_else(|| self.by_address.get(&any)).copied()
+        found.map(|&(id, _)| id)
     }
 
-    pub(crate) fn contains(&self, address: SocketAddr) -> bool {
-        self.by_address.contains_key(&address)
+    /// Whether a listener at `bound` would be one too many: there is one at the same address, or both would have all of IPv4.
+    pub(crate) fn conflicts(&self, bound: &Bound) -> bool {
+        let address = bound.address();
+        let at = |ip: IpAddr| self.by_address.get(&SocketAddr::new(ip, address.port()));
+        let other = match address.ip() {
+            ip if bound.is_dual() => at(ip).or_else(|| at(Ipv4Addr::UNSPECIFIED.into())),
+            ip if ip == Ipv4Addr::UNSPECIFIED => at(ip)
+                .or_else(|| at(Ipv6Addr::UNSPECIFIED.into()).filter(|(_, other)| other.is_dual())),
+            ip => at(ip),
+        };
+        other.is_some()
     }
 
-    pub(crate) fn insert(&mut self, address: SocketAddr, id: ListenerId) {
-        self.by_address.insert(address, id);
+    /// Whether `bound` can be had without taking anybody's packets.
+    pub(crate) fn is_free(&self, bound: &Bound) -> bool {
+        let address = bound.address();
+        if address.ip().is_unspecified() {
+            return !self.at_port.contains_key(&address.port());
+        }
+        self.find(address).is_none()
     }
 
-    pub(crate) fn remove(&mut self, address: SocketAddr) {
-        self.by_address.remove(&address);
+    pub(crate) fn insert(&mut self, bound: Bound, id: ListenerId) {
+        let address = bound.address();
+        if self.by_address.insert(address, (id, bound)).is_none() {
+            *self.at_port.entry(address.port()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, bound: &Bound) {
+        let address = bound.address();
+        if self.by_address.remove(&address).is_some()
+            && let Some(count) = self.at_port.get_mut(&address.port())
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.at_port.remove(&address.port());
+            }
+        }
     }
 }

@@ -2,13 +2,15 @@
 
 pub mod delayed;
 pub mod immediate;
+pub mod quick;
 
+use crate::rto::RetransmissionTimer;
 use crate::time::{Duration, Instant};
 use core::fmt;
 
 /// What arrived, as the policy sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct Arrival<'a> {
     /// When.
     pub now: Instant,
     /// New bytes of sequence space.
@@ -17,8 +19,14 @@ pub struct Arrival {
     pub segment: u64,
     /// It was in order and left no gap behind it: neither out of order nor filling a hole, nor a duplicate.
     pub in_order: bool,
+    /// It was all that the peer had to send: it was not full, or it carried PSH.
+    pub pushed: bool,
     /// It carried the FIN.
     pub fin: bool,
+    /// The window that was offered last, in bytes.
+    pub window: u64,
+    /// What is known of the path's times.
+    pub timer: &'a dyn RetransmissionTimer,
 }
 
 /// When to acknowledge.
@@ -36,14 +44,33 @@ pub trait AckPolicy: fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// New or duplicate data (or a FIN) arrived.
-    fn on_arrival(&mut self, arrival: &Arrival) -> AckDecision;
+    fn on_arrival(&mut self, arrival: &Arrival<'_>) -> AckDecision;
 
     /// An acknowledgement left, alone or with data.
     fn on_ack_sent(&mut self);
 
+    /// Data of ours leaves.
+    fn on_data_sent(&mut self, _now: Instant) {}
+
+    /// The time has passed that [`AckDecision::By`] gave, and no acknowledgement has left; `rto` is the retransmission timeout.
+    fn on_delay_over(&mut self, _rto: Duration) {}
+
+    /// The application has read everything while an acknowledgement waits. Returns whether it is to leave now.
+    fn on_drained(&mut self) -> bool {
+        false
+    }
+
     /// The longest the policy may wait.
     fn max_delay(&self) -> Duration;
 
-    /// Acknowledge the next few arrivals at once (the application turned interactive, or asked for it).
+    /// Acknowledge the next few arrivals at once (the application turned interactive, or asked for it), or none.
     fn quick(&mut self, arrivals: u32);
+
+    /// Whether an arrival would be acknowledged at once for that reason.
+    fn is_quick(&self) -> bool;
+
+    /// The policy takes over from another one, not at the beginning of the connection, where the peer's slow start is to be helped.
+    fn begin_late(&mut self) {
+        self.quick(0);
+    }
 }

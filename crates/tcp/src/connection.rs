@@ -15,6 +15,7 @@ mod acks;
 mod api;
 mod arrival;
 mod close;
+mod controls;
 mod delivery;
 mod duplicates;
 mod ecn;
@@ -34,6 +35,7 @@ mod timers;
 mod user_timeout;
 
 pub use api::{ReadError, Received, WriteError};
+pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
 pub use glance::{Glance, Mark};
 pub use icmp::IcmpError;
@@ -46,7 +48,7 @@ pub use partial::PartialInfo;
 use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
 use crate::pos::{Pos, SeqSpace};
-use crate::profile::{KeepAlive, Profile};
+use crate::profile::Profile;
 use crate::reordering::Reordering;
 use crate::send_buffer::SendBuffer;
 use crate::sent::SentList;
@@ -350,13 +352,16 @@ pub struct Connection {
     reports_soft_errors: bool,
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
+    /// It was closed, and its extensions have had their time.
+    dismissed: bool,
     nodelay: bool,
     /// How things stand with the memory of the host.
     memory: MemoryState,
+    /// While anything was asked for.
+    controls: Option<Box<controls::Controls>>,
     /// For the log: see [`Connection::take_duplicate`].
     duplicate_seen: bool,
     /// Boxed, as most connections have none.
-    keep_alive: Option<Box<KeepAlive>>,
     user_timeout: user_timeout::UserTimeouts,
     counters: Counters,
     limited: info::LimitedAccount,

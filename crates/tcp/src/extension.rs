@@ -147,7 +147,8 @@ pub enum Fault {
 /// Why an extension was not attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// The handshake is not complete, or the connection is gone, or its owner has closed it.
+    /// The handshake is not complete, or the connection is gone, or its owner closed it and extensions have had
+    /// [their time](crate::profile::Profile::extensions_after_close).
     #[error("the connection is not established")]
     NotEstablished,
     /// The connection does not have what the extension requires.

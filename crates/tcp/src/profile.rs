@@ -123,7 +123,7 @@ pub struct Profile {
     pub report_soft_errors: bool,
     /// How long TIME-WAIT lasts: 2·MSL.
     pub time_wait: Duration,
-    /// How long a closed connection waits for the peer's FIN (FIN-WAIT-2).
+    /// How long a closed connection waits for the peer's FIN (FIN-WAIT-2); zero: not at all.
     pub fin_wait_2: Duration,
     /// Zero-window probes or retransmissions after which a connection that the application has closed is given up.
     pub orphan_retries: u32,

@@ -52,6 +52,11 @@ mod held {
         profile.timer()
     }
 
+    /// A timer to look at.
+    pub(crate) fn times(timer: &Timer) -> &dyn RetransmissionTimer {
+        &**timer
+    }
+
     pub(crate) fn pacing(profile: &Profile) -> PacingUnit {
         profile.pacing()
     }
@@ -82,6 +87,7 @@ mod held {
         SlowStartChoice, TimerChoice, ValidationChoice,
     };
     use crate::recovery::sack::SackRecovery;
+    use crate::rto::RetransmissionTimer;
     use crate::rto::rfc6298::Rfc6298;
     use crate::slow_start::standard::Standard;
     use crate::time::Instant;
@@ -149,6 +155,10 @@ mod held {
     pub(crate) fn timer(profile: &Profile) -> Timer {
         let TimerChoice::Rfc6298(config) = profile.timer else { panic!("{OTHER}") };
         Rfc6298::new(config)
+    }
+
+    pub(crate) fn times(timer: &Timer) -> &dyn RetransmissionTimer {
+        timer
     }
 
     pub(crate) fn pacing(profile: &Profile) -> PacingUnit {

@@ -96,3 +96,95 @@ fn acknowledgements_are_not_acknowledged() {
     }
     peer.wait(1000).silent();
 }
+
+// ----- the policy of Linux -----
+
+/// The profile `quick-ack`, and what the preset `modern` has of it.
+fn linux() -> Setup {
+    let ack = transom_tcp::compose::compose("modern").unwrap().ack;
+    assert_eq!(ack, AckChoice::Quick(ms(200)));
+    Setup::default().profile(|profile| profile.ack = ack).quick()
+}
+
+/// As many as half of the window holds, and 16 at most.
+#[test]
+fn quick_acknowledgements_at_the_start_go_by_the_window() {
+    for (buffer, expected) in [(65_535, 16), (20_000, 10), (6_000, 3)] {
+        let mut peer = linux().receive_buffer(buffer).active();
+        let mut quick = 0;
+        loop {
+            peer.recv(seg().data(1000));
+            let received = peer.connection.readable();
+            if received > 0 {
+                peer.connection.consume(peer.now, received);
+            }
+            peer.pump();
+            if peer.drain().is_empty() {
+                break;
+            }
+            quick += 1;
+        }
+        // The size of the peer's segments is known from the first one on.
+        assert_eq!(quick, expected, "a buffer of {buffer}");
+    }
+}
+
+/// In a dialogue an acknowledgement rides on the reply; without one it leaves after the delay, and the mode ends.
+#[test]
+fn ping_pong() {
+    let mut peer = linux().active();
+    assert!(peer.connection.quick_ack());
+    peer.recv(seg().data(10)).expect(&["A 1:1 ack 11"]);
+    peer.write(20).expect(&["PA 1:21 ack 11"]);
+    assert!(!peer.connection.quick_ack());
+    peer.wait(5).recv(seg().ack(21).data(10)).silent();
+    peer.write(20).expect(&["PA 21:41 ack 21"]);
+    let start = peer.millis();
+    peer.wait(5).recv(seg().ack(41).data(10)).silent();
+    peer.run_to(start + 44).silent();
+    peer.run_to(start + 45).expect(&["A 1:1 ack 31".replace("1:1", "41:41").as_str()]);
+    assert!(peer.connection.quick_ack());
+    peer.recv(seg().ack(41).data(10)).expect(&["A 41:41 ack 41"]);
+}
+
+/// TCP_QUICKACK: off is ping-pong mode, on ends it and acknowledges what waits.
+#[test]
+fn quick_acknowledgements_on_demand() {
+    let mut peer = linux().active();
+    peer.connection.set_quick_ack(false);
+    peer.recv(seg().data(10)).silent();
+    assert!(!peer.connection.quick_ack());
+    peer.connection.set_quick_ack(true);
+    peer.pump();
+    peer.expect(&["A 1:1 ack 11"]);
+    assert!(peer.connection.quick_ack());
+}
+
+/// What was read to the end, and was all the peer had to say, is acknowledged by reading it.
+#[test]
+fn reading_acknowledges() {
+    let mut peer = linux().active();
+    for _ in 0..16 {
+        peer.recv(seg().data(1000));
+    }
+    peer.read(16_000).drain();
+    peer.recv(seg().data(100)).silent();
+    peer.read(40).silent();
+    peer.read(60).expect(&["A 1:1 ack 16101"]);
+    // With the ordinary policy it does not.
+    let mut peer = settled();
+    peer.read(2000).drain();
+    peer.recv(seg().data(100)).read(100).silent();
+}
+
+/// A live connection takes the policy over without beginning anew.
+#[test]
+fn exchanged_for_the_policy_of_linux() {
+    let mut peer = settled();
+    peer.connection.set_ack_policy(AckChoice::Quick(ms(200))).unwrap();
+    peer.wait(10_000);
+    peer.recv(seg().data(1000));
+    peer.drain();
+    let refused = peer.connection.set_ack_policy(AckChoice::Quick(ms(500)));
+    assert_eq!(refused, Err(ProfileError::AckDelay(ms(500))));
+}

@@ -15,6 +15,7 @@ mod compile_fail;
 mod congestion;
 mod congestion_properties;
 mod congestion_transfer;
+mod controls;
 mod delivery;
 mod duplicates;
 mod ecn;

@@ -73,7 +73,7 @@ fn a_layer_that_fell_behind_catches_up() {
     peer.attach(Box::new(Puppet {
         first: Some(Box::new(move |_, limits| limits.wake_at(beat))),
         then: Box::new(move |_, _, limits| {
-            beat = beat + ms(10);
+            beat += ms(10);
             limits.wake_at(beat);
         }),
         seen: Arc::clone(&seen),
@@ -100,7 +100,7 @@ fn an_honest_short_wait_is_not_postponed() {
         ..puppet()
     }));
     peer.write(1000).drain();
-    peer.now = peer.now + Duration::from_micros(20);
+    peer.now += Duration::from_micros(20);
     peer.recv(seg().ack(501));
     assert_eq!(peer.connection.next_timeout(), Some(at));
 }
@@ -195,10 +195,18 @@ fn the_user_timeout_ends_a_connection_whatever_an_extension_asks_for() {
     }
 }
 
+/// What is attached after close() has two minutes too, and no more: nothing can be attached then.
 #[test]
-fn nothing_is_attached_to_a_connection_that_is_closed() {
+fn a_closed_connection_takes_extensions_for_two_minutes() {
     let mut peer = Setup::newreno().active();
     peer.write(1000).close();
-    let refused = peer.connection.attach(peer.now, asking(|_, _| {}));
+    let hold = || asking(|_, limits| limits.exactly(RTO, Duration::MAX));
+    peer.attach(hold());
+    let closed = peer.now;
+    run(&mut peer, closed + secs(100));
+    peer.attach(hold());
+    run(&mut peer, closed + secs(120));
+    assert_eq!(peer.connection.layers().count(), 0);
+    let refused = peer.connection.attach(peer.now, hold());
     assert_eq!(refused, Err(AttachError::NotEstablished));
 }

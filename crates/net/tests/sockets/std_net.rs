@@ -2,7 +2,7 @@
 
 pub(crate) mod world {
     use std::io;
-    use std::net::SocketAddr;
+    use std::net::{IpAddr, Ipv6Addr, SocketAddr};
     use std::time::Duration;
 
     use rustix::net::{AddressFamily, SocketType, bind, connect, listen, socket, sockopt};
@@ -27,6 +27,12 @@ pub(crate) mod world {
         /// Where servers live, with a port of the system's choice.
         pub(crate) fn server(&self) -> SocketAddr {
             ([127, 0, 0, 1], 0).into()
+        }
+
+        /// The same place's IPv6 address, if there is IPv6 here.
+        pub(crate) fn server6(&self) -> Option<IpAddr> {
+            let loopback = IpAddr::from(Ipv6Addr::LOCALHOST);
+            TcpListener::bind((loopback, 0)).is_ok().then_some(loopback)
         }
 
         pub(crate) fn listen_at(&self, addr: SocketAddr) -> io::Result<TcpListener> {

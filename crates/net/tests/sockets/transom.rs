@@ -2,7 +2,7 @@
 
 pub(crate) mod world {
     use std::io;
-    use std::net::SocketAddr;
+    use std::net::{IpAddr, SocketAddr};
     use std::time::Duration;
 
     use transom_device::memory::{MemoryConfig, pair};
@@ -26,12 +26,19 @@ pub(crate) mod world {
 
         pub(crate) fn new() -> Self {
             let (near, far) = pair(&MemoryConfig::with_offload()).unwrap();
-            let host = |number| Stack::builder().address([10, 0, 0, number].into(), 24);
+            let host = |number: u8| {
+                let v6 = [0xfd00, 0, 0, 0, 0, 0, 0, number.into()];
+                Stack::builder().address([10, 0, 0, number].into(), 24).address(v6.into(), 64)
+            };
             World { client: host(1).start(near).unwrap(), server: host(2).start(far).unwrap() }
         }
 
         pub(crate) fn server(&self) -> SocketAddr {
             ([10, 0, 0, 2], 0).into()
+        }
+
+        pub(crate) fn server6(&self) -> Option<IpAddr> {
+            Some([0xfd00, 0, 0, 0, 0, 0, 0, 2].into())
         }
 
         pub(crate) fn listen_at(&self, addr: SocketAddr) -> io::Result<TcpListener> {

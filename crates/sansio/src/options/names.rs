@@ -65,7 +65,7 @@ pub const IP_RECVERR: i32 = 11;
 pub const IPV6_RECVERR: i32 = 25;
 /// The hop limit, 1 to 255; -1 for the default.
 pub const IPV6_UNICAST_HOPS: i32 = 16;
-/// Always 1: IPv6 sockets are for IPv6 alone.
+/// The IPv6 socket is for IPv6 alone, and not for IPv4 too; set before binding.
 pub const IPV6_V6ONLY: i32 = 26;
 /// The traffic class; its lower two bits are not the application's.
 pub const IPV6_TCLASS: i32 = 67;

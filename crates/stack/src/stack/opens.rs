@@ -3,6 +3,7 @@
 use super::{ConnectionId, Owner, Stack};
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{ListenConfig, Listener, ListenerId};
+use crate::mapped::{Bound, canonical};
 use crate::secrets::Purpose;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -56,32 +57,32 @@ pub enum ListenError {
 
 impl Stack {
     /// Listens at `address`; an unspecified address means all of ours, port 0 a free one. Existing connections are not
-    /// touched [MUST-41] [MUST-42].
+    /// touched [MUST-41] [MUST-42]. The unspecified IPv6 address means our IPv4 addresses too, unless
+    /// [`ListenConfig::v6_only`]; an IPv4-mapped address is taken for the IPv4 address in it.
     pub fn listen(
         &mut self,
         address: SocketAddr,
         config: ListenConfig,
     ) -> Result<ListenerId, ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile } = config;
+        let ListenConfig { backlog, syn_backlog, profile, v6_only } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
-        if !address.ip().is_unspecified() && !self.is_local(address.ip()) {
-            return Err(ListenError::NotLocal(address.ip()));
+        let ip = canonical(address).ip();
+        if !ip.is_unspecified() && !self.is_local(ip) {
+            return Err(ListenError::NotLocal(ip));
         }
-        let address = if address.port() == 0 {
-            let free = self.config.ephemeral_ports.clone().find(|&port| {
-                let candidate = SocketAddr::new(address.ip(), port);
-                self.listening.find(candidate).is_none() && !self.listening.contains(candidate)
-            });
-            SocketAddr::new(address.ip(), free.ok_or(ListenError::NoPort)?)
+        let at_port = |port| Bound::new(SocketAddr::new(address.ip(), port), v6_only);
+        let bound = if address.port() == 0 {
+            let mut places = self.config.ephemeral_ports.clone().map(at_port);
+            places.find(|bound| self.listening.is_free(bound)).ok_or(ListenError::NoPort)?
         } else {
-            address
+            at_port(address.port())
         };
-        if self.listening.contains(address) {
-            return Err(ListenError::InUse(address));
+        if self.listening.conflicts(&bound) {
+            return Err(ListenError::InUse(bound.address()));
         }
         let (index, generation) = self.listeners.insert(Listener {
-            address,
+            bound,
             profile,
             backlog: backlog.max(1),
             syn_backlog: syn_backlog.max(1),
@@ -90,7 +91,7 @@ impl Stack {
             cookies_until: Instant::ZERO,
         });
         let id = ListenerId { index, generation };
-        self.listening.insert(address, id);
+        self.listening.insert(bound, id);
         Ok(id)
     }
 
@@ -109,7 +110,7 @@ impl Stack {
         id: ListenerId,
         config: ListenConfig,
     ) -> Result<(), ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile } = config;
+        let ListenConfig { backlog, syn_backlog, profile, v6_only: _ } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         if self.listener(id).is_some()
@@ -122,25 +123,24 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether a listener, or any connection down to TIME-WAIT, uses `local`; an unspecified address stands for all of ours
-    /// of its family. This looks at every flow: it is for binding, not for packets.
-    pub fn is_in_use(&self, local: SocketAddr) -> bool {
-        let overlaps = |other: SocketAddr| {
-            let any = local.ip().is_unspecified() || other.ip().is_unspecified();
-            other.port() == local.port()
-                && other.is_ipv4() == local.is_ipv4()
-                && (any || other.ip() == local.ip())
-        };
+    /// Whether a listener, or any connection down to TIME-WAIT, uses what a socket bound so would. This looks at every flow:
+    /// it is for binding, not for packets.
+    pub fn is_in_use(&self, bound: &Bound) -> bool {
         // Whether there is one does not depend on the order in which the table is walked.
+        self.is_listened_at(bound)
+            || self.flows.keys().any(|key| bound.overlaps(&Bound::new(key.local(), true)))
+    }
+
+    /// Whether a listener has packets that a socket bound so would have. This looks at every listener.
+    pub fn is_listened_at(&self, bound: &Bound) -> bool {
         (0..self.listeners.capacity())
             .filter_map(|index| self.listeners.get(index))
-            .any(|listener| overlaps(listener.address))
-            || self.flows.keys().any(|key| overlaps(key.local()))
+            .any(|listener| listener.bound.overlaps(bound))
     }
 
     /// Where a listener listens.
     pub fn listener_address(&self, id: ListenerId) -> Option<SocketAddr> {
-        Some(self.listener(id)?.address)
+        Some(self.listener(id)?.bound.address())
     }
 
     /// Connections waiting to be accepted.
@@ -172,7 +172,7 @@ impl Stack {
             return;
         }
         let Some(listener) = self.listeners.remove(id.index) else { return };
-        self.listening.remove(listener.address);
+        self.listening.remove(&listener.bound);
         for connection in listener.accept {
             if let Some(index) = self.slot_index(connection)
                 && let Some(slot) = self.slots.get_mut(index)
@@ -190,7 +190,7 @@ impl Stack {
     }
 
     /// Connects to `remote`. Without a local address one of ours is chosen [MUST-44], without a local port a free one;
-    /// both stay the same from then on [MUST-45].
+    /// both stay the same from then on [MUST-45]. IPv4-mapped addresses are taken for the IPv4 addresses in them.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -200,6 +200,7 @@ impl Stack {
     ) -> Result<ConnectionId, ConnectError> {
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
+        let (local, remote) = (local.map(canonical), canonical(remote));
         // RFC 1122 section 3.2.1.3 (g): a loopback address never leaves the host.
         let nowhere = remote.ip().is_loopback() && !self.is_local(remote.ip());
         if remote.port() == 0 || nowhere || !self.is_host(remote.ip()) {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
+use transom_stack::mapped::Bound;
 use transom_stack::stack::{ListenError, StackEvent};
 use transom_tcp::connection::State;
 use transom_tcp::profile::{Profile, ProfileError};
@@ -43,7 +44,8 @@ fn the_unspecified_address_means_those_of_its_version() {
     host.listen(at(ANY, 80));
     let v6 = Peer::new(at(PEER6, 4000), at(HOST6, 80));
     assert_eq!(one(host.inject(&v6.syn(usual_options()))).flags(), Flags::RST | Flags::ACK);
-    let listener = host.listen(at(Ipv6Addr::UNSPECIFIED, 80));
+    let config = ListenConfig { v6_only: true, ..ListenConfig::default() };
+    let listener = host.listen_with(at(Ipv6Addr::UNSPECIFIED, 80), config);
     let (mut v6, id) = Peer::connect(&mut host, listener, v6.from, v6.to);
     v6.assert_alive(&mut host, id);
 }
@@ -202,7 +204,8 @@ fn a_peer_that_resets_before_it_is_accepted_is_accepted_and_gone() {
 #[test]
 fn what_is_in_use_is_known() {
     let mut host = two_addresses();
-    let used = |host: &Host, ip: IpAddr, port| host.stack.is_in_use(at(ip, port));
+    let used =
+        |host: &Host, ip: IpAddr, port| host.stack.is_in_use(&Bound::new(at(ip, port), true));
     let any = IpAddr::from(ANY);
     assert!(!used(&host, any, 80));
     let listener = host.listen(service());

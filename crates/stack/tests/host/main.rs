@@ -15,6 +15,7 @@ mod configuration;
 mod connects;
 mod deadlines;
 mod demultiplexing;
+mod dual_stack;
 mod echo;
 mod entrances;
 mod events;

@@ -15,7 +15,7 @@ impl AckPolicy for Immediate {
         "immediate"
     }
 
-    fn on_arrival(&mut self, _arrival: &Arrival) -> AckDecision {
+    fn on_arrival(&mut self, _arrival: &Arrival<'_>) -> AckDecision {
         AckDecision::Now
     }
 
@@ -26,4 +26,8 @@ impl AckPolicy for Immediate {
     }
 
     fn quick(&mut self, _arrivals: u32) {}
+
+    fn is_quick(&self) -> bool {
+        true
+    }
 }

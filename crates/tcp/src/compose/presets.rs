@@ -17,7 +17,7 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "modern",
-        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn",
+        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + quick-ack",
         summary: "what the large stacks do today: fast on any path, slow to believe in losses",
     },
     Preset {

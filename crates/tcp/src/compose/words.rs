@@ -234,6 +234,9 @@ fn units(
 /// How long an acknowledgement is delayed if nothing is said.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
+/// How long the acknowledgements of Linux are delayed at most.
+const QUICK_ACK: Duration = Duration::from_millis(200);
+
 /// The widest window without the option (RFC 9293 section 3.1).
 const UNSCALED_WINDOW: usize = 65_535;
 
@@ -442,6 +445,16 @@ pub const WORDS: &[Word] = &[
         profile.ack = AckChoice::Delayed(delay.unwrap_or(DELAYED_ACK));
         Ok(())
     }),
+    word(
+        "quick-ack",
+        Unit::Acknowledgements,
+        "Linux: at once at the start, then delayed as arrivals and replies suggest; max=200ms",
+        |profile, given| {
+            let max = given.duration("max")?;
+            profile.ack = AckChoice::Quick(max.unwrap_or(QUICK_ACK));
+            Ok(())
+        },
+    ),
     plain!(
         "immediate-ack",
         Acknowledgements,

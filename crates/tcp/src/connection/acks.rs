@@ -85,6 +85,7 @@ impl Connection {
             self.snd.sent.acknowledge(ack, now, &mut delivered);
         }
         self.snd.buffer.acknowledge(ack);
+        self.forget_records(ack);
         let duplicated = self.take_sack_blocks(now, segment, said, &mut delivered);
         self.look_for_probe(now);
         if in_order {
@@ -400,7 +401,9 @@ impl Connection {
                 self.snd.probes = 0;
             }
             let space = self.snd.buffer.space();
-            let room = self.snd.writer_waits && space * 3 >= self.snd.buffer.limit();
+            let room = self.snd.writer_waits
+                && space * 3 >= self.snd.buffer.limit()
+                && self.is_below_low_water();
             // After the last write only the end of what was written is news: for one who lingers.
             if room || (self.snd.fin_queued && self.snd.buffer.is_empty()) {
                 self.snd.writer_waits = false;
@@ -418,7 +421,7 @@ impl Connection {
                 State::FinWait1 => {
                     self.state = State::FinWait2;
                     if self.orphaned {
-                        self.timers.set(Timer::State, now + self.profile.fin_wait_2);
+                        self.wait_for_fin(now);
                     }
                 }
                 State::Closing => self.enter_time_wait(now),

@@ -1,13 +1,12 @@
 //! What the application does with a connection.
 
+use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
 use crate::holes::Hole;
 use crate::ordering::Delivery;
-use crate::profile::KeepAlive;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
-use alloc::boxed::Box;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,15 +101,15 @@ impl Connection {
     /// [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.takes_bytes()?;
-        let taken = bytes.len().min(self.buffer_space());
-        let written = self.snd.buffer.write(bytes.get(..taken).unwrap_or(bytes));
+        let room = self.send_room().min(bytes.len());
+        let written = self.snd.buffer.write(bytes.get(..room).unwrap_or_default());
         self.after_write(now, written, bytes.len())
     }
 
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
     pub fn write_zeros(&mut self, now: Instant, count: usize) -> Result<usize, WriteError> {
         self.takes_bytes()?;
-        let written = self.snd.buffer.write_zeros(count.min(self.buffer_space()));
+        let written = self.snd.buffer.write_zeros(count.min(self.send_room()));
         self.after_write(now, written, count)
     }
 
@@ -157,6 +156,7 @@ impl Connection {
         let written = self.write(now, bytes)?;
         if written == bytes.len() && written > 0 {
             self.snd.urgent = self.snd.buffer.end();
+            self.push();
         }
         Ok(written)
     }
@@ -164,7 +164,7 @@ impl Connection {
     /// How many bytes a write would take now, without any consequence.
     pub fn write_space(&self) -> Result<usize, WriteError> {
         self.write_state()?;
-        Ok(self.buffer_space())
+        Ok(self.send_room())
     }
 
     /// The room of the send buffer, or what the host's memory leaves of it.
@@ -179,7 +179,7 @@ impl Connection {
     /// How many bytes a write would take now. Asking with none available makes [`Event::Writable`] follow.
     pub fn writable(&mut self) -> Result<usize, WriteError> {
         self.write_state()?;
-        let space = self.buffer_space();
+        let space = self.send_room();
         self.snd.writer_waits |= space == 0;
         Ok(space)
     }
@@ -301,6 +301,12 @@ impl Connection {
         }
         self.rcv.buffer_limit = self.rcv.flow.buffer_limit();
         self.update_window_if_due();
+        if self.timers.is_set(Timer::Ack)
+            && self.rcv.ordering.readable() == 0
+            && self.rcv.policy.on_drained()
+        {
+            self.rcv.ack_now = true;
+        }
     }
 
     /// Tells the peer of room that it can use.
@@ -325,26 +331,18 @@ impl Connection {
         self.snd.buffer.len()
     }
 
-    /// Switches Nagle's algorithm off or on [MUST-17].
+    /// Switches Nagle's algorithm off or on [MUST-17]. As on Linux, switching it off lets go what is queued by now, also on a
+    /// connection that is [corked](Connection::set_cork).
     pub fn set_nodelay(&mut self, nodelay: bool) {
         self.nodelay = nodelay;
+        if nodelay {
+            self.push();
+        }
     }
 
     /// Whether Nagle's algorithm is off.
     pub fn nodelay(&self) -> bool {
         self.nodelay
-    }
-
-    /// Switches keep-alives on or off [MUST-24] [MUST-27].
-    pub fn set_keep_alive(&mut self, keep_alive: Option<KeepAlive>) {
-        self.keep_alive = keep_alive.map(Box::new);
-        self.rcv.keep_alives_unanswered = 0;
-        self.arm_keep_alive();
-    }
-
-    /// The keep-alive settings.
-    pub fn keep_alive(&self) -> Option<KeepAlive> {
-        self.keep_alive.as_deref().copied()
     }
 
     /// Fixes the receive buffer's size and ends its tuning.
@@ -365,9 +363,16 @@ impl Connection {
         self.snd.buffer.fix_limit(bytes.max(2048).max(least));
     }
 
-    /// Acknowledge the next arrivals at once.
+    /// Acknowledge the next arrivals at once, or not (`TCP_QUICKACK`). What waits to be acknowledged then is so at once. It does not
+    /// last: the acknowledgement policy goes on from there.
     pub fn set_quick_ack(&mut self, on: bool) {
         self.rcv.policy.quick(if on { 16 } else { 0 });
+        self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);
+    }
+
+    /// Whether the next arrivals are acknowledged at once, as far as is known.
+    pub fn quick_ack(&self) -> bool {
+        self.rcv.policy.is_quick()
     }
 
     /// Whether the handshake is complete and the connection not over.
@@ -392,10 +397,10 @@ impl Connection {
 
     /// Repeats [`Event::Readable`] and [`Event::Writable`] if they hold now, for a new observer.
     pub fn renew_events(&mut self) {
-        if self.has_unread() || self.end_of_stream() || self.error.is_some() {
+        if self.is_readable() {
             self.raise(Event::Readable);
         }
-        if self.write_state() != Ok(()) || self.buffer_space() > 0 {
+        if self.write_state() != Ok(()) || (self.buffer_space() > 0 && self.is_below_low_water()) {
             self.raise(Event::Writable);
         }
     }

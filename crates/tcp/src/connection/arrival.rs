@@ -8,6 +8,7 @@ use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
+use crate::units;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::vec::Vec;
@@ -350,17 +351,13 @@ impl Connection {
         if one >= self.rcv.segment {
             self.sample_receiver_rtt(now, segment);
         }
-        self.acknowledge_arrival(&Arrival {
-            now,
-            bytes: accepted.new_bytes,
-            segment: self.rcv.segment,
-            in_order: accepted.in_order && !gap && accepted.duplicate.is_none(),
-            fin: false,
-        });
+        let surprise = !accepted.in_order || gap || accepted.duplicate.is_some();
+        let pushed = one < self.rcv.segment || segment.header.flags.contains(Flags::PSH);
+        self.acknowledge_arrival(now, accepted.new_bytes, !surprise, pushed, false);
         if readable {
             if self.rcv.shut {
                 self.drop_received();
-            } else {
+            } else if self.controls.is_none() || self.is_readable() {
                 self.raise(Event::Readable);
             }
         }
@@ -368,8 +365,25 @@ impl Connection {
 
     /// Asks the policy. Acknowledgements are not sent here but noted: however many segments arrive before the owner
     /// asks for output, one answers them all [MUST-58] [MUST-59].
-    fn acknowledge_arrival(&mut self, arrival: &Arrival) {
-        match self.rcv.policy.on_arrival(arrival) {
+    fn acknowledge_arrival(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        in_order: bool,
+        pushed: bool,
+        fin: bool,
+    ) {
+        let arrival = Arrival {
+            now,
+            bytes,
+            segment: self.rcv.segment,
+            in_order,
+            pushed,
+            fin,
+            window: self.rcv.edge.since(self.rcv.last_ack_sent),
+            timer: units::times(&self.snd.timer),
+        };
+        match self.rcv.policy.on_arrival(&arrival) {
             AckDecision::Now => self.rcv.ack_now = true,
             AckDecision::By(at) => {
                 if !self.rcv.ack_now && self.timers.get(Timer::Ack).is_none_or(|old| at < old) {
@@ -377,6 +391,12 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// An acknowledgement was delayed for as long as the policy wanted.
+    pub(super) fn on_ack_delay_over(&mut self) {
+        self.rcv.ack_now = true;
+        self.rcv.policy.on_delay_over(self.snd.timer.rto());
     }
 
     /// The segment's FIN, and a FIN that waited for missing data.
@@ -404,13 +424,7 @@ impl Connection {
         self.rcv.wanted_edge_is_old = true;
         self.rcv.edge = self.rcv.edge.max(self.rcv.next);
         self.rcv.ack_now = true;
-        self.acknowledge_arrival(&Arrival {
-            now,
-            bytes: 1,
-            segment: self.rcv.segment,
-            in_order: true,
-            fin: true,
-        });
+        self.acknowledge_arrival(now, 1, true, true, true);
         match self.state {
             State::Established | State::SynReceived => self.state = State::CloseWait,
             State::FinWait1 if self.fin_acked() => self.enter_time_wait(now),

@@ -59,10 +59,21 @@ impl Connection {
             return;
         }
         self.shutdown_write(now);
-        if self.extensions.is_some() {
-            self.timers.set(Timer::Orphan, now + self.profile.extensions_after_close);
-        }
+        self.limit_orphans_extensions(now);
         if self.state == State::FinWait2 {
+            if self.profile.fin_wait_2.is_zero() {
+                self.abort(now);
+            } else {
+                self.wait_for_fin(now);
+            }
+        }
+    }
+
+    /// Nobody has the connection any more, and our FIN is acknowledged: the peer's is waited for, for a while.
+    pub(super) fn wait_for_fin(&mut self, now: Instant) {
+        if self.profile.fin_wait_2.is_zero() {
+            self.finish(None);
+        } else {
             self.timers.set(Timer::State, now + self.profile.fin_wait_2);
         }
     }

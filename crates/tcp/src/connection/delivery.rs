@@ -154,6 +154,7 @@ impl Connection {
         // A unit is written whole, so an empty buffer takes it however short memory is.
         if encoded_len(unit) > self.buffer_space() && !self.snd.buffer.is_empty()
             || encoded_len(unit) > self.snd.buffer.space()
+            || self.send_room() == 0 && !self.snd.buffer.is_empty()
         {
             self.snd.writer_waits = true;
             return Err(WriteError::WouldBlock);

@@ -43,7 +43,7 @@ use crate::profile::{
 };
 use crate::recovery::Phase;
 use crate::reordering::Robustness;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::undo::{UndoConfig, Watch};
 use crate::units;
 #[cfg(fixed_units)]
@@ -118,6 +118,12 @@ impl Connection {
         self.timers.clear(Timer::Pacing);
     }
 
+    /// How long the connection waits for the peer's FIN after the application has let go of it and our FIN is acknowledged
+    /// (`TCP_LINGER2`). With a span of zero it is gone at once, and a FIN that comes later is answered with a reset.
+    pub fn set_fin_wait_2(&mut self, span: Duration) {
+        self.change_profile(|profile| profile.fin_wait_2 = span);
+    }
+
     /// Exchanges the acknowledgement policy.
     ///
     /// # Errors
@@ -129,8 +135,7 @@ impl Connection {
         Profile { ack: choice, ..Profile::default() }.validate()?;
         self.change_profile(|profile| profile.ack = choice);
         self.rcv.policy = units::acks(&self.profile);
-        // It is not the beginning of the connection, where the peer's slow start is to be helped.
-        self.rcv.policy.quick(0);
+        self.rcv.policy.begin_late();
         if self.timers.is_set(Timer::Ack) {
             self.timers.clear(Timer::Ack);
             self.rcv.ack_now = true;

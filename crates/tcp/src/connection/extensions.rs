@@ -336,7 +336,7 @@ impl Connection {
         now: Instant,
         mut extension: Box<dyn Extension>,
     ) -> Result<LayerId, AttachError> {
-        if !self.state.is_synchronized() || self.state == State::TimeWait || self.orphaned {
+        if !self.state.is_synchronized() || self.state == State::TimeWait || self.dismissed {
             return Err(AttachError::NotEstablished);
         }
         // What an extension answers is asked for while the layers are in their place: one that panics does not take the others along.
@@ -369,7 +369,15 @@ impl Connection {
             Err(AttachError::TooMany)
         };
         self.settle(now, host, asked);
+        self.limit_orphans_extensions(now);
         result
+    }
+
+    /// The time that a connection keeps its extensions after its owner has closed it begins, if it has any.
+    pub(super) fn limit_orphans_extensions(&mut self, now: Instant) {
+        if self.orphaned && self.extensions.is_some() && !self.timers.is_set(Timer::Orphan) {
+            self.timers.set(Timer::Orphan, now + self.profile.extensions_after_close);
+        }
     }
 
     /// The handshake is complete: what the profile names is attached. What cannot be is told of as a departure.
@@ -411,6 +419,7 @@ impl Connection {
 
     /// Detaches all layers of a connection that its owner has closed: from now on it is plain TCP, and ends by itself.
     pub(super) fn dismiss_extensions(&mut self, now: Instant) {
+        self.dismissed = true;
         let Some(mut host) = self.extensions.take() else { return };
         let asked = host.layers.iter().map(|layer| layer.limits.some());
         let asked = asked.fold(Variables::NONE, Variables::and);

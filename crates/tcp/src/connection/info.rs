@@ -312,6 +312,7 @@ impl Connection {
             + self.snd.sent.memory()
             + self.rcv.ordering.memory()
             + self.partial.as_ref().map_or(0, |partial| partial.memory())
+            + self.controls_memory()
     }
 
     /// Checks what must hold at all times, for tests: the scoreboard's counters, and that new data was only sent

@@ -1,5 +1,6 @@
 //! Opening: our own SYN, the answer to it, and what a passive open hands over.
 
+use super::controls::Controls;
 use super::ecn::EcnState;
 use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
@@ -218,10 +219,11 @@ impl Connection {
             soft_error: None,
             reports_soft_errors: profile.report_soft_errors,
             orphaned: false,
+            dismissed: false,
             nodelay: profile.nodelay,
             memory: MemoryState::Normal,
+            controls: Controls::of_profile(&profile),
             duplicate_seen: false,
-            keep_alive: profile.keep_alive.map(Box::new),
             user_timeout: UserTimeouts::new(&profile),
             counters: Counters::default(),
             limited: LimitedAccount::new(now),

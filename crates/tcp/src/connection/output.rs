@@ -51,6 +51,7 @@ pub(super) enum Plan {
 pub(super) enum Hold {
     NoData,
     Nagle,
+    Cork,
     SillyWindow,
     PeerWindow,
     CongestionWindow,
@@ -152,6 +153,7 @@ impl Connection {
     /// What (recovery), how much (congestion control), when (pacing).
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
         self.retry_path_mtu(now);
+        self.review_tail(now);
         self.restart_after_idle(now);
         if let Some(probe) = self.plan_tail_probe(now) {
             return Some(probe);
@@ -281,19 +283,29 @@ impl Connection {
             return Err(Hold::CongestionWindow);
         }
         let mss = u64::from(self.mss());
-        let mut len = unsent.min(usable).min(cwnd_room).min(most);
+        let record = self.record_left(nxt);
+        let mut len = unsent.min(record).min(usable).min(cwnd_room).min(most);
         // [SHLD-7] Nagle's algorithm with Minshall's refinement: a small segment waits while an earlier small one is
         // unacknowledged. The last data before a FIN is not followed by more, so it need not wait. Nor does any wait
         // for ever [MUST-60]: the earlier segment is acknowledged, or the connection ends.
         let nagle_lets_go = self.nodelay || fin || self.una() >= self.snd.small_upto;
         let tail = remainder(len, mss);
         if len == unsent {
-            if tail > 0 && !nagle_lets_go {
+            let hold = match fin {
+                false if self.waits_for_more() => Some(Hold::Cork),
+                _ if nagle_lets_go => None,
+                _ => Some(Hold::Nagle),
+            };
+            if tail > 0
+                && let Some(hold) = hold
+            {
                 len -= tail;
                 if len == 0 {
-                    return Err(Hold::Nagle);
+                    return Err(hold);
                 }
             }
+        } else if len == record {
+            // Nothing that follows goes with it.
         } else if len >= mss {
             len -= tail; // [SHLD-28]
         } else if cwnd_room < usable.min(mss) {
@@ -325,6 +337,10 @@ impl Connection {
                 self.limited.note(now, LimitedBy::Application);
             }
             Hold::Nagle => self.limited.note(now, LimitedBy::Application),
+            Hold::Cork => {
+                self.limited.note(now, LimitedBy::Application);
+                self.hold_tail(now);
+            }
             Hold::CongestionWindow if self.would_fit_without_limits() => {
                 // TCP's own window was not what held it back, and is not to grow for it.
                 self.limited.note(now, LimitedBy::VirtualWindow);
@@ -358,11 +374,11 @@ impl Connection {
             return None; // its retransmission is the probe
         }
         if unsent == 0 && !fin {
-            return self.keep_alive.as_ref().map(|_| Plan::KeepAlive);
+            return self.keep_alive().map(|_| Plan::KeepAlive);
         }
         let usable = self.snd.right_edge.since(nxt);
         if usable > 0 {
-            let len = unsent.min(usable).min(u64::from(self.mss()));
+            let len = unsent.min(usable).min(u64::from(self.mss())).min(self.record_left(nxt));
             let fin = fin && len == unsent && usable > len;
             return Some(Plan::Data(nxt..nxt + len, fin));
         }
@@ -451,6 +467,7 @@ impl Connection {
             self.snd.small_upto = range.end;
         }
         self.after_data(now, len);
+        self.note_new_data();
         debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
         let mut header = self.data_header(now, &range);
         // RFC 3168 section 6.1.2.
@@ -463,6 +480,7 @@ impl Connection {
     /// Up to `len` bytes from `start` on leave again.
     fn commit_again(&mut self, start: Pos, len: u64, now: Instant) -> (TcpHeader, Range<Pos>) {
         let segment = u64::from(self.mss());
+        let len = len.min(self.record_left(start));
         let range = self.snd.sent.retransmit(start, len, segment, now);
         self.repeat_of_probe(&range);
         let bytes = range.end.since(range.start);
@@ -503,6 +521,7 @@ impl Connection {
     /// What follows from data having left.
     fn after_data(&mut self, now: Instant, len: u64) {
         self.snd.last_sent = now;
+        self.rcv.policy.on_data_sent(now);
         if self.snd.pacing.is_some() {
             let rate = self.own_pacing_rate();
             if let Some(pacing) = &mut self.snd.pacing {
@@ -647,7 +666,7 @@ impl Connection {
             header.flags |= Flags::FIN;
         }
         // [MUST-61] the last of what is queued is pushed.
-        if range.end >= end && range.start < end {
+        if (range.end >= end && range.start < end) || self.ends_record(range.end) {
             header.flags |= Flags::PSH;
         }
         let (urgent_flag, urgent) = self.urgent_pointer(range.start);

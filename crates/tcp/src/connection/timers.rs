@@ -19,7 +19,7 @@ pub(super) enum Timer {
     Recovery,
     /// RFC 6298, also for the SYN.
     Retransmit,
-    /// Zero-window probes, and the override of silly-window avoidance.
+    /// Zero-window probes, the override of silly-window avoidance, and the end of waiting for more to fill a segment.
     Persist,
     /// Delayed acknowledgement.
     Ack,
@@ -116,7 +116,7 @@ impl Connection {
                 Timer::Recovery => self.on_recovery_deadline(now),
                 Timer::Retransmit => self.on_retransmission_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
-                Timer::Ack => self.rcv.ack_now = true,
+                Timer::Ack => self.on_ack_delay_over(),
                 Timer::KeepAlive => self.on_keep_alive_timeout(now),
                 Timer::State => self.finish(None),
                 Timer::Pacing => {}
@@ -252,6 +252,10 @@ impl Connection {
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {
+        if self.holds_tail() {
+            // Whether it may leave now is found out when output is asked for.
+            return;
+        }
         if self.snd.unacked_since().is_some() && self.gives_up(now) {
             self.time_out();
             return;

@@ -7,6 +7,7 @@ use super::{
 use crate::ack_policy::AckPolicy;
 use crate::ack_policy::delayed::DelayedAck;
 use crate::ack_policy::immediate::Immediate;
+use crate::ack_policy::quick::QuickAck;
 use crate::adu::AduConfig;
 use crate::ecn::EcnFeedback;
 use crate::ecn::classic::Classic;
@@ -112,6 +113,7 @@ impl Profile {
         match self.ack {
             AckChoice::Delayed(delay) => Box::new(DelayedAck::new(delay)),
             AckChoice::Immediate => Box::new(Immediate),
+            AckChoice::Quick(max) => Box::new(QuickAck::new(max)),
         }
     }
 

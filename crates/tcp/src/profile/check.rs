@@ -158,7 +158,7 @@ impl Profile {
             units.check(self.send_buffer, receive.initial)?;
         }
         // [MUST-40]
-        if let AckChoice::Delayed(delay) = self.ack
+        if let AckChoice::Delayed(delay) | AckChoice::Quick(delay) = self.ack
             && delay >= Duration::from_millis(500)
         {
             return Err(ProfileError::AckDelay(delay));

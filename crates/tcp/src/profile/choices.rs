@@ -180,6 +180,8 @@ pub enum AckChoice {
     Delayed(Duration),
     /// As soon as everything that came together has been taken in.
     Immediate,
+    /// As Linux, waiting at most this long.
+    Quick(Duration),
 }
 
 /// When transmissions leave.

@@ -21,7 +21,7 @@ pub use script::{Seg, seg};
 #[allow(unused_imports)]
 pub use setup::{PORTS, Setup, half_open, line, ms, secs, theirs};
 
-use transom_tcp::connection::{Connection, Event, Info, ReadError, Received, State};
+use transom_tcp::connection::{Connection, Event, Info, ReadError, Received, State, WriteOptions};
 use transom_tcp::extension::Extension;
 use transom_tcp::holes::Hole;
 use transom_tcp::packet::Payload;
@@ -265,6 +265,26 @@ impl Peer {
         self.written += len as u64;
         self.pump();
         self
+    }
+
+    /// The same with a word on how the bytes are cut.
+    #[track_caller]
+    pub fn write_with(&mut self, len: usize, options: WriteOptions) -> &mut Self {
+        let bytes: Vec<u8> = (0..len as u64).map(|i| pattern(self.written + i)).collect();
+        assert_eq!(self.connection.write_with(self.now, &bytes, options), Ok(len));
+        self.written += len as u64;
+        self.pump();
+        self
+    }
+
+    /// Writes as much of `len` bytes as goes; how much that was.
+    #[track_caller]
+    pub fn write_some(&mut self, len: usize) -> usize {
+        let bytes: Vec<u8> = (0..len as u64).map(|i| pattern(self.written + i)).collect();
+        let written = self.connection.write(self.now, &bytes).unwrap_or(0);
+        self.written += written as u64;
+        self.pump();
+        written
     }
 
     #[track_caller]

@@ -1,6 +1,7 @@
 //! The tests, for whichever sockets `super::world` has.
 
 mod closing;
+mod dual_stack;
 mod opening;
 mod readiness;
 mod streams;
