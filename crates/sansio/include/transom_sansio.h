@@ -446,7 +446,7 @@ struct ts_pollfd {
 struct ts_tcp_info {
     // The state, as `TCP_ESTABLISHED` and the others.
     uint8_t tcpi_state;
-    // The congestion phase: 0 open, 1 disorder, 3 recovery, 4 loss.
+    // The congestion phase: 0 open, 1 disorder, 2 reduced for a mark, 3 recovery, 4 loss.
     uint8_t tcpi_ca_state;
     // Retransmissions of the oldest segment.
     uint8_t tcpi_retransmits;
@@ -478,13 +478,13 @@ struct ts_tcp_info {
     uint32_t tcpi_retrans;
     // Zero, as in Linux of today.
     uint32_t tcpi_fackets;
-    // Zero: not shown.
+    // Milliseconds since data was last sent.
     uint32_t tcpi_last_data_sent;
     // Zero, as in Linux.
     uint32_t tcpi_last_ack_sent;
-    // Zero: not shown.
+    // Milliseconds since data last arrived.
     uint32_t tcpi_last_data_recv;
-    // Zero: not shown.
+    // Milliseconds since anything acceptable last arrived.
     uint32_t tcpi_last_ack_recv;
     // Path MTU, bytes.
     uint32_t tcpi_pmtu;
@@ -498,9 +498,9 @@ struct ts_tcp_info {
     uint32_t tcpi_snd_ssthresh;
     // Congestion window, segments (rounded down, at least one).
     uint32_t tcpi_snd_cwnd;
-    // Zero: not shown.
+    // Payload bytes of the largest segments that the peer was offered to send.
     uint32_t tcpi_advmss;
-    // Zero: not kept.
+    // Over how many segments the path was seen to reorder, at most, and at least the number of duplicates that mean a loss.
     uint32_t tcpi_reordering;
     // The round-trip time as a receiver sees it, microseconds; kept with timestamps alone.
     uint32_t tcpi_rcv_rtt;
@@ -530,7 +530,7 @@ struct ts_tcp_info {
     uint32_t tcpi_data_segs_out;
     // The rate at which data was delivered lately, bytes per second; whether the application had too little to send then is in `tcpi_flags`.
     uint64_t tcpi_delivery_rate;
-    // Zero: not kept.
+    // Time during which data was waiting to be acknowledged, microseconds.
     uint64_t tcpi_busy_time;
     // Time limited by the peer's window, microseconds.
     uint64_t tcpi_rwnd_limited;
@@ -546,7 +546,7 @@ struct ts_tcp_info {
     uint64_t tcpi_bytes_retrans;
     // Segments the peer reported as having arrived twice.
     uint32_t tcpi_dsack_dups;
-    // Zero: not kept.
+    // Times that reordering was seen.
     uint32_t tcpi_reord_seen;
     // Segments that arrived out of order.
     uint32_t tcpi_rcv_ooopack;

@@ -45,7 +45,7 @@ pub const TCP_CLOSING: u8 = 11;
 pub struct TcpInfo {
     /// The state, as `TCP_ESTABLISHED` and the others.
     pub tcpi_state: u8,
-    /// The congestion phase: 0 open, 1 disorder, 3 recovery, 4 loss.
+    /// The congestion phase: 0 open, 1 disorder, 2 reduced for a mark, 3 recovery, 4 loss.
     pub tcpi_ca_state: u8,
     /// Retransmissions of the oldest segment.
     pub tcpi_retransmits: u8,
@@ -80,13 +80,13 @@ pub struct TcpInfo {
     /// Zero, as in Linux of today.
     pub tcpi_fackets: u32,
 
-    /// Zero: not shown.
+    /// Milliseconds since data was last sent.
     pub tcpi_last_data_sent: u32,
     /// Zero, as in Linux.
     pub tcpi_last_ack_sent: u32,
-    /// Zero: not shown.
+    /// Milliseconds since data last arrived.
     pub tcpi_last_data_recv: u32,
-    /// Zero: not shown.
+    /// Milliseconds since anything acceptable last arrived.
     pub tcpi_last_ack_recv: u32,
 
     /// Path MTU, bytes.
@@ -101,9 +101,9 @@ pub struct TcpInfo {
     pub tcpi_snd_ssthresh: u32,
     /// Congestion window, segments (rounded down, at least one).
     pub tcpi_snd_cwnd: u32,
-    /// Zero: not shown.
+    /// Payload bytes of the largest segments that the peer was offered to send.
     pub tcpi_advmss: u32,
-    /// Zero: not kept.
+    /// Over how many segments the path was seen to reorder, at most, and at least the number of duplicates that mean a loss.
     pub tcpi_reordering: u32,
 
     /// The round-trip time as a receiver sees it, microseconds; kept with timestamps alone.
@@ -139,7 +139,7 @@ pub struct TcpInfo {
     /// The rate at which data was delivered lately, bytes per second; whether the application had too little to send then is in `tcpi_flags`.
     pub tcpi_delivery_rate: u64,
 
-    /// Zero: not kept.
+    /// Time during which data was waiting to be acknowledged, microseconds.
     pub tcpi_busy_time: u64,
     /// Time limited by the peer's window, microseconds.
     pub tcpi_rwnd_limited: u64,
@@ -157,7 +157,7 @@ pub struct TcpInfo {
     pub tcpi_bytes_retrans: u64,
     /// Segments the peer reported as having arrived twice.
     pub tcpi_dsack_dups: u32,
-    /// Zero: not kept.
+    /// Times that reordering was seen.
     pub tcpi_reord_seen: u32,
 
     /// Segments that arrived out of order.
@@ -177,6 +177,10 @@ fn byte(value: u32) -> u8 {
 
 fn micros(span: Option<Duration>) -> u32 {
     small(span.unwrap_or(Duration::ZERO).as_micros())
+}
+
+fn millis(span: Option<Duration>) -> u32 {
+    small(span.unwrap_or(Duration::ZERO).as_millis())
 }
 
 fn state_number(state: State) -> u8 {
@@ -226,6 +230,7 @@ impl TcpInfo {
         TcpInfo {
             tcpi_state: state_number(info.state),
             tcpi_ca_state: match info.phase {
+                _ if info.reduced_for_mark => 2,
                 Phase::Open => 0,
                 Phase::Disorder => 1,
                 Phase::Recovery => 3,
@@ -242,6 +247,9 @@ impl TcpInfo {
             tcpi_sacked: segments(info.sacked),
             tcpi_lost: segments(info.lost),
             tcpi_retrans: segments(info.retransmitted),
+            tcpi_last_data_sent: millis(info.since_data_sent),
+            tcpi_last_data_recv: millis(info.since_data_received),
+            tcpi_last_ack_recv: millis(Some(info.since_heard)),
             tcpi_pmtu: info.path_mtu,
             tcpi_rcv_ssthresh: small(info.rcv_buffer as u64),
             tcpi_rtt: micros(info.srtt),
@@ -251,6 +259,8 @@ impl TcpInfo {
                 bytes => small(bytes / mss),
             },
             tcpi_snd_cwnd: small((info.cwnd / mss).max(1)),
+            tcpi_advmss: info.advertised_mss,
+            tcpi_reordering: info.reordering,
             tcpi_rcv_rtt: micros(info.rcv_rtt),
             tcpi_rcv_space: small(info.rcv_buffer as u64),
             tcpi_total_retrans: small(counters.retransmitted_segments),
@@ -260,12 +270,14 @@ impl TcpInfo {
             tcpi_segs_in: small(counters.segments_received),
             tcpi_notsent_bytes: small(info.unacknowledged as u64 - sent),
             tcpi_min_rtt: micros(info.min_rtt),
+            tcpi_busy_time: info.busy.as_micros(),
             tcpi_rwnd_limited: info.limited_peer_window.as_micros(),
             tcpi_delivery_rate: info.delivery_rate.unwrap_or(0),
             tcpi_delivered: segments(info.delivered),
             tcpi_bytes_sent: counters.bytes_sent,
             tcpi_bytes_retrans: counters.retransmitted_bytes,
             tcpi_dsack_dups: segments(counters.duplicate_bytes_reported),
+            tcpi_reord_seen: info.reordering_seen,
             tcpi_rcv_ooopack: small(counters.out_of_order_segments),
             tcpi_snd_wnd: small(info.snd_wnd),
             ..TcpInfo::default()

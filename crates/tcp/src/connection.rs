@@ -229,6 +229,9 @@ struct Sender {
     unacked_since: Instant,
     /// What was SND.NXT when the present round trip began.
     round_end: Pos,
+    /// Over how many segments the path was seen to reorder, at most, and how often.
+    reordered_over: u32,
+    reordering_seen: u32,
     /// The least and the last round-trip time; [`Duration::MAX`] before there is one.
     min_rtt: Duration,
     last_rtt: Duration,
@@ -238,6 +241,21 @@ impl Sender {
     /// Since when data has waited to be acknowledged, if any does.
     fn unacked_since(&self) -> Option<Instant> {
         Some(self.unacked_since).filter(|&since| since < Instant::FAR_FUTURE)
+    }
+
+    /// How long ago data, or a FIN, was last sent.
+    fn sent_since(&self, now: Instant) -> Option<Duration> {
+        (self.sent.end() > Pos::FIRST_DATA).then(|| now.since(self.last_sent))
+    }
+
+    /// Of what has been delivered now, the first that was never sent again stands at `lowest`; up to `highest` something was known to have arrived before. So
+    /// it was overtaken.
+    fn note_reordering(&mut self, lowest: Pos, highest: Pos, mss: u32) {
+        if lowest < highest {
+            let over = highest.since(lowest).div_ceil(u64::from(mss.max(1)));
+            self.reordered_over = self.reordered_over.max(u32::try_from(over).unwrap_or(u32::MAX));
+            self.reordering_seen = self.reordering_seen.saturating_add(1);
+        }
     }
 
     /// The least round-trip time, once there is a sample.
@@ -306,6 +324,8 @@ struct Receiver {
     rtt_sample: u32,
     /// When anything acceptable last arrived.
     last_heard: Instant,
+    /// When data last did; [`Instant::FAR_FUTURE`] before there was any.
+    last_data: Instant,
     keep_alives_unanswered: u32,
     /// The application will not read any more.
     shut: bool,

@@ -27,6 +27,7 @@ mod go_back_n;
 mod halfopen;
 mod handshake;
 mod icmp_pmtu;
+mod info;
 mod keepalive;
 mod lossy_path;
 mod memory;

@@ -346,3 +346,15 @@ fn who_does_not_answer_marks_sends_nothing_that_is_marked() {
         peer.wait(1000).write(1000).expect(&["PA 1001:2001 ack 1 ect0"]);
     }
 }
+
+/// `TCP_INFO` of Linux calls it CWR: from the reduction for a mark until what was sent before is acknowledged.
+#[test]
+fn the_window_is_reduced_for_a_mark_until_that_is_acknowledged() {
+    let mut peer = agreed(offering());
+    peer.write(8_000).drain();
+    assert!(!peer.info().reduced_for_mark);
+    peer.recv(seg().ack(1001).flags(Flags::ACK | Flags::ECE)).drain();
+    assert!(peer.info().reduced_for_mark);
+    peer.recv(seg().ack(8001));
+    assert!(!peer.info().reduced_for_mark);
+}

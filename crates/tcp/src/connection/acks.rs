@@ -74,6 +74,7 @@ impl Connection {
         let had_outstanding = self.snd.sent.outstanding() > 0;
 
         self.remember_messages(now, ack);
+        let overtaken_upto = self.snd.sent.sacked().last().map(|range| range.end);
         let mut delivered = Delivered::default();
         if ack > self.nxt() {
             // The window probe was taken after all. When it was sent says nothing about the round trip.
@@ -87,6 +88,10 @@ impl Connection {
         self.snd.buffer.acknowledge(ack);
         self.forget_records(ack);
         let duplicated = self.take_sack_blocks(now, segment, said, &mut delivered);
+        if let (Some(lowest), Some(upto)) = (delivered.lowest_original, overtaken_upto) {
+            let mss = self.mss();
+            self.snd.note_reordering(lowest, upto, mss);
+        }
         self.look_for_probe(now);
         if in_order {
             self.update_window(start, ack, window);
@@ -396,6 +401,9 @@ impl Connection {
             self.snd.unacked_since = oldest.map_or(unsent, |record| record.first_sent);
             if self.una() == self.nxt() {
                 self.timers.clear(Timer::Retransmit);
+            }
+            if self.snd.unacked_since == Instant::FAR_FUTURE {
+                self.limited.end_busy(now);
             }
             if self.snd.right_edge > self.nxt() {
                 self.snd.probes = 0;

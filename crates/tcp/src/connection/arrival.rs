@@ -306,6 +306,7 @@ impl Connection {
             return;
         }
         self.touch_idle(now);
+        self.rcv.last_data = now;
         // The SYN of a SYN-ACK carrying data comes first in its sequence space.
         let at = start;
         let end = (at + len).min(self.rcv.edge).min(self.rcv.fin.unwrap_or(Pos::MAX));

@@ -6,6 +6,7 @@ use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::ecn::EcnFeedback;
 use crate::pos::Pos;
+use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::time::Instant;
 #[cfg(fixed_units)]
@@ -109,6 +110,12 @@ impl Connection {
         }
         let flight = self.snd.validation.on_mark(self.snd.sent.outstanding() + ack.acked);
         self.reduce(CongestionEvent::Ecn { flight }, ack.now);
+    }
+
+    /// Whether data that was sent before the last reduction for a mark is not acknowledged yet, and nothing else is repaired.
+    pub(super) fn is_reduced_for_mark(&self) -> bool {
+        let calm = matches!(self.snd.recovery.phase(), Phase::Open | Phase::Disorder);
+        calm && self.ecn.as_ref().is_some_and(|ecn| self.una() < ecn.hold_upto)
     }
 
     /// Whether the window may grow again after a mark.

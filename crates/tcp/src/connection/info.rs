@@ -44,11 +44,44 @@ pub(super) struct LimitedAccount {
     current: LimitedBy,
     since: Instant,
     spent: [Duration; 5],
+    /// Since when data has been waiting to be acknowledged, sent or not; [`Instant::FAR_FUTURE`] if none has.
+    busy_since: Instant,
+    busy: Duration,
 }
 
 impl LimitedAccount {
     pub(super) fn new(now: Instant) -> Self {
-        LimitedAccount { current: LimitedBy::Application, since: now, spent: [Duration::ZERO; 5] }
+        LimitedAccount {
+            current: LimitedBy::Application,
+            since: now,
+            spent: [Duration::ZERO; 5],
+            busy_since: Instant::FAR_FUTURE,
+            busy: Duration::ZERO,
+        }
+    }
+
+    /// There is data that is not acknowledged.
+    pub(super) fn begin_busy(&mut self, now: Instant) {
+        self.busy_since = self.busy_since.min(now);
+    }
+
+    /// What was waited for was no data but the handshake.
+    pub(super) fn forget_busy(&mut self) {
+        self.busy_since = Instant::FAR_FUTURE;
+    }
+
+    /// All of it is acknowledged.
+    pub(super) fn end_busy(&mut self, now: Instant) {
+        self.busy = self.busy(now);
+        self.busy_since = Instant::FAR_FUTURE;
+    }
+
+    fn busy(&self, now: Instant) -> Duration {
+        let running = match self.busy_since {
+            Instant::FAR_FUTURE => Duration::ZERO,
+            since => now.since(since),
+        };
+        self.busy + running
     }
 
     pub(super) fn note(&mut self, now: Instant, limit: LimitedBy) {
@@ -124,8 +157,12 @@ pub struct Info {
     pub congestion: &'static str,
     /// The recovery unit's name.
     pub recovery: &'static str,
+    /// The window was reduced for a mark, and data sent before that is not acknowledged yet (CWR of Linux).
+    pub reduced_for_mark: bool,
     /// Payload bytes of a full segment.
     pub mss: u32,
+    /// Payload bytes of the largest segments that the peer was offered to send.
+    pub advertised_mss: u32,
     /// The path MTU in use.
     pub path_mtu: u32,
     /// Probes for a larger path MTU that were sent (RFC 4821).
@@ -190,6 +227,10 @@ pub struct Info {
     pub retransmits: u32,
     /// Consecutive duplicate acknowledgements.
     pub duplicate_acks: u32,
+    /// Over how many segments the path was seen to reorder, at most, and not less than the number of duplicates that mean a loss.
+    pub reordering: u32,
+    /// Times that reordering was seen: something arrived that others sent later had overtaken.
+    pub reordering_seen: u32,
     /// Whether timestamps were agreed.
     pub timestamps: bool,
     /// Whether SACK was agreed.
@@ -217,6 +258,14 @@ pub struct Info {
     pub limited_pacing: Duration,
     /// Time spent limited by an extension that keeps the congestion window lower than TCP would.
     pub limited_virtual_window: Duration,
+    /// Time during which data was waiting to be acknowledged, sent or not.
+    pub busy: Duration,
+    /// How long ago data (or a FIN) was last sent; nothing before there was any.
+    pub since_data_sent: Option<Duration>,
+    /// How long ago data last arrived; nothing before there was any.
+    pub since_data_received: Option<Duration>,
+    /// How long ago anything acceptable last arrived.
+    pub since_heard: Duration,
     /// What came of explicit congestion notification, if it was agreed.
     pub ecn: Option<EcnInfo>,
     /// What came of partial reliability, if this end wanted any of it.
@@ -245,7 +294,10 @@ impl Connection {
             phase: snd.recovery.phase(),
             congestion: snd.congestion.name(),
             recovery: snd.recovery.name(),
+            reduced_for_mark: self.is_reduced_for_mark(),
             mss: self.mss(),
+            advertised_mss: u32::from(self.path.announced_mss())
+                .saturating_sub(self.agreed.data_option_len()),
             path_mtu: self.path.mtu,
             path_mtu_probes: self.path_mtu.as_ref().map_or(0, |path| path.probes),
             black_holes: self.path_mtu.as_ref().map_or(0, |path| path.black_holes),
@@ -278,6 +330,8 @@ impl Connection {
             backoffs: snd.timer.backoffs(),
             retransmits: snd.retransmits,
             duplicate_acks: snd.recovery.duplicate_acks(),
+            reordering: snd.reordered_over.max(self.profile.dup_thresh),
+            reordering_seen: snd.reordering_seen,
             timestamps: self.agreed.timestamps,
             sack: self.agreed.sack,
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
@@ -291,6 +345,12 @@ impl Connection {
             limited_congestion_window: self.limited.spent(now, LimitedBy::CongestionWindow),
             limited_pacing: self.limited.spent(now, LimitedBy::Pacing),
             limited_virtual_window: self.limited.spent(now, LimitedBy::VirtualWindow),
+            busy: self.limited.busy(now),
+            since_data_sent: self.snd.sent_since(now),
+            since_data_received: Some(rcv.last_data)
+                .filter(|&at| at < Instant::FAR_FUTURE)
+                .map(|at| now.since(at)),
+            since_heard: now.since(rcv.last_heard),
             ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
                 marked_segments: ecn.marked_segments,
                 reductions: ecn.reductions,

@@ -176,6 +176,8 @@ impl Connection {
                 probes: 0,
                 unanswered_probes: 0,
                 unacked_since: Instant::FAR_FUTURE,
+                reordered_over: 0,
+                reordering_seen: 0,
                 round_end: Pos::FIRST_DATA,
                 min_rtt: Duration::MAX,
                 last_rtt: Duration::MAX,
@@ -204,6 +206,7 @@ impl Connection {
                 rtt_sampled_at: Instant::ZERO,
                 rtt_sample: 0,
                 last_heard: now,
+                last_data: Instant::FAR_FUTURE,
                 keep_alives_unanswered: 0,
                 shut: false,
                 early: None,
@@ -375,6 +378,7 @@ impl Connection {
         }
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
+        self.limited.forget_busy();
         if self.has_unsent() {
             self.note_unacked(now);
         }

@@ -89,6 +89,7 @@ impl Connection {
     pub(super) fn note_unacked(&mut self, now: Instant) {
         if self.snd.unacked_since == Instant::FAR_FUTURE {
             self.snd.unacked_since = now;
+            self.limited.begin_busy(now);
             if self.user_timeout().is_some() && !self.timers.is_set(Timer::User) {
                 self.on_user_timeout_changed();
             }
