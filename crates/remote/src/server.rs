@@ -1,18 +1,23 @@
 //! The socket, those who come to it, and the connections they are offered.
 
 mod peer;
+mod rate;
 
 use crate::protocol::json;
+use rate::Rate;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use transom_device::serving::{AfterAccept, UnixName, after_accept};
 use transom_net::TcpStream;
 use transom_net::observer::{Observable, Observer, ObserverOptions};
 
 /// So many peers may be there at a time; each has two threads.
 const MOST_PEERS: usize = 256;
+/// As many commands of all peers together are done in a second, and so many at once.
+const RATE_OF_ALL: (u32, u32) = (2000, 200);
 
 /// A Unix socket at which extensions of other processes are taken. Dropping it detaches them, and removes its path.
 ///
@@ -21,7 +26,7 @@ const MOST_PEERS: usize = 256;
 #[derive(Debug)]
 pub struct ExtensionSocket {
     hub: Arc<Hub>,
-    path: PathBuf,
+    name: UnixName,
 }
 
 /// A connection that is offered for as long as this lives, or the connection does. Who is attached to it stays.
@@ -51,23 +56,26 @@ struct State {
     closed: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Hub {
     state: Mutex<State>,
     /// Something is offered, or nothing will be any more.
     changed: Condvar,
+    /// Of the commands of all peers.
+    rate: Rate,
 }
 
 impl ExtensionSocket {
-    /// Listens at `path`, where there must not be anything yet.
+    /// Listens at `path`. A socket that a crashed process has left there is replaced, and nothing else.
     ///
     /// # Errors
-    /// The operating system's: [`io::ErrorKind::AddrInUse`] if there is something at the path.
+    /// The operating system's: [`io::ErrorKind::AddrInUse`] if somebody listens at the path, or there is something that is no socket.
     pub fn listen(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = path.as_ref().to_owned();
-        let listener = UnixListener::bind(&path)?;
-        let hub = Arc::new(Hub::default());
-        let socket = ExtensionSocket { hub: Arc::clone(&hub), path };
+        let name = UnixName::listen(path)?;
+        let listener = name.listener().try_clone()?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let hub = Arc::new(Hub { state, changed, rate: Rate::new(RATE_OF_ALL.0, RATE_OF_ALL.1) });
+        let socket = ExtensionSocket { hub: Arc::clone(&hub), name };
         let work = move || hub.run(&listener);
         std::thread::Builder::new().name("transom-remote".into()).spawn(work)?;
         Ok(socket)
@@ -94,7 +102,7 @@ impl ExtensionSocket {
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.name.path()
     }
 }
 
@@ -106,9 +114,9 @@ impl Drop for ExtensionSocket {
         state.peers.drain(..).for_each(|(_, peer)| drop(peer.shutdown(Shutdown::Both)));
         drop(state);
         self.hub.changed.notify_all();
-        // Wakes the thread that waits for somebody to come.
-        let _ = UnixStream::connect(&self.path);
-        let _ = std::fs::remove_file(&self.path);
+        // Wakes the thread that waits for somebody to come: the socket takes nobody any more.
+        let _ = rustix::net::shutdown(self.name.listener(), rustix::net::Shutdown::Both);
+        self.name.remove();
     }
 }
 
@@ -145,11 +153,15 @@ impl Hub {
         loop {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
-                // Out of descriptors, most likely: others may go.
-                Err(_) => {
-                    std::thread::sleep(std::time::Duration::from_millis(10));
-                    continue;
-                }
+                Err(_) if self.lock().closed => return,
+                Err(error) => match after_accept(&error) {
+                    AfterAccept::Next => continue,
+                    AfterAccept::Wait(pause) => {
+                        std::thread::sleep(pause);
+                        continue;
+                    }
+                    AfterAccept::End => return,
+                },
             };
             let Some(visit) = self.admit(&stream) else {
                 if self.lock().closed {

@@ -231,3 +231,101 @@ fn a_peer_waits_for_a_connection_and_is_sent_away_without() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn who_says_nothing_is_sent_away_and_who_is_attached_may_be_silent() {
+    let scene = Scene::new();
+    let mut silent = Peer::connect(&scene);
+    let mut slow = Peer::connect(&scene);
+    let mut attached = Peer::attach(&scene, r#""name":"quiet""#);
+    // One says a letter now and then.
+    let mut stream = slow.stream.try_clone().unwrap();
+    let trickle = std::thread::spawn(move || {
+        while stream.write_all(b"x").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
+    });
+    for peer in [&mut silent, &mut slow] {
+        peer.hear();
+        let error = peer.last_words("error");
+        assert!(error.contains("nothing was asked for in 5 s"), "{error}");
+    }
+    trickle.join().unwrap();
+    // It has been silent for longer.
+    attached.say(r#"{"look":true}"#);
+    assert_eq!(attached.hear()["event"], json!([]));
+    assert_eq!(scene.layers(), ["quiet"]);
+}
+
+/// Looks so often, as fast as it is answered. How long that takes.
+fn look_often(peer: &mut Peer, times: usize) -> std::time::Duration {
+    let begun = std::time::Instant::now();
+    let mut stream = peer.stream.try_clone().unwrap();
+    let asking = std::thread::spawn(move || {
+        for _ in 0..times {
+            stream.write_all(b"{\"look\":true}\n").unwrap();
+        }
+    });
+    for _ in 0..times {
+        assert_eq!(peer.hear()["event"], json!([]));
+    }
+    asking.join().unwrap();
+    begun.elapsed()
+}
+
+#[test]
+fn a_peer_that_floods_is_slowed_down() {
+    let scene = Scene::new();
+    let mut peer = Peer::attach(&scene, r#""name":"flood""#);
+    // 100 at once, and 1000 in a second.
+    let took = look_often(&mut peer, 1100);
+    assert!(took.as_millis() >= 990, "{took:?}");
+}
+
+#[test]
+fn peers_that_flood_are_slowed_down_together() {
+    let scene = Scene::new();
+    let peers: Vec<Peer> = (0..8).map(|_| Peer::attach(&scene, r#""name":"flood""#)).collect();
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for mut peer in peers {
+            scope.spawn(move || look_often(&mut peer, 300));
+        }
+    });
+    // Each alone would take a fifth of a second. 200 at once, and 2000 in a second.
+    let took = begun.elapsed();
+    assert!(took.as_millis() >= 1090, "{took:?}");
+}
+
+/// What comes faster than it is passed on is passed on together, and nothing of it is lost.
+#[test]
+fn of_many_limits_the_last_counts() {
+    let scene = Scene::new();
+    let mut peer = Peer::attach(&scene, r#""name":"busy""#);
+    let mut lines = String::new();
+    for number in 1..=20_000 {
+        let variable = ["cwnd", "ssthresh"][number % 2];
+        lines.push_str(&format!("{{\"limits\":{{\"{variable}\":[null,{number}]}}}}\n"));
+    }
+    peer.say(lines.trim_end());
+    peer.say(r#"{"look":true}"#);
+    let rulings = peer.hear()["rulings"].clone();
+    assert_eq!(rulings["cwnd"]["requested"], json!([null, 20_000]));
+    assert_eq!(rulings["ssthresh"]["requested"], json!([null, 19_999]));
+}
+
+#[test]
+fn a_socket_that_a_crash_has_left_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ext");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "its name stays");
+    let socket = ExtensionSocket::listen(&path).unwrap();
+    let error = ExtensionSocket::listen(&path).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    drop(socket);
+    assert!(!path.exists());
+    std::fs::write(&path, "somebody's file").unwrap();
+    assert!(ExtensionSocket::listen(&path).is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's file");
+}

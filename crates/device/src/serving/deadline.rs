@@ -32,6 +32,16 @@ impl Timeouts for &TcpStream {
     }
 }
 
+impl Timeouts for UnixStream {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_write_timeout(self, timeout)
+    }
+}
+
 impl Timeouts for &UnixStream {
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         UnixStream::set_read_timeout(self, timeout)
@@ -46,19 +56,37 @@ impl Timeouts for &UnixStream {
 #[derive(Debug)]
 pub struct Deadline<S> {
     socket: S,
-    end: Instant,
+    /// `None` when it has been lifted.
+    end: Option<Instant>,
 }
 
 impl<S: Timeouts> Deadline<S> {
     /// All that is read and written from now on takes no longer than `patience`.
     pub fn new(socket: S, patience: Duration) -> Self {
-        Deadline { socket, end: Instant::now() + patience }
+        Deadline { socket, end: Instant::now().checked_add(patience) }
     }
 
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.end.saturating_duration_since(Instant::now());
+    /// From now on reads take as long as they take. Writes are bounded by what the socket was told last.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn lift(&mut self) -> io::Result<()> {
+        self.end = None;
+        self.socket.set_read_timeout(None)
+    }
+
+    /// The socket.
+    pub fn get_ref(&self) -> &S {
+        &self.socket
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
         // Zero would mean for ever.
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(left)
     }
 }
 
@@ -72,16 +100,18 @@ fn timed_out<T>(outcome: io::Result<T>) -> io::Result<T> {
 
 impl<S: Timeouts + Read> Read for Deadline<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left()?;
-        self.socket.set_read_timeout(Some(left))?;
+        if let Some(left) = self.left()? {
+            self.socket.set_read_timeout(Some(left))?;
+        }
         timed_out(self.socket.read(buffer))
     }
 }
 
 impl<S: Timeouts + Write> Write for Deadline<S> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let left = self.left()?;
-        self.socket.set_write_timeout(Some(left))?;
+        if let Some(left) = self.left()? {
+            self.socket.set_write_timeout(Some(left))?;
+        }
         timed_out(self.socket.write(buffer))
     }
 

@@ -1,5 +1,6 @@
 //! One peer: what it says is read in one thread, what happens is told by another.
 
+use super::rate::Rate;
 use super::{Attached, Hub};
 use crate::protocol::{Attach, Command, Form, LONGEST, ProtocolError, binary, json};
 use rustix::net::{RecvFlags, recv};
@@ -8,12 +9,19 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant as Clock};
+use transom_device::serving::Deadline;
 use transom_net::observer::{Notice, Observer, ObserverOptions, Snapshot};
-use transom_tcp::extension::{Capabilities, Fault, Wake};
+use transom_tcp::extension::{Capabilities, Fault, Interval, Variable, Wake};
+use transom_tcp::time::Instant;
 
-/// A peer that takes nothing for so long does not answer.
+/// A peer that takes nothing for so long does not answer. Nor does one that has not asked to be attached in this time.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// As many of its commands are done in a second, and so many at once.
+const RATE: (u32, u32) = (1000, 100);
+
+/// What a peer says. Reading has a deadline until it is attached.
+type Input = BufReader<Deadline<UnixStream>>;
 
 /// Says why and closes.
 pub(super) fn turn_away(stream: UnixStream, reason: &str) {
@@ -31,17 +39,22 @@ pub(super) fn attend(hub: &Hub, stream: UnixStream) {
 
 fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut input = BufReader::new(stream.try_clone()?);
+    let mut input = BufReader::new(Deadline::new(stream.try_clone()?, PATIENCE));
     let mut output = Output { stream, form: Form::Json };
     output.line(&json::hello(hub.offered()))?;
-    let Some(first) = read_line(&mut input) else { return Ok(()) };
+    let Some(first) = read_line(&mut input) else {
+        // It has gone, or it says nothing. Who has gone does not hear why.
+        let reason = format!("nothing was asked for in {} s", PATIENCE.as_secs());
+        return output.line(&json::error(&reason));
+    };
+    input.get_mut().lift()?;
     let attach = match first.and_then(|line| json::attach(&line)) {
         Ok(attach) => attach,
         Err(error) => return output.line(&json::error(&error.to_string())),
     };
     let Attach { connection, name, wake, lists, form } = attach;
     let options = ObserverOptions { name, wake, requires: lists };
-    let present = || is_present(input.get_ref());
+    let present = || is_present(input.get_ref().get_ref());
     let Attached { observer, number, local, remote } =
         match hub.attach(connection, &options, present) {
             Ok(attached) => attached,
@@ -61,7 +74,12 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
         std::thread::Builder::new().name("transom-teller".into()).spawn(tell)
     };
     match &teller {
-        Ok(_) => listen(&observer, &mut input, &output, lists),
+        Ok(_) => {
+            let own = Rate::new(RATE.0, RATE.1);
+            let rates = Rates { own: &own, all: &hub.rate };
+            Listener { observer: &observer, output: &output, lists, rates, pending: None }
+                .listen(&mut input);
+        }
         Err(error) => say(&output, |output| output.error(&error.to_string()))?,
     }
     // Unless it is gone already, it goes now. The teller finds that, says so, and closes.
@@ -97,74 +115,144 @@ fn tell(observer: &Observer, output: &Mutex<Output>, wake: Wake, lists: Capabili
     let _ = say(output, |output| output.stream.shutdown(Shutdown::Both));
 }
 
-/// Does what the peer says until it goes, or says what it must not.
-fn listen(
-    observer: &Observer,
-    input: &mut BufReader<UnixStream>,
-    output: &Mutex<Output>,
-    lists: Capabilities,
-) {
-    let form = say(output, |output| output.form);
-    loop {
-        let message = match form {
-            Form::Json => read_line(input).map(|line| json::commands(&line?)),
-            Form::Binary => read_frame(input).map(|frame| Ok(vec![binary::command(&frame?)?])),
-        };
-        let error = match message {
-            None => return,
-            Some(Err(error)) => error,
-            Some(Ok(commands)) => {
-                for command in commands {
-                    match obey(observer, output, command, lists) {
-                        Some(true) => {}
-                        Some(false) => return observer.detach(),
-                        None => return,
-                    }
-                }
-                continue;
+/// How often commands are done: of this peer, and of all.
+#[derive(Clone, Copy)]
+struct Rates<'a> {
+    own: &'a Rate,
+    all: &'a Rate,
+}
+
+impl Rates<'_> {
+    /// Whether a command may be done at once.
+    fn are_free(self) -> bool {
+        let now = Clock::now();
+        self.own.is_free(now) && self.all.is_free(now)
+    }
+
+    /// Waits until a command may be done.
+    fn wait(self) {
+        // Its own first: who has to wait for itself does not stand in the way of others.
+        for rate in [self.own, self.all] {
+            let wait = rate.take(Clock::now());
+            if !wait.is_zero() {
+                std::thread::sleep(wait);
             }
-        };
-        let fault = match error {
-            ProtocolError::Nonsense(variable) => Fault::Nonsense(variable),
-            ProtocolError::TooLong | ProtocolError::Malformed(_) => Fault::Protocol,
-        };
-        // In one, so that the teller does not close in between. The layer is gone whether the peer hears of it or not.
-        let _ = say(output, |output| {
-            observer.fail(fault);
-            output.error(&error.to_string())
-        });
-        return;
+        }
     }
 }
 
-/// Whether it goes on; nothing if there is nothing to go on with.
-fn obey(
-    observer: &Observer,
-    output: &Mutex<Output>,
-    command: Command,
+/// What a peer asks for that has not been passed on yet.
+#[derive(Default)]
+struct Pending {
+    asked: Vec<(Variable, Interval)>,
+    wake_at: Option<Option<Instant>>,
+}
+
+impl Pending {
+    /// Also asks for this. Of each variable counts what was asked last.
+    fn merge(&mut self, asked: Vec<(Variable, Interval)>, wake_at: Option<Option<Instant>>) {
+        for (variable, interval) in asked {
+            match self.asked.iter_mut().find(|(other, _)| *other == variable) {
+                Some((_, old)) => *old = interval,
+                None => self.asked.push((variable, interval)),
+            }
+        }
+        self.wake_at = wake_at.or(self.wake_at);
+    }
+}
+
+/// Listens to a peer that is attached.
+struct Listener<'a> {
+    observer: &'a Observer,
+    output: &'a Mutex<Output>,
     lists: Capabilities,
-) -> Option<bool> {
-    match command {
-        Command::Limits(asked, wake_at) => {
-            let change = |limits: &mut transom_tcp::extension::Limits| {
-                for (variable, interval) in asked {
-                    limits.set(variable, interval);
-                }
-                match wake_at {
-                    None => {}
-                    Some(None) => limits.sleep(),
-                    Some(Some(at)) => limits.wake_at(at),
+    rates: Rates<'a>,
+    pending: Option<Pending>,
+}
+
+impl Listener<'_> {
+    /// Does what the peer says until it goes, or says what it must not.
+    fn listen(mut self, input: &mut Input) {
+        let form = say(self.output, |output| output.form);
+        loop {
+            let message = match form {
+                Form::Json => read_line(input).map(|line| json::commands(&line?)),
+                Form::Binary => read_frame(input).map(|frame| Ok(vec![binary::command(&frame?)?])),
+            };
+            let error = match message {
+                None => return,
+                Some(Err(error)) => error,
+                Some(Ok(commands)) => {
+                    // Where there is more already, of limits only the last counts.
+                    let more = has_message(form, input.buffer());
+                    match self.obey(commands, more) {
+                        Some(true) => continue,
+                        Some(false) => return self.observer.detach(),
+                        None => return,
+                    }
                 }
             };
-            observer.limits(change).ok()?;
+            let fault = match error {
+                ProtocolError::Nonsense(variable) => Fault::Nonsense(variable),
+                ProtocolError::TooLong | ProtocolError::Malformed(_) => Fault::Protocol,
+            };
+            // In one, so that the teller does not close in between. The layer is gone whether the peer hears of it or not.
+            let _ = say(self.output, |output| {
+                self.observer.fail(fault);
+                output.error(&error.to_string())
+            });
+            return;
         }
-        Command::Look => {
-            let snapshot = observer.look().ok()?;
-            say(output, |output| output.look(&snapshot, lists)).ok()?;
-        }
-        Command::Detach => return Some(false),
     }
-    Some(true)
+
+    /// Whether it goes on; nothing if there is nothing to go on with. `more` if there is another message that has been read already.
+    fn obey(&mut self, commands: Vec<Command>, more: bool) -> Option<bool> {
+        for command in commands {
+            match command {
+                Command::Limits(asked, wake_at) => {
+                    self.pending.get_or_insert_default().merge(asked, wake_at);
+                }
+                Command::Look => {
+                    self.pass_on()?;
+                    self.rates.wait();
+                    let snapshot = self.observer.look().ok()?;
+                    say(self.output, |output| output.look(&snapshot, self.lists)).ok()?;
+                }
+                Command::Detach => return Some(false),
+            }
+        }
+        if self.pending.is_some() && (!more || self.rates.are_free()) {
+            self.pass_on()?;
+        }
+        Some(true)
+    }
+
+    /// Passes on what is asked for, if anything is.
+    fn pass_on(&mut self) -> Option<()> {
+        let Some(Pending { asked, wake_at }) = self.pending.take() else { return Some(()) };
+        self.rates.wait();
+        let change = |limits: &mut transom_tcp::extension::Limits| {
+            for (variable, interval) in asked {
+                limits.set(variable, interval);
+            }
+            match wake_at {
+                None => {}
+                Some(None) => limits.sleep(),
+                Some(Some(at)) => limits.wake_at(at),
+            }
+        };
+        self.observer.limits(change).ok()
+    }
+}
+
+/// Whether there is a whole message in what has been read.
+fn has_message(form: Form, buffer: &[u8]) -> bool {
+    match form {
+        Form::Json => buffer.contains(&b'\n'),
+        Form::Binary => buffer
+            .split_first_chunk()
+            .is_some_and(|(length, rest)| rest.len() >= u32::from_le_bytes(*length) as usize),
+    }
 }
 
 fn say<T>(output: &Mutex<Output>, what: impl FnOnce(&mut Output) -> T) -> T {
