@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
-use transom_tcp::connection::{Event, WriteError};
+use transom_tcp::connection::Event;
 use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
@@ -321,17 +321,7 @@ impl Inner {
         let Some(connection) = self.host.connection(id).filter(|_| self.failure.is_none()) else {
             return (true, true);
         };
-        let ended = connection.error().is_some();
-        let trouble = connection.soft_error_to_tell().is_some();
-        let readable = connection.has_unread() || connection.end_of_stream() || ended || trouble;
-        let writable = match connection.write_space() {
-            _ if trouble => true,
-            Ok(space) => space > 0 && connection.state().is_synchronized(),
-            Err(WriteError::WouldBlock) => false,
-            // A call fails at once.
-            Err(_) => true,
-        };
-        (readable, writable)
+        (connection.is_readable(), connection.is_writable())
     }
 
     /// The same for a listener's descriptor.

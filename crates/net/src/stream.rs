@@ -9,6 +9,7 @@
 //!   in both.
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
+mod controls;
 mod delivery;
 mod options;
 mod transfer;
@@ -23,7 +24,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use transom_stack::mapped::{is_mapped, mapped};
@@ -56,6 +57,8 @@ struct Socket {
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
     linger: Mutex<Option<Duration>>,
+    /// A blocking read waits for so many bytes.
+    receive_low_water: AtomicUsize,
     /// The connection's error has been reported once, as the operating system does.
     reported: AtomicBool,
     fd: OnceLock<OwnedFd>,
@@ -109,6 +112,7 @@ impl TcpStream {
             read_timeout: AtomicU64::new(0),
             write_timeout: AtomicU64::new(0),
             linger: Mutex::new(None),
+            receive_low_water: AtomicUsize::new(1),
             reported: AtomicBool::new(false),
             fd: OnceLock::new(),
         };
@@ -265,6 +269,26 @@ impl TcpStream {
             inner.show(*id);
             settled(inner, result)
         });
+        end_of_stream_after_error(self.report(outcome))
+    }
+
+    /// Reads when the low-water mark is reached, or what there is when the timeout has passed.
+    fn read_enough(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Socket { shared, id, .. } = &*self.socket;
+        let deadline = self.deadline(&self.socket.read_timeout);
+        let wanted = buffer.len();
+        let mut read = |inner: &mut Inner, now: Instant, at_least: usize| {
+            let enough = inner.host.connection(*id).is_none_or(|c| c.has_enough(at_least));
+            if !enough && inner.failure().is_none() {
+                return None;
+            }
+            let result = inner.host.read(*id, now, buffer);
+            inner.show(*id);
+            settled(inner, result)
+        };
+        let channel = Channel::Readable(*id);
+        let outcome = shared.runtime.wait(channel, deadline, |inner, now| read(inner, now, wanted));
+        let outcome = outcome.or_else(|| shared.runtime.with(|inner, now| read(inner, now, 1)));
         end_of_stream_after_error(self.report(outcome))
     }
 

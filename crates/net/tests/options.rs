@@ -1,9 +1,14 @@
 //! Options of sockets whose effect shows between two hosts.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::{Stack, TcpListener, TcpStream};
+use transom_net::{PathMtuDiscovery, Stack, TcpListener, TcpStream, WriteOptions};
 use transom_stack::listener::ListenConfig;
+use transom_tcp::profile::AckChoice;
+
+/// What takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Two hosts next to each other, each with an address of each version.
 fn hosts() -> (Stack, Stack) {
@@ -37,4 +42,156 @@ fn a_listener_for_ipv6_alone_leaves_ipv4_to_others() {
         accepted.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"hello");
     }
+}
+
+/// A connection between two hosts: the end that connected, and the end that accepted.
+fn connected() -> (TcpStream, TcpStream, (Stack, Stack)) {
+    let (client, server) = hosts();
+    let listener = server.listen("10.0.0.2:80").unwrap();
+    let near = client.connect("10.0.0.2:80").unwrap();
+    let (far, _) = listener.accept().unwrap();
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    }
+    (near, far, (client, server))
+}
+
+/// Segments sent for the first time.
+fn segments(stream: &TcpStream) -> u64 {
+    let counters = stream.info().unwrap().counters;
+    counters.segments_sent - counters.retransmitted_segments
+}
+
+#[test]
+fn corking_gathers_what_is_written() {
+    let (mut near, mut far, _hosts) = connected();
+    near.set_nodelay(true).unwrap();
+    near.set_cork(true).unwrap();
+    assert!(near.cork().unwrap());
+    let before = segments(&near);
+    let started = Instant::now();
+    for _ in 0..10 {
+        near.write_all(b"0123456789").unwrap();
+    }
+    near.set_cork(false).unwrap();
+    let mut bytes = [0; 100];
+    far.read_exact(&mut bytes).unwrap();
+    // One segment, and another one for every 200 ms that this machine has taken to write.
+    let most = 1 + started.elapsed().as_millis() as u64 / 200;
+    let sent = segments(&near) - before;
+    assert!(sent <= most, "{sent} segments");
+}
+
+#[test]
+fn more_and_records() {
+    let (near, mut far, _hosts) = connected();
+    near.set_nodelay(true).unwrap();
+    let more = WriteOptions { more: true, ..WriteOptions::default() };
+    let record = WriteOptions { end_of_record: true, ..WriteOptions::default() };
+    assert_eq!(near.write_with(b"head ", more).unwrap(), 5);
+    assert_eq!(near.write_with(b"body", WriteOptions::default()).unwrap(), 4);
+    let mut bytes = [0; 9];
+    far.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"head body");
+    let before = segments(&near);
+    near.set_cork(true).unwrap();
+    for _ in 0..5 {
+        assert_eq!(near.write_with(b"record", record).unwrap(), 6);
+    }
+    near.set_cork(false).unwrap();
+    let mut bytes = [0; 30];
+    far.read_exact(&mut bytes).unwrap();
+    assert_eq!(segments(&near) - before, 5, "one for each record");
+}
+
+#[test]
+fn what_is_unsent_is_bounded() {
+    let (mut near, far, _hosts) = connected();
+    far.set_fin_wait_2(Duration::ZERO).unwrap();
+    near.set_notsent_lowat(10_000).unwrap();
+    assert_eq!(near.notsent_lowat().unwrap(), 10_000);
+    near.set_nonblocking(true).unwrap();
+    let zeros = vec![0; 1 << 20];
+    // Nobody reads: the peer's window fills up, and then what may be unsent.
+    let mut written = 0;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match near.write(&zeros) {
+            Ok(count) => written += count,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                let info = near.info().unwrap();
+                if info.snd_wnd < 1448 {
+                    let sent = info.snd_nxt.since(info.snd_una);
+                    let unsent = info.unacknowledged as u64 - sent;
+                    assert!(unsent <= 10_000 + 1448, "{unsent}");
+                    break;
+                }
+            }
+        }
+        assert!(Instant::now() < deadline, "the window stays open after {written} bytes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_read_waits_for_the_low_water_mark() {
+    let (mut near, mut far, _hosts) = connected();
+    far.set_rcvlowat(10).unwrap();
+    assert_eq!(far.rcvlowat().unwrap(), 10);
+    let writer = std::thread::spawn(move || {
+        near.set_nodelay(true).unwrap();
+        for _ in 0..4 {
+            near.write_all(b"abc").unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        near
+    });
+    let mut bytes = [0; 100];
+    let count = far.read(&mut bytes).unwrap();
+    assert!(count >= 10, "{count} bytes");
+    let mut near = writer.join().unwrap();
+    // What a buffer has room for is enough, whatever the mark.
+    near.write_all(b"xyz").unwrap();
+    if count < 12 {
+        far.read_exact(&mut bytes[..12 - count]).unwrap();
+    }
+    far.read_exact(&mut bytes[..3]).unwrap();
+    assert_eq!(&bytes[..3], b"xyz");
+    // A timeout gives what there is; without anything it is an error.
+    near.write_all(b"few").unwrap();
+    far.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert_eq!(far.read(&mut bytes).unwrap(), 3);
+    assert_eq!(kind(far.read(&mut bytes)), ErrorKind::WouldBlock);
+    // The end does not wait.
+    far.set_read_timeout(Some(PATIENCE)).unwrap();
+    near.write_all(b"end").unwrap();
+    drop(near);
+    assert_eq!(far.read(&mut bytes).unwrap(), 3);
+    assert_eq!(far.read(&mut bytes).unwrap(), 0);
+}
+
+#[test]
+fn quick_acknowledgements() {
+    let (near, _far, _hosts) = connected();
+    near.set_ack_policy(AckChoice::Quick(Duration::from_millis(200).into())).unwrap();
+    assert!(near.quickack().unwrap());
+    near.set_quickack(false).unwrap();
+    assert!(!near.quickack().unwrap());
+    near.set_quickack(true).unwrap();
+    assert!(near.quickack().unwrap());
+}
+
+#[test]
+fn fin_wait_2_and_path_mtu() {
+    let (near, far, (client, _server)) = connected();
+    assert_eq!(near.fin_wait_2().unwrap(), Duration::from_secs(60));
+    near.set_fin_wait_2(Duration::ZERO).unwrap();
+    assert_eq!(near.path_mtu().unwrap(), far.path_mtu().unwrap());
+    near.set_mtu_discovery(PathMtuDiscovery::Dont).unwrap();
+    drop(near);
+    // The other end keeps its half open, and nobody waits for it.
+    assert!(client.drain(PATIENCE), "the connection is still there");
+    drop(far);
 }

@@ -170,6 +170,12 @@
 // `recv`: wait for the whole length.
 #define TS_MSG_WAITALL 256
 
+// `send`: a record ends here; no segment has bytes of two records.
+#define TS_MSG_EOR 128
+
+// `send`: more follows; what does not fill a segment waits for it, for 200 ms at most.
+#define TS_MSG_MORE 32768
+
 // `send`: no signal; there never is one here.
 #define TS_MSG_NOSIGNAL 16384
 
@@ -260,6 +266,12 @@
 // How long sending, and `connect`, may wait: a 16-byte `struct timeval`; zero: for ever.
 #define TS_SO_SNDTIMEO 21
 
+// Bytes below which a reader is not told of data; shown as half of the receive buffer at most.
+#define TS_SO_RCVLOWAT 18
+
+// Get: always 1.
+#define TS_SO_SNDLOWAT 19
+
 // Get: whether the socket listens.
 #define TS_SO_ACCEPTCONN 30
 
@@ -275,6 +287,9 @@
 // The largest segment, 88 to 32,767 bytes; set before connecting or listening. 0 takes it back.
 #define TS_TCP_MAXSEG 2
 
+// Send full segments alone; what does not fill one waits for more, for 200 ms at most.
+#define TS_TCP_CORK 3
+
 // Seconds of silence before the first keep-alive probe, 1 to 32,767.
 #define TS_TCP_KEEPIDLE 4
 
@@ -287,10 +302,14 @@
 // Retransmissions of the SYN until the attempt is given up, 1 to 127.
 #define TS_TCP_SYNCNT 7
 
+// Seconds that a closed connection waits for the peer's FIN, 120 at most; 0: the host's `fin_wait_2`; negative: not at all.
+#define TS_TCP_LINGER2 8
+
 // Get: `struct ts_tcp_info`.
 #define TS_TCP_INFO 11
 
-// Acknowledge the next arrivals at once.
+// Acknowledge the next arrivals at once, and what waits to be acknowledged; 0: wait for data to go with. It does not last: the
+// acknowledgement policy goes on from there. An even number acknowledges what waits alone.
 #define TS_TCP_QUICKACK 12
 
 // The congestion controller's name, at most 15 bytes and a zero; one that there is not is `ENOENT`. A live connection exchanges it.
@@ -298,6 +317,9 @@
 
 // Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
 #define TS_TCP_USER_TIMEOUT 18
+
+// Unsent bytes from which on nothing more is taken; there is room again below half of it. 0: the send buffer decides.
+#define TS_TCP_NOTSENT_LOWAT 25
 
 // The type of service; its lower two bits are not the application's.
 #define TS_IP_TOS 1
@@ -311,8 +333,38 @@
 // The same for IPv6.
 #define TS_IPV6_RECVERR 25
 
+// Whether IPv4 packets may be fragmented and reports of their size count: `IP_PMTUDISC_DONT` and the others.
+#define TS_IP_MTU_DISCOVER 10
+
+// Get: the path MTU of a connection.
+#define TS_IP_MTU 14
+
+// `IP_MTU_DISCOVER`: packets may be fragmented, reports do not count.
+#define TS_IP_PMTUDISC_DONT 0
+
+// `IP_MTU_DISCOVER`: not to be fragmented, reports count. The default.
+#define TS_IP_PMTUDISC_WANT 1
+
+// `IP_MTU_DISCOVER`: the same for TCP.
+#define TS_IP_PMTUDISC_DO 2
+
+// `IP_MTU_DISCOVER`: may be fragmented, reports count.
+#define TS_IP_PMTUDISC_PROBE 3
+
+// `IP_MTU_DISCOVER`: may be fragmented, and the interface's MTU is used whatever is reported.
+#define TS_IP_PMTUDISC_INTERFACE 4
+
+// `IP_MTU_DISCOVER`: the same for TCP.
+#define TS_IP_PMTUDISC_OMIT 5
+
 // The hop limit, 1 to 255; -1 for the default.
 #define TS_IPV6_UNICAST_HOPS 16
+
+// The same as `IP_MTU_DISCOVER` for IPv6, whose packets are never fragmented: with `DONT` reports count.
+#define TS_IPV6_MTU_DISCOVER 23
+
+// Get: the path MTU of a connection.
+#define TS_IPV6_MTU 24
 
 // The IPv6 socket is for IPv6 alone, and not for IPv4 too; set before binding.
 #define TS_IPV6_V6ONLY 26
@@ -366,7 +418,7 @@
 #define TS_RETRY_FOREVER UINT32_MAX
 
 // The version of this interface. It changes when something that was there changes its meaning.
-#define TS_ABI_VERSION 2
+#define TS_ABI_VERSION 3
 
 // A time that never comes.
 #define TS_NEVER INT64_MAX
@@ -758,7 +810,7 @@ int64_t ts_recv(ts_host host,
 // `from` is null or valid for reading `len` bytes.
 int64_t ts_write(ts_host host, int32_t fd, const void *from, size_t len);
 
-// `ts_write` with `TS_MSG_OOB`, `TS_MSG_DONTWAIT` or `TS_MSG_NOSIGNAL` (there never is a signal).
+// `ts_write` with `TS_MSG_OOB`, `TS_MSG_EOR`, `TS_MSG_MORE`, `TS_MSG_DONTWAIT` or `TS_MSG_NOSIGNAL` (there never is a signal).
 //
 // Returns the number of bytes, or `-TS_EAGAIN`, `-TS_EINTR`, `-TS_EPIPE`, `-TS_EOPNOTSUPP` for other flags, and once how the
 // connection ended.

@@ -160,6 +160,7 @@ impl Host {
         let (connection, remote) = waited.into_result()?;
         let socket = self.sockets.get(fd)?;
         let (family, options) = (socket.family, socket.options.clone());
+        self.apply_controls(connection, &options);
         if family == Family::V6 && remote.is_ipv4() {
             self.apply_network(connection, &options);
         }
@@ -204,7 +205,9 @@ impl Host {
                 let local = socket.bound;
                 let profile = self.profile_of(socket, Family::of(canonical(remote).ip()));
                 let id = self.stack.connect(self.now(), local, remote, Some(profile))?;
+                let options = socket.options.clone();
                 self.sockets.get_mut(fd)?.role = Role::Stream(Stream::new(id, true));
+                self.apply_controls(id, &options);
                 self.settle();
                 EINPROGRESS
             }

@@ -12,6 +12,7 @@
 //! - A connection that an IPv6 listener has from IPv4 gets the options of `IPPROTO_IP` when it is accepted; until then it has those of
 //!   `IPPROTO_IPV6`.
 
+mod controls;
 mod names;
 mod network;
 mod values;
@@ -19,12 +20,15 @@ mod values;
 pub use names::*;
 
 use crate::address::Family;
-use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, Errno, Result};
+use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, ENOTCONN, Errno, Result};
 use crate::host::Host;
 use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
+use controls::Controls;
 use network::Network;
+use transom_stack::stack::ConnectionId;
 use transom_tcp::compose::{Arguments, Composer};
+use transom_tcp::connection::{Connection, State};
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{CongestionChoice, KeepAlive, MAX_WINDOW, PacingChoice, Profile};
 use transom_tcp::time::Duration;
@@ -46,7 +50,7 @@ pub(crate) struct Options {
     send_buffer: Option<usize>,
     congestion: CongestionChoice,
     nodelay: bool,
-    quick_ack: bool,
+    pub(crate) controls: Controls,
     keep_alive: bool,
     keep: KeepAlive,
     user_timeout: Option<Duration>,
@@ -73,7 +77,7 @@ impl Options {
             send_buffer: None,
             congestion: profile.congestion.clone(),
             nodelay: profile.nodelay,
-            quick_ack: false,
+            controls: Controls::default(),
             keep_alive: profile.keep_alive.is_some(),
             keep: profile.keep_alive.unwrap_or_default(),
             user_timeout: profile.user_timeout,
@@ -105,6 +109,8 @@ impl Options {
             user_timeout: self.user_timeout,
             max_segment: self.max_segment,
             syn_r2: self.syn_retries,
+            fin_wait_2: self.controls.fin_wait_2(base),
+            path_mtu_discovery: carriage.discovery,
             hop_limit: carriage.hop_limit,
             dscp: carriage.traffic_class >> 2,
             report_soft_errors: carriage.receive_errors,
@@ -131,7 +137,6 @@ impl Options {
                 }
             }
             (IPPROTO_TCP, TCP_NODELAY) => self.nodelay = bool_of(value)?,
-            (IPPROTO_TCP, TCP_QUICKACK) => self.quick_ack = bool_of(value)?,
             (IPPROTO_TCP, TCP_KEEPIDLE) => self.keep.idle = seconds(int_in(value, 1..=32_767)?),
             (IPPROTO_TCP, TCP_KEEPINTVL) => {
                 self.keep.interval = seconds(int_in(value, 1..=32_767)?);
@@ -150,7 +155,10 @@ impl Options {
                 self.max_segment = u16::try_from(size).ok().filter(|&size| size > 0);
             }
             (IPPROTO_IPV6, IPV6_V6ONLY) => self.v6_only = bool_of(value)?,
-            _ => return self.network.set(level, name, value),
+            _ => {
+                return Ok(self.controls.set(level, name, value)?
+                    || self.network.set(level, name, value)?);
+            }
         }
         Ok(true)
     }
@@ -169,7 +177,6 @@ impl Options {
             (SOL_SOCKET, SO_TYPE) => int(SOCK_STREAM),
             (SOL_SOCKET, SO_PROTOCOL) => int(IPPROTO_TCP),
             (IPPROTO_TCP, TCP_NODELAY) => int(self.nodelay.into()),
-            (IPPROTO_TCP, TCP_QUICKACK) => int(self.quick_ack.into()),
             (IPPROTO_TCP, TCP_KEEPIDLE) => int(seconds(self.keep.idle)),
             (IPPROTO_TCP, TCP_KEEPINTVL) => int(seconds(self.keep.interval)),
             (IPPROTO_TCP, TCP_KEEPCNT) => int(i32::try_from(self.keep.probes).unwrap_or(i32::MAX)),
@@ -179,7 +186,7 @@ impl Options {
                 int(i32::try_from(millis).unwrap_or(i32::MAX))
             }
             (IPPROTO_IPV6, IPV6_V6ONLY) => int(self.v6_only.into()),
-            _ => int(self.network.get(level, name)?),
+            _ => int(self.controls.get(level, name).or_else(|| self.network.get(level, name))?),
         }
     }
 }
@@ -235,21 +242,14 @@ impl Host {
     }
 
     /// Tells a live connection of an option that was set.
-    fn apply(
-        &mut self,
-        id: transom_stack::stack::ConnectionId,
-        options: &Options,
-        level: i32,
-        name: i32,
-    ) {
-        let Options { nodelay, quick_ack, keep, user_timeout, .. } = *options;
+    fn apply(&mut self, id: ConnectionId, options: &Options, level: i32, name: i32) {
+        let Options { nodelay, keep, user_timeout, controls, .. } = *options;
         let congestion = || options.congestion.clone();
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
             (IPPROTO_TCP, TCP_CONGESTION) => connection.set_congestion(now, congestion()),
             (IPPROTO_TCP, TCP_NODELAY) => connection.set_nodelay(nodelay),
-            (IPPROTO_TCP, TCP_QUICKACK) => connection.set_quick_ack(quick_ack),
             (SOL_SOCKET, SO_KEEPALIVE)
             | (IPPROTO_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
                 connection.set_keep_alive(options.keep_alive.then_some(keep));
@@ -261,24 +261,29 @@ impl Host {
             (SOL_SOCKET, SO_SNDBUF) => {
                 options.send_buffer.into_iter().for_each(|n| connection.set_send_buffer(n));
             }
-            _ => {}
+            _ => controls.apply(connection, level, name),
         });
         if matches!(level, IPPROTO_IP | IPPROTO_IPV6) {
             self.apply_network(id, options);
         }
     }
 
+    /// Gives a connection that was opened just now what no profile has.
+    pub(crate) fn apply_controls(&mut self, id: ConnectionId, options: &Options) {
+        let now = self.now();
+        let controls = options.controls;
+        let apply = |connection: &mut _| controls.apply_all(connection);
+        let _ = self.stack.with_connection(id, now, apply);
+    }
+
     /// Gives a connection the settings of its version of IP.
-    pub(crate) fn apply_network(
-        &mut self,
-        id: transom_stack::stack::ConnectionId,
-        options: &Options,
-    ) {
+    pub(crate) fn apply_network(&mut self, id: ConnectionId, options: &Options) {
         let Some(local) = self.stack.local_address(id) else { return };
         let carriage = options.network.of(Family::of(local.ip()));
         let _ = self.stack.set_hop_limit(id, carriage.hop_limit);
         let _ = self.stack.set_dscp(id, carriage.traffic_class >> 2);
         let now = self.now();
+        let _ = self.stack.set_path_mtu_discovery(id, now, carriage.discovery);
         let _ = self.stack.with_connection(id, now, |connection| {
             connection.set_report_soft_errors(carriage.receive_errors);
         });
@@ -287,7 +292,7 @@ impl Host {
     /// `getsockopt(2)`: the option's value as bytes. Reading `SO_ERROR` clears it.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option there is not.
+    /// `ENOPROTOOPT` for an option there is not, `ENOTCONN` for `IP_MTU` and `IPV6_MTU` without a connection.
     pub fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
         let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
         match (level, name) {
@@ -310,9 +315,44 @@ impl Host {
                 int(i32::try_from(bytes.saturating_mul(2)).unwrap_or(i32::MAX))
             }
             (IPPROTO_TCP, TCP_MAXSEG) => int(self.segment_size(socket)),
+            (IPPROTO_TCP, TCP_LINGER2) => {
+                int(socket.options.controls.linger2(&self.stack.config().profile))
+            }
+            (IPPROTO_TCP, TCP_QUICKACK) if let Some(connection) = self.connection_of(socket) => {
+                int(connection.quick_ack().into())
+            }
+            (SOL_SOCKET, SO_RCVLOWAT) => int(self.receive_low_water(socket)),
+            (IPPROTO_IP, IP_MTU) | (IPPROTO_IPV6, IPV6_MTU) => int(self.path_mtu(socket)?),
             (IPPROTO_TCP, TCP_CONGESTION) => Ok(show_name(socket.options.congestion.name())),
             _ => socket.options.get(level, name).ok_or(Errno(ENOPROTOOPT)),
         }
+    }
+
+    /// The connection of a socket, if it has one.
+    fn connection_of(&self, socket: &Socket) -> Option<&Connection> {
+        match socket.role {
+            Role::Stream(stream) => self.stack.connection(stream.id),
+            Role::Fresh | Role::Listener { .. } => None,
+        }
+    }
+
+    /// What `SO_RCVLOWAT` shows: never more than half of the largest receive buffer, as on Linux.
+    fn receive_low_water(&self, socket: &Socket) -> i32 {
+        let most = match socket.options.receive_buffer {
+            Some(bytes) => bytes,
+            None => self.stack.config().profile.flow.buffer().max,
+        };
+        let most = i32::try_from(most / 2).unwrap_or(i32::MAX);
+        socket.options.controls.receive_low_water.min(most)
+    }
+
+    /// What `IP_MTU` and `IPV6_MTU` show.
+    fn path_mtu(&self, socket: &Socket) -> Result<i32> {
+        let connection = self.connection_of(socket).filter(|connection| {
+            !matches!(connection.state(), State::Closed | State::SynSent | State::SynReceived)
+        });
+        let mtu = connection.ok_or(Errno(ENOTCONN))?.path_mtu();
+        Ok(i32::try_from(mtu).unwrap_or(i32::MAX))
     }
 
     /// A buffer's size: the connection's own, or what was set, or what the profile says.

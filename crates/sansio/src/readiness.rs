@@ -67,7 +67,7 @@ impl Host {
             ready |= POLLIN | POLLRDNORM | POLLRDHUP;
         }
         if !matches!(state, State::SynSent | State::SynReceived) {
-            if self.has_ordinary(fd, stream) {
+            if self.has_ordinary(fd, stream) && self.has_enough(stream) {
                 ready |= POLLIN | POLLRDNORM;
             }
             if no_more_out || self.has_room(stream) {
@@ -88,8 +88,13 @@ impl Host {
         self.connection(stream).is_some_and(|connection| {
             let info = connection.info(self.now());
             let free = info.snd_buffer.saturating_sub(info.unacknowledged);
-            free > 0 && free >= info.unacknowledged / 2
+            free > 0 && free >= info.unacknowledged / 2 && connection.is_writable()
         })
+    }
+
+    /// Whether the low-water mark of a reader is reached (SO_RCVLOWAT).
+    fn has_enough(&self, stream: &Stream) -> bool {
+        self.connection(stream).is_some_and(|connection| connection.is_readable())
     }
 
     /// Fills in what holds now and counts the descriptors with any of it.

@@ -6,7 +6,7 @@
 use crate::errno::{ENOTCONN, EOPNOTSUPP, EPIPE, Errno, Result};
 use crate::host::Host;
 use crate::socket::{Role, Stream};
-use transom_tcp::connection::State;
+use transom_tcp::connection::{State, WriteOptions};
 
 /// `send`: the last byte is urgent. `recv`: the urgent byte.
 pub const MSG_OOB: i32 = 0x1;
@@ -18,8 +18,19 @@ pub const MSG_TRUNC: i32 = 0x20;
 pub const MSG_DONTWAIT: i32 = 0x40;
 /// `recv`: wait for the whole length.
 pub const MSG_WAITALL: i32 = 0x100;
+/// `send`: a record ends here; no segment has bytes of two records.
+pub const MSG_EOR: i32 = 0x80;
+/// `send`: more follows; what does not fill a segment waits for it, for 200 ms at most.
+pub const MSG_MORE: i32 = 0x8000;
 /// `send`: no signal; there never is one here.
 pub const MSG_NOSIGNAL: i32 = 0x4000;
+
+/// How bytes are sent.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    urgent: bool,
+    options: WriteOptions,
+}
 
 /// Where received bytes go.
 enum Sink<'a> {
@@ -96,11 +107,18 @@ impl Host {
         if flags & MSG_PEEK != 0 { self.peek(fd, sink, flags) } else { self.take(fd, sink, flags) }
     }
 
+    /// How many bytes a call waits for that has room for `len`.
+    fn wanted(&self, fd: i32, len: usize, flags: i32) -> Result<usize> {
+        let low_water = self.sockets.get(fd)?.options.controls.receive_low_water as usize;
+        let least = if flags & MSG_WAITALL != 0 { len } else { len.min(low_water) };
+        Ok(least.max(1))
+    }
+
     fn take(&mut self, fd: i32, mut sink: Sink<'_>, flags: i32) -> Result<usize> {
         let socket = self.sockets.get(fd)?;
         let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
         let timeout = socket.options.receive_timeout;
-        let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
+        let wanted = self.wanted(fd, sink.len(), flags)?;
         let mut done = 0;
         // Until nothing is left: what ends the stream may have come together with the last data.
         let attempt = |host: &mut Host| {
@@ -163,7 +181,7 @@ impl Host {
         let socket = self.sockets.get(fd)?;
         let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
         let timeout = socket.options.receive_timeout;
-        let wanted = if flags & MSG_WAITALL != 0 { sink.len().max(1) } else { 1 };
+        let wanted = self.wanted(fd, sink.len(), flags)?;
         let mut attempt = |host: &mut Host, wanted: usize| match host.peek_now(fd, &mut sink) {
             Ok(Received::Bytes(count)) if count < wanted && !host.is_over(fd) => None,
             Ok(Received::Bytes(count)) => Some(Ok(count)),
@@ -243,14 +261,14 @@ impl Host {
         Ok(if self.at_end(stream) { Received::Bytes(0) } else { Received::Nothing })
     }
 
-    /// `send(2)` with `MSG_OOB`, `MSG_DONTWAIT` and `MSG_NOSIGNAL`. On a blocking socket it waits until all bytes are queued, on a
+    /// `send(2)` with `MSG_OOB`, `MSG_EOR`, `MSG_MORE`, `MSG_DONTWAIT` and `MSG_NOSIGNAL`. On a blocking socket it waits until all bytes are queued, on a
     /// non-blocking one it queues what there is room for.
     ///
     /// # Errors
     /// `EAGAIN`, `EINTR`, `EPIPE` if the connection is closed for writing or was never opened (there is no signal), `EOPNOTSUPP` for
-    /// any other flag (`MSG_MORE` among them), and, once, how the connection ended.
+    /// any other flag, and, once, how the connection ended.
     pub fn send(&mut self, fd: i32, bytes: &[u8], flags: i32) -> Result<usize> {
-        if flags & !(MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
+        if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
             return Err(Errno(EOPNOTSUPP));
         }
         let socket = self.sockets.get(fd)?;
@@ -260,12 +278,15 @@ impl Host {
         let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
         let timeout = socket.options.send_timeout;
         let urgent = flags & MSG_OOB != 0;
+        let options =
+            WriteOptions { more: flags & MSG_MORE != 0, end_of_record: flags & MSG_EOR != 0 };
+        let how = How { urgent, options };
         let mut done = 0;
         let attempt = |host: &mut Host| {
             // Until nothing changes: to a peer that is the host itself, what was written has gone by now.
             loop {
                 let rest = bytes.get(done..).unwrap_or_default();
-                match host.write_now(fd, rest, urgent, done > 0) {
+                match host.write_now(fd, rest, how, done > 0) {
                     Ok(Some(written)) => done += written,
                     Ok(None) => break,
                     Err(error) => return Some(Err(error)),
@@ -284,13 +305,7 @@ impl Host {
 
     /// Queues what there is room for; `None` if there is none, or the handshake is not complete. `more`: bytes were queued by
     /// the same call before, so that the error that ends it is left for the next one.
-    fn write_now(
-        &mut self,
-        fd: i32,
-        bytes: &[u8],
-        urgent: bool,
-        more: bool,
-    ) -> Result<Option<usize>> {
+    fn write_now(&mut self, fd: i32, bytes: &[u8], how: How, more: bool) -> Result<Option<usize>> {
         let stream = self.stream(fd)?.ok_or(Errno(EPIPE))?;
         let error = if more { self.pending_error(&stream) } else { self.take_error(fd) };
         if let Some(error) = error {
@@ -302,16 +317,20 @@ impl Host {
             _ => {}
         }
         let now = self.now();
+        let How { urgent, options } = how;
         let written = self.stack.with_connection(stream.id, now, |connection| {
             let room = connection.writable().unwrap_or(0);
+            let whole = room >= bytes.len();
             let bytes = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+            // What the record's end has no room for yet is not the end.
+            let end_of_record = options.end_of_record && whole;
             if bytes.is_empty() {
                 Ok(0)
             } else if urgent {
                 // What was queued ends with the urgent byte, even if the rest has to wait.
                 connection.write_urgent(now, bytes)
             } else {
-                connection.write(now, bytes)
+                connection.write_with(now, bytes, WriteOptions { end_of_record, ..options })
             }
         });
         self.settle();

@@ -20,6 +20,8 @@ pub enum Purpose {
     Cookie = 4,
     /// The demultiplexing table's key.
     Demux = 5,
+    /// Where the identifications of IPv4 packets start (RFC 6864).
+    Identification = 6,
 }
 
 /// The host's secret.

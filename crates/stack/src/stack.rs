@@ -101,6 +101,8 @@ struct Slot {
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
     carrier: Carrier,
+    /// The identification of its next packet, where there is one.
+    ident: u16,
     template: Option<Template>,
     /// The other end is at one of our own addresses.
     to_self: bool,

@@ -33,6 +33,46 @@ pub enum PathMtuChoice {
     Probing,
 }
 
+/// What a program wants of path MTU discovery (`IP_MTU_DISCOVER` and `IPV6_MTU_DISCOVER` of Linux). What TCP does with each is what Linux 6.18 was seen
+/// to do; its manual says something else of `PROBE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathMtuDiscovery {
+    /// `DONT`: IPv4 packets may be fragmented, and what routers report of IPv4 packets is not believed.
+    Dont,
+    /// `WANT`: packets are not to be fragmented, and reports count.
+    #[default]
+    Want,
+    /// `DO`: the same for TCP.
+    Do,
+    /// `PROBE`: IPv4 packets may be fragmented, and reports count.
+    Probe,
+    /// `INTERFACE`: IPv4 packets may be fragmented. Reports do not count, nor does what earlier connections learned.
+    Interface,
+    /// `OMIT`: the same for TCP.
+    Omit,
+}
+
+impl PathMtuDiscovery {
+    /// Whether IPv4 packets forbid fragmentation.
+    pub fn dont_fragment(self) -> bool {
+        matches!(self, PathMtuDiscovery::Want | PathMtuDiscovery::Do)
+    }
+
+    /// Whether what routers report counts.
+    pub fn takes_reports(self, v6: bool) -> bool {
+        match self {
+            PathMtuDiscovery::Want | PathMtuDiscovery::Do | PathMtuDiscovery::Probe => true,
+            PathMtuDiscovery::Dont => v6,
+            PathMtuDiscovery::Interface | PathMtuDiscovery::Omit => false,
+        }
+    }
+
+    /// Whether a connection begins with what earlier ones learned of the path.
+    pub fn takes_over(self) -> bool {
+        !matches!(self, PathMtuDiscovery::Interface | PathMtuDiscovery::Omit)
+    }
+}
+
 /// The state of a search. Sizes are those of IP packets, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {

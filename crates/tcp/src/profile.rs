@@ -11,7 +11,7 @@ use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
 use crate::holes::HoleChoice;
-use crate::path_mtu::PathMtuChoice;
+use crate::path_mtu::{PathMtuChoice, PathMtuDiscovery};
 use crate::persistence::Persistence;
 use crate::reordering::Robustness;
 use crate::rto::rfc6298::Rfc6298Config;
@@ -85,6 +85,8 @@ pub struct Profile {
     pub max_segment: Option<u16>,
     /// How the connection finds out what its path carries.
     pub path_mtu: PathMtuChoice,
+    /// Whether packets may be fragmented, and whether what routers say of their size counts.
+    pub path_mtu_discovery: PathMtuDiscovery,
     /// The path MTU of IPv4 is never taken to be less, in bytes, whatever routers say; 68 to 65,535 (`min_pmtu` of Linux).
     pub min_path_mtu: u32,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
@@ -157,6 +159,7 @@ impl Default for Profile {
             options: OfferedOptions { window_scale: true, timestamps: true, sack: true },
             max_segment: None,
             path_mtu: PathMtuChoice::Icmp,
+            path_mtu_discovery: PathMtuDiscovery::Want,
             min_path_mtu: 552,
             dup_thresh: 3,
             early_retransmit: false,

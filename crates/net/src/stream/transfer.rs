@@ -4,10 +4,14 @@ use super::TcpStream;
 use crate::engine::Channel;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::atomic::Ordering;
+use transom_tcp::connection::WriteOptions;
 
 impl Read for &TcpStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.socket.non_blocking.load(Ordering::Relaxed) {
+            if self.socket.receive_low_water.load(Ordering::Relaxed) > 1 {
+                return self.read_enough(buffer);
+            }
             return self.read_into(buffer);
         }
         self.read_with(|connection, now| connection.read(now, buffer))
@@ -39,13 +43,34 @@ impl Write for &TcpStream {
     }
 
     fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write_buffers(buffers, WriteOptions::default())
+    }
+
+    /// Does nothing: what was written is on its way.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TcpStream {
+    /// Writes the buffers one behind the other. The options are for all of them together.
+    pub(super) fn write_buffers(
+        &self,
+        buffers: &[IoSlice<'_>],
+        options: WriteOptions,
+    ) -> io::Result<usize> {
         let id = self.socket.id;
+        let last = buffers.iter().rposition(|buffer| !buffer.is_empty());
+        let last = last.unwrap_or(0);
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
             self.socket.shared.runtime.glance(inner);
             let written = inner.host.with_connection(id, now, |connection| {
                 let mut total = 0;
-                for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
-                    match connection.write(now, buffer) {
+                let buffers = buffers.iter().enumerate();
+                for (index, buffer) in buffers.filter(|(_, buffer)| !buffer.is_empty()) {
+                    let end_of_record = options.end_of_record && index == last;
+                    let options = WriteOptions { end_of_record, ..options };
+                    match connection.write_with(now, buffer, options) {
                         Ok(n) => {
                             total += n;
                             if n < buffer.len() {
@@ -61,11 +86,6 @@ impl Write for &TcpStream {
             inner.unglanced += *written.as_ref().unwrap_or(&0);
             Ok(written?)
         })
-    }
-
-    /// Does nothing: what was written is on its way.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::PoisonError;
 
 /// The version of this interface. It changes when something that was there changes its meaning.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Addresses of one host at most.
 const MAX_ADDRESSES: usize = 1024;

@@ -235,7 +235,7 @@ pub unsafe extern "C" fn ts_write(
     unsafe { ts_send(host, fd, from, len, 0) }
 }
 
-/// `ts_write` with `TS_MSG_OOB`, `TS_MSG_DONTWAIT` or `TS_MSG_NOSIGNAL` (there never is a signal).
+/// `ts_write` with `TS_MSG_OOB`, `TS_MSG_EOR`, `TS_MSG_MORE`, `TS_MSG_DONTWAIT` or `TS_MSG_NOSIGNAL` (there never is a signal).
 ///
 /// Returns the number of bytes, or `-TS_EAGAIN`, `-TS_EINTR`, `-TS_EPIPE`, `-TS_EOPNOTSUPP` for other flags, and once how the
 /// connection ended.

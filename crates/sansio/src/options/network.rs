@@ -4,6 +4,7 @@ use super::names::*;
 use super::values::{bool_of, int_in, int_of};
 use crate::address::Family;
 use crate::errno::{EINVAL, Errno, Result};
+use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::Profile;
 
 /// What a packet of one version carries.
@@ -15,6 +16,8 @@ pub(crate) struct Carriage {
     pub(crate) traffic_class: u8,
     /// What routers report is told at once.
     pub(crate) receive_errors: bool,
+    /// Whether packets may be fragmented, and whom to believe about their size.
+    pub(crate) discovery: PathMtuDiscovery,
 }
 
 /// The settings for both versions.
@@ -30,6 +33,7 @@ impl Network {
             hop_limit: profile.hop_limit,
             traffic_class: profile.dscp << 2,
             receive_errors: profile.report_soft_errors,
+            discovery: profile.path_mtu_discovery,
         };
         Network { v4: carriage, v6: carriage }
     }
@@ -54,6 +58,8 @@ impl Network {
             }
             (IPPROTO_IP, IP_RECVERR) => self.v4.receive_errors = bool_of(value)?,
             (IPPROTO_IPV6, IPV6_RECVERR) => self.v6.receive_errors = bool_of(value)?,
+            (IPPROTO_IP, IP_MTU_DISCOVER) => self.v4.discovery = discovery_of(value)?,
+            (IPPROTO_IPV6, IPV6_MTU_DISCOVER) => self.v6.discovery = discovery_of(value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -67,6 +73,8 @@ impl Network {
             (IPPROTO_IPV6, IPV6_TCLASS) => self.v6.traffic_class.into(),
             (IPPROTO_IP, IP_RECVERR) => self.v4.receive_errors.into(),
             (IPPROTO_IPV6, IPV6_RECVERR) => self.v6.receive_errors.into(),
+            (IPPROTO_IP, IP_MTU_DISCOVER) => number_of(self.v4.discovery),
+            (IPPROTO_IPV6, IPV6_MTU_DISCOVER) => number_of(self.v6.discovery),
             _ => return None,
         })
     }
@@ -78,4 +86,23 @@ fn hop_limit_of(value: &[u8]) -> Result<u8> {
         0 => Err(Errno(EINVAL)),
         limit => Ok(limit as u8),
     }
+}
+
+/// By number.
+const DISCOVERY: [PathMtuDiscovery; 6] = [
+    PathMtuDiscovery::Dont,
+    PathMtuDiscovery::Want,
+    PathMtuDiscovery::Do,
+    PathMtuDiscovery::Probe,
+    PathMtuDiscovery::Interface,
+    PathMtuDiscovery::Omit,
+];
+
+fn discovery_of(value: &[u8]) -> Result<PathMtuDiscovery> {
+    let number = usize::try_from(int_of(value)?).ok();
+    number.and_then(|number| DISCOVERY.get(number)).copied().ok_or(Errno(EINVAL))
+}
+
+fn number_of(choice: PathMtuDiscovery) -> i32 {
+    DISCOVERY.iter().position(|&other| other == choice).unwrap_or(0) as i32
 }

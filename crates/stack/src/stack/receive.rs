@@ -6,6 +6,7 @@ use super::{ConnectionId, Owner, Reply, Slot, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{HalfEntry, ListenerId};
+use crate::secrets::Purpose;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_tcp::connection::{Connection, Endpoint, PathInfo};
@@ -316,6 +317,7 @@ impl Stack {
             ready: false,
             detached: false,
             carrier,
+            ident: self.secrets.hash(Purpose::Identification, &key) as u16,
             template: Template::new(&key, &carrier),
             to_self: self.is_local(key.remote),
             held: 0,
@@ -414,6 +416,7 @@ impl Stack {
             mtu: self
                 .path_mtus
                 .get(key.remote, now)
+                .filter(|_| profile.path_mtu_discovery.takes_over())
                 .map_or(self.config.mtu, |mtu| mtu.min(self.config.mtu)),
             interface_mtu: self.config.mtu,
             ip_header,

@@ -5,6 +5,7 @@ use super::{ConnectionId, Owner, Stack};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use transom_tcp::connection::{Adu, Connection, Piece, ReadError, Received, State, WriteError};
+use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::time::Instant;
 
 /// A call on a connection failed.
@@ -153,6 +154,19 @@ impl Stack {
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
         slot.set_carrier(Carrier { hop_limit: hop_limit.max(1), ..slot.carrier });
         Ok(())
+    }
+
+    /// Whether a connection's packets may be fragmented, and whether what routers say of their size counts, from now on.
+    pub fn set_path_mtu_discovery(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+        choice: PathMtuDiscovery,
+    ) -> Result<(), SocketError> {
+        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
+        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
+        slot.set_carrier(Carrier { dont_fragment: choice.dont_fragment(), ..slot.carrier });
+        self.with_connection(id, now, |connection| connection.set_path_mtu_discovery(choice))
     }
 
     /// The hop limit of a connection's packets.

@@ -31,6 +31,8 @@ pub(super) struct Template {
     bytes: [u8; 44],
     ip_len: u8,
     v4: bool,
+    /// Whether the packets need an identification: they may be fragmented.
+    identified: bool,
     /// The sum of the IPv4 header.
     ip_sum: Sum,
     /// The sum of the pseudo-header without the length.
@@ -48,6 +50,7 @@ impl Template {
                 let header = Ipv4Header {
                     traffic_class,
                     ttl: carrier.hop_limit,
+                    dont_fragment: carrier.dont_fragment,
                     ..Ipv4Header::new(src, dst, Protocol::TCP)
                 };
                 (header.emit(0, &mut bytes).ok()?, true)
@@ -75,6 +78,7 @@ impl Template {
             bytes,
             ip_len: ip_len as u8,
             v4,
+            identified: v4 && !carrier.dont_fragment,
         })
     }
 
@@ -82,14 +86,17 @@ impl Template {
         usize::from(self.ip_len)
     }
 
-    /// Writes the headers of a segment with `payload`. Returns their length and what is left to the device.
+    /// Writes the headers of a segment with `payload`. `ident` is the identification of a packet that may be fragmented, the first one of a
+    /// super-segment. Returns their length and what is left to the device.
     pub(super) fn write(
         &self,
         out: &mut [u8; MAX_HEADERS],
         transmit: &Transmit<'_>,
         device_completes: bool,
+        ident: u16,
     ) -> Option<(usize, TxOffload)> {
         let Transmit { header, payload, segment_size, ecn } = transmit;
+        let ident = if self.identified { ident } else { 0 };
         let ip_len = self.ip_len();
         out[..44].copy_from_slice(&self.bytes);
         let codepoint = ecn.bits();
@@ -135,7 +142,11 @@ impl Template {
         if self.v4 {
             let total = len.checked_add(ip_len as u16)?;
             out[2..4].copy_from_slice(&total.to_be_bytes());
-            let sum = self.ip_sum + Sum::of_word(total) + Sum::of_word(u16::from(codepoint));
+            out[4..6].copy_from_slice(&ident.to_be_bytes());
+            let sum = self.ip_sum
+                + Sum::of_word(total)
+                + Sum::of_word(ident)
+                + Sum::of_word(u16::from(codepoint));
             let checksum = sum.checksum();
             out[10..12].copy_from_slice(&checksum.to_be_bytes());
         } else {

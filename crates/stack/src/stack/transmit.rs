@@ -72,16 +72,18 @@ const BURST: u32 = 16;
 pub(super) struct Carrier {
     pub(super) hop_limit: u8,
     pub(super) dscp: u8,
+    /// IPv4 packets of a connection are not to be fragmented.
+    pub(super) dont_fragment: bool,
 }
 
 impl Carrier {
     pub(super) fn of(profile: &Profile) -> Self {
-        let &Profile { hop_limit, dscp, .. } = profile;
-        Carrier { hop_limit, dscp }
+        let &Profile { hop_limit, dscp, path_mtu_discovery, .. } = profile;
+        Carrier { hop_limit, dscp, dont_fragment: path_mtu_discovery.dont_fragment() }
     }
 }
 
-/// Writes IP and TCP headers in front of a payload. Returns their length and what is left to the device.
+/// Writes IP and TCP headers in front of a payload, as the template of a connection whose packets are not to be fragmented does. Returns their length and what is left to the device.
 pub(super) fn write_headers(
     out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,
@@ -247,7 +249,13 @@ impl Stack {
                 &mut self.scratch.bytes,
                 &transmit,
                 self.config.offload.tx_checksum && !to_self,
+                slot.ident,
             )?;
+            if !slot.carrier.dont_fragment {
+                let size = usize::from(transmit.segment_size.unwrap_or(u16::MAX)).max(1);
+                let packets = transmit.payload_len().div_ceil(size).max(1);
+                slot.ident = slot.ident.wrapping_add(packets as u16);
+            }
             if !to_self {
                 return Some(Settled::Segment(len, offload, index, prepared));
             }

@@ -26,6 +26,7 @@ mod listening;
 mod log;
 mod many;
 mod path_mtu;
+mod path_mtu_discovery;
 mod resets;
 mod secrets;
 mod super_segments;

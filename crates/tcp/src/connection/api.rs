@@ -370,6 +370,11 @@ impl Connection {
         self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);
     }
 
+    /// Whether an acknowledgement waits for more to acknowledge, or for data to go with.
+    pub fn has_delayed_ack(&self) -> bool {
+        self.timers.is_set(Timer::Ack)
+    }
+
     /// Whether the next arrivals are acknowledged at once, as far as is known.
     pub fn quick_ack(&self) -> bool {
         self.rcv.policy.is_quick()

@@ -38,6 +38,7 @@ use super::timers::Timer;
 use super::{Connection, State};
 use crate::compose::{Composer, RecomposeError};
 use crate::congestion::{CongestionChoice, CongestionEvent, Takeover};
+use crate::path_mtu::PathMtuDiscovery;
 use crate::profile::{
     AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice, SlowStartChoice,
 };
@@ -122,6 +123,11 @@ impl Connection {
     /// (`TCP_LINGER2`). With a span of zero it is gone at once, and a FIN that comes later is answered with a reset.
     pub fn set_fin_wait_2(&mut self, span: Duration) {
         self.change_profile(|profile| profile.fin_wait_2 = span);
+    }
+
+    /// Whether packets may be fragmented, and whether what routers say of their size counts, from now on. The packets' own flag is the host's business.
+    pub fn set_path_mtu_discovery(&mut self, choice: PathMtuDiscovery) {
+        self.change_profile(|profile| profile.path_mtu_discovery = choice);
     }
 
     /// Exchanges the acknowledgement policy.

@@ -86,6 +86,10 @@ impl PathMtu {
 impl Connection {
     /// A router says that the segment at `pos` was too big, and how much passes (zero: it does not say).
     pub(super) fn on_packet_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) {
+        if !self.profile.path_mtu_discovery.takes_reports(self.path.ip_header >= 40) {
+            self.counters.icmp_rejected += 1;
+            return;
+        }
         let current = self.path.mtu;
         let mtu = if mtu == 0 {
             PLATEAUS.into_iter().find(|&plateau| plateau < current).unwrap_or(0)
@@ -214,7 +218,9 @@ impl Connection {
 
     /// Whether larger sizes are searched for. The loss of a probe is only found with SACK.
     fn probes_path(&self) -> bool {
-        self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack
+        // What may be fragmented passes whatever its size.
+        let whole = self.path.ip_header >= 40 || self.profile.path_mtu_discovery.dont_fragment();
+        self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack && whole
     }
 
     /// The retransmission timer has expired. If the segment that timed out is one that a router called too big, the router was right: what is outstanding
@@ -261,6 +267,7 @@ impl Connection {
             return PathProbe::No;
         }
         let (nxt, mss, in_flight) = (self.nxt(), u64::from(self.mss()), self.in_flight());
+        let record = self.record_left(nxt);
         let headers = self.path.ip_header + 20 + self.agreed.data_option_len();
         let peer = self.agreed.peer_mss.saturating_add(self.path.ip_header + 20);
         let interface = self.path.interface_mtu.min(peer);
@@ -273,7 +280,8 @@ impl Connection {
         // Its loss is found by what arrives behind it.
         let needed = len + BEHIND_A_PROBE * mss;
         let unsent = self.snd.buffer.end().min(self.snd.right_edge).since(nxt);
-        if mtu <= present || mtu > interface || unsent.min(room + in_flight) < needed {
+        let fits = mtu > present && mtu <= interface && len <= record;
+        if !fits || unsent.min(room + in_flight) < needed {
             return PathProbe::No;
         }
         if room < len {

@@ -24,7 +24,7 @@ fn reversed(key: &FlowKey) -> FlowKey {
     }
 }
 
-const CARRIER: Carrier = Carrier { hop_limit: 64, dscp: 10 };
+const CARRIER: Carrier = Carrier { hop_limit: 64, dscp: 10, dont_fragment: true };
 
 fn header() -> impl Strategy<Value = TcpHeader> {
     let timestamps = prop::option::of((any::<u32>(), any::<u32>()));
@@ -68,11 +68,28 @@ proptest! {
             ecn: Ecn::from_traffic_class(class),
         };
         let template = Template::new(&key(v6), &CARRIER).unwrap();
-        let (len, offload) = template.write(&mut quick, &transmit, completes).unwrap();
+        let (len, offload) = template.write(&mut quick, &transmit, completes, 7).unwrap();
         let (expected_len, expected) =
             write_headers(&mut slow, &key(v6), &CARRIER, &transmit, completes).unwrap();
         prop_assert_eq!((len, offload), (expected_len, expected));
         prop_assert_eq!(&quick[..len], &slow[..len]);
+    }
+
+    #[test]
+    fn a_packet_that_may_be_fragmented_is_identified(header in header(), v6: bool, ident: u16) {
+        let carrier = Carrier { dont_fragment: false, ..CARRIER };
+        let transmit =
+            Transmit { header, payload: [b"hello", &[]], segment_size: None, ecn: Ecn::Ce };
+        let mut bytes = [0; MAX_HEADERS];
+        let template = Template::new(&key(v6), &carrier).unwrap();
+        let (len, _) = template.write(&mut bytes, &transmit, false, ident).unwrap();
+        let packet = [&bytes[..len], b"hello"].concat();
+        let ip = IpPacket::parse(&packet).unwrap();
+        prop_assert!(ip.transport_checksum_ok());
+        if let IpPacket::V4(v4) = &ip {
+            prop_assert!(v4.checksum_ok());
+            prop_assert_eq!((v4.id(), v4.dont_fragment()), (ident, false));
+        }
     }
 
     #[test]

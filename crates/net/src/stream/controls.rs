@@ -1,0 +1,129 @@
+//! Settings that shape segments and wake-ups. Where Linux has an option of that kind, it is named, and what it does is what Linux does.
+
+use super::TcpStream;
+use crate::error::socket_error;
+use std::io::{self, IoSlice};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use transom_tcp::connection::WriteOptions;
+use transom_tcp::path_mtu::PathMtuDiscovery;
+
+impl TcpStream {
+    /// Writes with a word on how the bytes are cut into segments: whether more follows (`MSG_MORE`), and whether a record ends
+    /// behind them (`MSG_EOR`). Returns how many were taken, as [`io::Write::write`] does; where that is less than all, no
+    /// record has ended.
+    ///
+    /// # Errors
+    /// As [`io::Write::write`].
+    pub fn write_with(&self, bytes: &[u8], options: WriteOptions) -> io::Result<usize> {
+        self.write_buffers(&[IoSlice::new(bytes)], options)
+    }
+
+    /// Sends full segments alone; what does not fill one waits for more, for 200 ms at most (`TCP_CORK`). Uncorking lets it go.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_cork(&self, cork: bool) -> io::Result<()> {
+        self.change(|connection, _| connection.set_cork(cork))
+    }
+
+    /// Whether the stream is corked.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn cork(&self) -> io::Result<bool> {
+        self.inspect(|connection, _| connection.cork())
+    }
+
+    /// Takes nothing more from a writer while so many bytes are unsent; below half of that the stream is writable again
+    /// (`TCP_NOTSENT_LOWAT`). With 0 the send buffer alone decides.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_notsent_lowat(&self, bytes: u32) -> io::Result<()> {
+        self.change(|connection, _| connection.set_notsent_low_water(bytes))
+    }
+
+    /// The mark that [`TcpStream::set_notsent_lowat`] sets.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn notsent_lowat(&self) -> io::Result<u32> {
+        self.inspect(|connection, _| connection.notsent_low_water())
+    }
+
+    /// A blocking read waits for so many bytes, or for as many as its buffer has room for, and the stream's descriptor is not
+    /// readable before (`SO_RCVLOWAT`). The end of the stream and errors do not wait; half of the receive buffer is
+    /// always enough. A read whose timeout passes gives what there is. 0 means 1.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_rcvlowat(&self, bytes: usize) -> io::Result<()> {
+        self.change(|connection, _| connection.set_receive_low_water(bytes))?;
+        self.socket.receive_low_water.store(bytes.max(1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The mark that [`TcpStream::set_rcvlowat`] sets.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn rcvlowat(&self) -> io::Result<usize> {
+        self.inspect(|connection, _| connection.receive_low_water())
+    }
+
+    /// Acknowledges the next arrivals at once, and what waits to be acknowledged, or waits for data to go with (`TCP_QUICKACK`). It
+    /// does not last: the acknowledgement policy goes on from there.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
+        self.change(|connection, _| connection.set_quick_ack(quickack))
+    }
+
+    /// Whether the next arrivals are acknowledged at once, as far as is known.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn quickack(&self) -> io::Result<bool> {
+        self.inspect(|connection, _| connection.quick_ack())
+    }
+
+    /// How long the connection waits for the peer's FIN after the last handle is dropped (`TCP_LINGER2`; 60 s at first). With
+    /// a span of zero it is gone as soon as our FIN is acknowledged.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_fin_wait_2(&self, span: Duration) -> io::Result<()> {
+        self.change(|connection, _| connection.set_fin_wait_2(span.into()))
+    }
+
+    /// How long that is.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn fin_wait_2(&self) -> io::Result<Duration> {
+        let span = self.inspect(|connection, _| connection.profile().fin_wait_2)?;
+        Ok(Duration::from_nanos(span.as_nanos()))
+    }
+
+    /// Whether packets may be fragmented, and whether what routers say of their size counts (`IP_MTU_DISCOVER`,
+    /// `IPV6_MTU_DISCOVER`). For the SYN too where a profile has it ([`Profile::path_mtu_discovery`](crate::Profile::path_mtu_discovery)).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_mtu_discovery(&self, choice: PathMtuDiscovery) -> io::Result<()> {
+        let id = self.socket.id;
+        self.socket.shared.runtime.with(|inner, now| {
+            inner.host.set_path_mtu_discovery(id, now, choice).map_err(socket_error)
+        })
+    }
+
+    /// The path MTU in bytes, as far as is known (`IP_MTU`, `IPV6_MTU`).
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn path_mtu(&self) -> io::Result<u32> {
+        self.inspect(|connection, _| connection.path_mtu())
+    }
+}
