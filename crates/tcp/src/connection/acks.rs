@@ -155,7 +155,7 @@ impl Connection {
         let position = |seq| self.snd.space.from_wire(seq, ack);
         let reported = header.options.sack.iter().next().filter(|_| duplicated > 0);
         let reported = reported.map(|block| position(block.left)..position(block.right));
-        self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
+        self.learn_of_reordering(said, duplicate, reported.as_ref().map(|range| range.start));
         if self.hears_of_ack(round_start) {
             let echo = self.agreed.ecn && header.flags.contains(Flags::ECE);
             let kind = AckKind::NEW_DATA.only_if(delivered.acked > 0)
