@@ -245,6 +245,7 @@ impl Host {
     fn apply(&mut self, id: ConnectionId, options: &Options, level: i32, name: i32) {
         let Options { nodelay, keep, user_timeout, controls, .. } = *options;
         let congestion = || options.congestion.clone();
+        let fin_wait_2 = controls.fin_wait_2(&self.stack.config().profile);
         let now = self.now();
         // A connection that is over takes no settings.
         let _ = self.stack.with_connection(id, now, |connection| match (level, name) {
@@ -261,6 +262,7 @@ impl Host {
             (SOL_SOCKET, SO_SNDBUF) => {
                 options.send_buffer.into_iter().for_each(|n| connection.set_send_buffer(n));
             }
+            (IPPROTO_TCP, TCP_LINGER2) => connection.set_fin_wait_2(fin_wait_2),
             _ => controls.apply(connection, level, name),
         });
         if matches!(level, IPPROTO_IP | IPPROTO_IPV6) {

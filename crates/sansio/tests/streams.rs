@@ -176,7 +176,7 @@ fn a_writer_waits_for_room_and_a_nonblocking_one_takes_what_there_is() {
     // More than ever fits: what was queued counts.
     assert_eq!(host.write(fd, &[3; 10_000]), Ok(4096 - 904));
     assert_eq!(host.now(), Instant::from_millis(1500));
-    assert_eq!(host.send(fd, b"x", 0x8000), failed(EOPNOTSUPP), "MSG_MORE");
+    assert_eq!(host.send(fd, b"x", 0x4_0000), failed(EOPNOTSUPP), "MSG_BATCH");
 }
 
 #[test]

@@ -107,9 +107,6 @@ impl Controls {
             (SOL_SOCKET, SO_RCVLOWAT) => {
                 connection.set_receive_low_water(self.receive_low_water as usize);
             }
-            (IPPROTO_TCP, TCP_LINGER2) if self.linger2.is_some() => {
-                connection.set_fin_wait_2(self.fin_wait_2(&Profile::default()));
-            }
             _ => {}
         }
     }
