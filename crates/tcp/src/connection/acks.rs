@@ -155,7 +155,7 @@ impl Connection {
         let position = |seq| self.snd.space.from_wire(seq, ack);
         let reported = header.options.sack.iter().next().filter(|_| duplicated > 0);
         let reported = reported.map(|block| position(block.left)..position(block.right));
-        self.learn_of_reordering(said, duplicate, reported.as_ref().map(|range| range.start));
+        self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
         if self.hears_of_ack(round_start) {
             let echo = self.agreed.ecn && header.flags.contains(Flags::ECE);
             let kind = AckKind::NEW_DATA.only_if(delivered.acked > 0)
@@ -165,8 +165,7 @@ impl Connection {
                 | AckKind::WINDOW_UPDATE.only_if(window != prior_window)
                 | AckKind::ECN_ECHO.only_if(echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
-            let told =
-                Ack { at: now, ack: said, window, kind, acked, sacked, duplicated: reported, rtt };
+            let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
             let mut event =
                 extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
             self.tell_of_ack(&mut event, kind, round_start);

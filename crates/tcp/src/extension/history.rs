@@ -44,7 +44,7 @@ impl AckKind {
 pub struct Ack {
     /// When it arrived.
     pub at: Instant,
-    /// What it acknowledged cumulatively.
+    /// What it acknowledged cumulatively; SND.UNA for one that others have overtaken, which had SACK blocks alone to say.
     pub ack: Pos,
     /// The peer's window with it, in bytes.
     pub window: u64,
