@@ -37,7 +37,7 @@ impl Hosts {
     /// # Errors
     /// When a configuration is refused.
     pub fn new(count: usize, now: Instant) -> anyhow::Result<Self> {
-        Hosts::with(Profile { nodelay: true, ..Profile::default() }, count, now)
+        Hosts::with(Profile { nodelay: true, ..Profile::classic() }, count, now)
     }
 
     /// The same with this profile.

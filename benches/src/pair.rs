@@ -31,7 +31,7 @@ pub fn fixed_buffers(bytes: usize) -> Profile {
         send_buffer: bytes,
         max_send_buffer: bytes,
         flow: FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial: bytes, max: bytes }),
-        ..Profile::default()
+        ..Profile::classic()
     }
 }
 

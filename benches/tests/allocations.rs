@@ -135,14 +135,14 @@ fn bulk_transfer_allocates_nothing_with_buffers_of_fixed_size() {
 #[test]
 fn bulk_transfer_allocates_nothing_once_buffers_are_tuned() {
     for senders in [Senders::Client, Senders::Server, Senders::Both] {
-        bulk(Profile::default(), senders);
+        bulk(Profile::classic(), senders);
     }
 }
 
 #[test]
 fn request_and_response_allocate_nothing() {
     for len in [1, 64, 1_000, 10_000] {
-        let mut scene = Scene::new(Profile { nodelay: true, ..Profile::default() });
+        let mut scene = Scene::new(Profile { nodelay: true, ..Profile::classic() });
         for _ in 0..WARM_UP {
             scene.request(len);
         }

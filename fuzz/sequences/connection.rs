@@ -55,7 +55,7 @@ fn assert_bytes(bytes: &[u8], seq: Seq, what: &str) {
 }
 
 fn profile(script: &mut Script<'_>) -> Profile {
-    let mut profile = Profile::default();
+    let mut profile = Profile::classic();
     profile.options.window_scale = script.flag();
     profile.options.timestamps = script.flag();
     profile.options.sack = script.flag();

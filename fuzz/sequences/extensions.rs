@@ -181,7 +181,7 @@ fn profile(script: &mut Script<'_>) -> Profile {
     let algorithm = script.pick(ALGORITHMS);
     let mut arguments = Arguments::read(algorithm.name).unwrap();
     let congestion = (algorithm.read)(&mut arguments).expect("its defaults are possible");
-    let mut profile = Profile { congestion, ..Profile::default() };
+    let mut profile = Profile { congestion, ..Profile::classic() };
     if profile.congestion.needs_pacing() || script.flag() {
         profile.pacing = PacingChoice::Rate;
     }

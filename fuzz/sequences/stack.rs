@@ -45,7 +45,7 @@ impl Run {
         config.max_half_open = script.pick(&[1_024, 2, 8]);
         config.max_time_wait = script.pick(&[1_024, 1, 4]);
         config.max_connections = script.pick(&[1_024, 3, 10]);
-        let mut profile = Profile::default();
+        let mut profile = Profile::classic();
         profile.options.timestamps = script.flag();
         profile.options.sack = script.flag();
         profile.nodelay = script.flag();

@@ -144,7 +144,7 @@ fn kernel_to_kernel(settings: Settings) -> anyhow::Result<Case> {
 }
 
 fn path(offload: TunOffload) -> anyhow::Result<TransomPath> {
-    TransomPath::new(offload, Profile::default(), Duration::ZERO)
+    TransomPath::new(offload, Profile::classic(), Duration::ZERO)
 }
 
 fn transom_to_kernel(

@@ -12,7 +12,7 @@ use crate::harness::{Bound, Case, Group, Unit};
 use crate::pair::{Pair, fixed_buffers};
 use crate::transfer::{Bytes, Transfer};
 use transom_pair_fixed::{pair as fixed_pair, transfer as fixed};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 

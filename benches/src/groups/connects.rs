@@ -231,7 +231,7 @@ fn kernel(name: &'static str, client: KernelClient, settings: Settings) -> anyho
 }
 
 fn path(busy_poll: Duration) -> anyhow::Result<TransomPath> {
-    TransomPath::new(TunOffload::Segmentation, Profile::default(), busy_poll)
+    TransomPath::new(TunOffload::Segmentation, Profile::classic(), busy_poll)
 }
 
 fn transom_server(

@@ -148,7 +148,7 @@ fn transom(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::
         Waiting::Asleep => Duration::ZERO,
         Waiting::Spinning => BUSY_POLL,
     };
-    let path = TransomPath::new(TunOffload::Segmentation, Profile::default(), busy_poll)?;
+    let path = TransomPath::new(TunOffload::Segmentation, Profile::classic(), busy_poll)?;
     let listener = listen(&path.kernel)?;
     Ok(Case::new(name, move |span| {
         beside_echo(&listener, settings, waiting, || {

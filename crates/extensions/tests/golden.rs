@@ -12,7 +12,7 @@ use rounds::round;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use transom_extensions::{Guarded, stack};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::State;
 use transom_tcp::extension::{
     DepartureReason, Event, Extension, Fault, Limits, Variable, View, Wake, variable,

@@ -324,7 +324,7 @@ fn slopes_and_falls(looks: &[[u64; 4]]) -> (Vec<u64>, Vec<u64>) {
 #[test]
 fn four_flows_beside_the_extension() {
     let native = CongestionChoice::new(Shared::new("peer"));
-    let profile = Profile { max_segment: Some(1012), ..Profile::default() };
+    let profile = Profile { max_segment: Some(1012), ..Profile::classic() };
     let (native, carried) = four(Profile { congestion: native, ..profile.clone() });
     let (extension, carried_too) = four(Profile { extensions: stack("cm").unwrap(), ..profile });
     for carried in [carried, carried_too] {

@@ -8,7 +8,7 @@ use common::world::{Path, World};
 use common::{Peer, Setup, seg};
 use transom_extensions::cm::Shared;
 use transom_extensions::stack;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::Variable;
 

@@ -9,7 +9,7 @@ mod common;
 use common::world::{Path, World};
 use common::{Peer, Setup};
 use transom_extensions::stack;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::State;
 use transom_tcp::extension::Variable;
 

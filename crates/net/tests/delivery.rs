@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use transom_device::memory::{MemoryConfig, pair};
 use transom_net::{Adu, Piece, Stack, TcpStream};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -43,7 +43,7 @@ impl Extension for Bad {
 
 fn profile(bad: Bad) -> Profile {
     let choice = ExtensionChoice::new("bad", move || Box::new(bad));
-    Profile { extensions: vec![choice], ..Profile::default() }
+    Profile { extensions: vec![choice], ..Profile::classic() }
 }
 
 /// Two hosts, of which the first may have a profile of its own.
@@ -53,7 +53,7 @@ fn hosts(profile: Profile) -> (Stack, Stack) {
         let builder = Stack::builder().address([10, 0, 0, number].into(), 24);
         builder.profile(profile).start(device).unwrap()
     };
-    (host(1, a, profile), host(2, b, Profile::default()))
+    (host(1, a, profile), host(2, b, Profile::classic()))
 }
 
 /// A hundred thousand bytes go over all the same; the layer has gone, for this reason.
@@ -89,7 +89,7 @@ fn of_the_hosts_profile() {
 
 #[test]
 fn of_a_connections_profile() {
-    let (a, b) = hosts(Profile::default());
+    let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let remote = listener.local_addr().unwrap();
     let bad = Some(profile(Bad::Panics));
@@ -99,7 +99,7 @@ fn of_a_connections_profile() {
 
 #[test]
 fn of_a_listeners_profile() {
-    let (a, b) = hosts(Profile::default());
+    let (a, b) = hosts(Profile::classic());
     let config =
         ListenConfig { profile: Some(Arc::new(profile(Bad::Panics))), ..ListenConfig::default() };
     let listener = TcpListener::bind_with(&b, "10.0.0.2:80".parse().unwrap(), config).unwrap();
@@ -109,7 +109,7 @@ fn of_a_listeners_profile() {
 
 #[test]
 fn attached_to_a_stream() {
-    let (a, b) = hosts(Profile::default());
+    let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let mut ours = a.connect(listener.local_addr().unwrap()).unwrap();
     let theirs = listener.accept().unwrap().0;
@@ -152,7 +152,7 @@ impl Drop for Odd {
 /// Whatever of an extension panics, its host and the other layers stay.
 #[test]
 fn that_panics_outside_of_its_calls() {
-    let (a, b) = hosts(Profile::default());
+    let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let ours = a.connect(listener.local_addr().unwrap()).unwrap();
     let first = ours.attach(Box::new(Odd("not"))).unwrap();
@@ -163,7 +163,7 @@ fn that_panics_outside_of_its_calls() {
     let dropped = ours.attach(Box::new(Odd("drop"))).unwrap();
     assert!(ours.detach(dropped).unwrap());
     let choice = ExtensionChoice::new("unmade", || panic!("as expected"));
-    let profile = Profile { extensions: vec![choice], ..Profile::default() };
+    let profile = Profile { extensions: vec![choice], ..Profile::classic() };
     let remote = listener.local_addr().unwrap();
     let other = TcpStream::connect_with(&a, None, remote, Some(profile), None).unwrap();
     let departure = other.with_connection(|connection, _| connection.poll_departure()).unwrap();
@@ -194,7 +194,7 @@ impl Extension for Dawdler {
 /// meanwhile, stays.
 #[test]
 fn that_take_too_much_together() {
-    let (a, b) = hosts(Profile::default());
+    let (a, b) = hosts(Profile::classic());
     let listener = b.listen("10.0.0.2:0").unwrap();
     let mut ours = a.connect(listener.local_addr().unwrap()).unwrap();
     let theirs = listener.accept().unwrap().0;

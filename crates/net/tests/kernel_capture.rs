@@ -75,7 +75,7 @@ fn capture(
     let writer = Capture::new(BufWriter::new(File::create(file).unwrap())).unwrap();
     let tapped = Tapped::new(wrap(tun), writer, "transom").unwrap();
     let status = tapped.status();
-    let lab = Lab::new(namespace, start(tapped, Profile::default()), None);
+    let lab = Lab::new(namespace, start(tapped, Profile::classic()), None);
     for version in VERSIONS {
         for role in ROLES {
             both_ways(&lab, version, role, bytes, true, 7);

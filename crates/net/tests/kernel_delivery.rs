@@ -14,7 +14,7 @@ use support::{Lab, ROLES, Role, Tally, Version, receive, send, start, tun};
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
 use transom_net::{Adu, Piece, Profile, TcpStream};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 
 const KIB: u64 = 1 << 10;
 const LOSSY: &str = "delay=3ms, loss=2%, reorder=1% by 2ms";

@@ -11,7 +11,7 @@ use support::{Lab, ROLES, Role, Version, both_ways, start, tun};
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
 use transom_net::{Profile, Received};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 
 const KIB: u64 = 1 << 10;
 

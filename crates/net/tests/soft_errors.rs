@@ -53,7 +53,7 @@ fn hosts() -> (Stack, Stack, Network) {
             timer: TimerChoice::Rfc6298(timer),
             syn_r2: 3,
             r2: Some(5),
-            ..Profile::default()
+            ..Profile::classic()
         };
         let builder = Stack::builder().address([10, 0, 0, number].into(), 24);
         builder.profile(profile).start(device).unwrap()

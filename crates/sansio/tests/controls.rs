@@ -12,7 +12,7 @@ use transom_sansio::readiness::{POLLIN, POLLOUT, PollFd};
 use transom_sansio::socket::{IPPROTO_TCP, O_NONBLOCK, SOCK_STREAM};
 use transom_sansio::stream::{MSG_DONTWAIT, MSG_EOR, MSG_MORE};
 use transom_sansio::urgent::SIOCOUTQNSD;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
 

@@ -6,7 +6,7 @@ use transom_sim::pair::{Pair, Side};
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectionId, Stack};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::{Adu, Info, Piece};
 use transom_tcp::ordering::Delivery;
 use transom_tcp::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use transom_sim::random::Draw;
 use transom_sim::traffic::{
     Amount, Application, Bulk, Exchange, Flow, FlowId, Pattern, Sink, requests,
 };
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Instant;
 

@@ -6,7 +6,7 @@ use transom_sim::pair::{Pair, Side};
 use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::Stack;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn host(address: &str, profile: Profile) -> Stack {
 fn largest_sample(words: &str, seed: u64) -> (Duration, u64) {
     let link: LinkConfig = "rate=100Mbit/s, delay=20ms, loss=20%".parse().unwrap();
     let sender = host("10.0.0.1", compose(words).unwrap());
-    let receiver = host("10.0.0.2", Profile::default());
+    let receiver = host("10.0.0.2", Profile::classic());
     let mut pair = Pair::new(sender, receiver, [&link, &link], seed, Instant::ZERO);
     let remote = "10.0.0.2:80".parse().unwrap();
     let listener = pair.host(Side::B).listen(remote, ListenConfig::default()).unwrap();

@@ -1,10 +1,10 @@
 //! Choosing units by name: texts such as `sack + ltcp(beta=0.15) + delayed-ack`.
 //!
-//! A text is a list of words joined by `+`. Each word is a choice of one unit, or a preset, which stands for a list of words; what is not
-//! said stays as it was. Two words for the same unit contradict each other, except that a word of the text's own wins over one of a
-//! preset, and that a text can be laid [over](Composer::over) another. A word that has lost does nothing. Where a choice cannot do without
-//! another and no word is about that one, it is made too: without the SACK option NewReno repairs losses, and a controller that counts on
-//! pacing is paced. The words of congestion control are its [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
+//! A text is a list of words joined by `+`. Each word is a choice of one unit, or a preset, which stands for a list of words. A unit that
+//! no word names keeps its default, which is that of the preset `modern`; experiments that want the core RFCs begin with `classic`. Two words for the same unit contradict each other, except that a word of the text's own wins over one of a
+//! preset, and that a text can be laid [over](Composer::over) another. A word also wins over words for other units that it cannot work
+//! with: `no-sack` over a preset's `rack-tlp`. A word that has lost does nothing. Where a choice cannot do without another and no word is
+//! about that one, it is made too: without the SACK option NewReno repairs losses, and a controller that counts on pacing is paced. The words of congestion control are its [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
 //!
 //! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
 //! unit ([`Unit::key`]), as scenarios have it, says the same.
@@ -16,6 +16,8 @@
 //! let profile = compose("sack + reno + prr")?;
 //! assert_eq!(profile.recovery, RecoveryChoice::Sack);
 //! assert_eq!(profile.reduction, ReductionChoice::Prr);
+//! assert_eq!(compose("classic + prr")?.recovery, RecoveryChoice::Sack);
+//! assert_eq!(compose("")?, compose("modern")?);
 //! let error = compose("sack + newreno").unwrap_err();
 //! assert_eq!(error.to_string(), "`sack` and `newreno` are both loss recovery");
 //! # Ok::<(), transom_tcp::compose::ComposeError>(())
@@ -28,6 +30,7 @@ mod words;
 
 use crate::congestion::{ALGORITHMS, Entry};
 use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice};
+use crate::undo::UndoConfig;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -91,12 +94,20 @@ impl fmt::Display for Near<'_> {
     }
 }
 
-/// The profile that a text stands for, beginning with the default.
+/// The profile that a text stands for, beginning with [`Profile::default`].
 ///
 /// # Errors
 /// [`ComposeError`].
 pub fn compose(text: &str) -> Result<Profile, ComposeError> {
     Composer::default().compose(Profile::default(), text)
+}
+
+/// The profile that a text stands for, beginning with [`Profile::classic`]. For experiments that compare one unit at a time.
+///
+/// # Errors
+/// [`ComposeError`].
+pub fn compose_classic(text: &str) -> Result<Profile, ComposeError> {
+    Composer::default().compose(Profile::classic(), text)
 }
 
 /// Reads texts. The algorithms of congestion control can be added to.
@@ -156,13 +167,25 @@ impl Composer {
     pub fn compose(&self, base: Profile, text: &str) -> Result<Profile, ComposeError> {
         let mut profile = base;
         let chosen = self.choose(&[text])?;
+        // Words of undo add up with each other, and not with those of the base: a text chooses the whole unit.
+        if chosen.iter().any(|word| word.unit == Unit::Undo) {
+            profile.undo = UndoConfig::NONE;
+        }
         for word in &chosen {
             self.apply(&mut profile, word)?;
         }
         let silent = |unit: Unit| chosen.iter().all(|word| word.unit != unit);
-        // Without the option there is only one recovery that nobody has to ask for.
-        if !profile.options.sack && silent(Unit::Recovery) {
-            profile.recovery = RecoveryChoice::NewReno;
+        if silent(Unit::Recovery) {
+            let counts = (profile.early_retransmit && !silent(Unit::EarlyRetransmit))
+                || (profile.reordering.is_some() && !silent(Unit::Reordering));
+            // Without the option there is only one recovery that nobody has to ask for.
+            let needs_sack =
+                matches!(profile.recovery, RecoveryChoice::Sack | RecoveryChoice::RackTlp);
+            if !profile.options.sack && needs_sack {
+                profile.recovery = RecoveryChoice::NewReno;
+            } else if counts && profile.recovery == RecoveryChoice::RackTlp {
+                profile.recovery = RecoveryChoice::Sack;
+            }
         }
         // Pacing comes with a controller that counts on it, unless a word says otherwise: then the profile is refused.
         if profile.congestion.needs_pacing() && silent(Unit::Pacing) {
@@ -221,11 +244,32 @@ impl Composer {
                     let (first, second) = (before.name.into(), word.name.into());
                     return Err(ComposeError::Twice { unit: word.unit, first, second });
                 }
-                chosen.retain(|before| before.unit != word.unit || before.rank == rank);
+                chosen.retain(|before| {
+                    before.rank == rank
+                        || before.unit != word.unit && self.works_with(before, &word)
+                });
                 chosen.push(word);
             }
         }
         Ok(chosen)
+    }
+
+    /// Whether two words for different units can be chosen together, as far as their names say it. What is left is for
+    /// [`Profile::validate`].
+    fn works_with(&self, one: &Chosen<'_>, other: &Chosen<'_>) -> bool {
+        let against = |one: &str, other: &str| match (one, other) {
+            ("no-sack", "sack" | "rack-tlp" | "rr") => true,
+            ("rack-tlp", "early-retransmit" | "rr") => true,
+            ("no-pacing", name) => self.needs_pacing(name),
+            _ => false,
+        };
+        !against(one.name, other.name) && !against(other.name, one.name)
+    }
+
+    /// Whether it is the name of a controller that counts on pacing.
+    fn needs_pacing(&self, name: &str) -> bool {
+        let reads = |entry: &Entry| (entry.read)(&mut Arguments::read(name).ok()?).ok();
+        self.algorithm(name).and_then(reads).is_some_and(|choice| choice.needs_pacing())
     }
 
     /// What a word chooses. Its parameters are not looked at.

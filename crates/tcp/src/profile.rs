@@ -7,6 +7,7 @@ mod assemble;
 mod check;
 mod choices;
 
+use crate::congestion::cubic::Cubic;
 use crate::ecn::EcnConfig;
 use crate::extension::ExtensionChoice;
 use crate::flow::receive_window::ReceiveWindowConfig;
@@ -138,8 +139,28 @@ pub struct Profile {
     pub dscp: u8,
 }
 
+/// The units of the preset `modern`, which is what a new connection should use today; every setting that is no unit's as in
+/// [`Profile::classic`].
 impl Default for Profile {
     fn default() -> Self {
+        Profile {
+            congestion: CongestionChoice::new(Cubic::default()),
+            slow_start: SlowStartChoice::HyStartPp,
+            recovery: RecoveryChoice::RackTlp,
+            reduction: ReductionChoice::Prr,
+            undo: UndoConfig::ALL,
+            ecn: EcnChoice::Classic(EcnConfig { offer: true, ..EcnConfig::default() }),
+            ack: AckChoice::Quick(Duration::from_millis(200)),
+            path_mtu: PathMtuChoice::Probing,
+            ..Profile::classic()
+        }
+    }
+}
+
+impl Profile {
+    /// The units that the core RFCs describe, and no later ones: Reno with SACK (RFC 5681, RFC 6675), delayed acknowledgements, one
+    /// retransmission timer (RFC 6298). The papers' experiments name it as the preset `classic`.
+    pub fn classic() -> Self {
         Profile {
             congestion: CongestionChoice::reno(),
             slow_start: SlowStartChoice::Standard(Standard::default()),

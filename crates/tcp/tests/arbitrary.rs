@@ -44,7 +44,7 @@ impl Random {
 }
 
 fn setup(random: &mut Random) -> Setup {
-    let mut setup = Setup { profile: Profile::default(), ..Setup::default() };
+    let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };
     let timestamps = !random.one_in(3);
     setup.profile.options.timestamps = timestamps;
     setup.timestamps = timestamps;

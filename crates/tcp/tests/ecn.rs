@@ -4,7 +4,7 @@ use crate::common;
 
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::connection::Connection;
 use transom_tcp::ecn::EcnConfig;

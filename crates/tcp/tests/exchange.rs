@@ -6,7 +6,7 @@ use crate::common;
 
 use common::{Peer, Setup, ms, seg};
 use transom_tcp::ack_context::AckContext;
-use transom_tcp::compose::{Composer, RecomposeError, Unit, compose};
+use transom_tcp::compose::{Composer, RecomposeError, Unit, compose_classic as compose};
 use transom_tcp::congestion::{ALGORITHMS, CongestionChoice};
 use transom_tcp::congestion::{Algorithm, CongestionControl, Takeover, Window};
 use transom_tcp::profile::{AckChoice, PacingChoice, Profile, ProfileError, ReductionChoice};

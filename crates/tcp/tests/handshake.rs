@@ -10,7 +10,7 @@ use transom_wire::{Flags, Options, Seq, Timestamps};
 
 /// A connection as applications get it: all options on.
 fn full() -> Setup {
-    let mut setup = Setup { profile: Profile::default(), ..Setup::default() };
+    let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };
     setup = setup.timestamps().scale(7);
     setup
 }

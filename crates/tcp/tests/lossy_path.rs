@@ -12,7 +12,7 @@ use transom_tcp::profile::{Profile, RecoveryChoice};
 fn setups(seed: u64) -> [Setup; 2] {
     let mut random = Random::new(seed ^ 0xabcd);
     core::array::from_fn(|_| {
-        let mut setup = Setup { profile: Profile::default(), ..Setup::default() };
+        let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };
         setup.profile.options.timestamps = random.permille(500);
         setup.profile.options.window_scale = random.permille(700);
         if random.permille(400) {

@@ -8,7 +8,7 @@ use transom_tcp::profile::Profile;
 /// Buffers are lazy and are given back: an idle connection is little more than its state.
 #[test]
 fn an_idle_connection_is_small() {
-    let setup = Setup { profile: Profile::default(), ..Setup::default() }.timestamps().scale(7);
+    let setup = Setup { profile: Profile::classic(), ..Setup::default() }.timestamps().scale(7);
     let mut peer = setup.active();
     let fresh = peer.connection.memory();
     assert!(fresh <= 2048, "{fresh} bytes before the first data");

@@ -10,7 +10,7 @@ use transom_tcp::persistence::Persistence;
 use transom_tcp::profile::{Profile, RecoveryChoice};
 
 fn setup(recovery: RecoveryChoice, persistence: Option<Persistence>, holes: HoleChoice) -> Setup {
-    let mut setup = Setup { profile: Profile::default(), ..Setup::default() };
+    let mut setup = Setup { profile: Profile::classic(), ..Setup::default() };
     setup.profile.recovery = recovery;
     setup.profile.persistence = persistence;
     setup.profile.holes = holes;

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, ms, seg};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::profile::TimerChoice;
 use transom_tcp::rto::eifel::EifelConfig;
 use transom_tcp::rto::fixed::FixedConfig;

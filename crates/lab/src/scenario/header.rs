@@ -1,5 +1,6 @@
 //! `[scenario]`: what the experiment is called and how long it takes.
 
+use super::composition::Composition;
 use super::error::{Problem, Problems};
 use super::name::Name;
 use super::quantity::Time;
@@ -21,6 +22,9 @@ pub struct Header {
     /// What the experiment is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The units of every host with Transom's TCP. What a host says of a unit wins over it, and what a flow says wins over both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Composition>,
     /// How long it runs, in the network's time.
     pub duration: Time,
     /// The beginning that counts for no total and no band, until the flows have settled.

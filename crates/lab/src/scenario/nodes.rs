@@ -1,10 +1,12 @@
 //! The nodes of a scenario: presets and groups spread out, every host with its options.
 
+use super::composition::Composition;
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::host::{Host, HostKind, Router};
 use super::link::part_ways;
 use super::name::Name;
+use super::profile::ProfileOptions;
 use super::resolve::{section, tagged};
 use super::sweep::wrong_type;
 use super::topology::{Layout, Topology};
@@ -27,11 +29,15 @@ pub(super) struct Nodes {
     pub(super) layout: Layout,
     /// Something could not be read: what seems to be missing may be there.
     pub(super) incomplete: bool,
+    /// What the scenario says of the TCP of all hosts.
+    common: ProfileOptions,
 }
 
 impl Nodes {
-    pub(super) fn read(tree: &Table, problems: &mut Problems) -> Nodes {
-        let mut nodes = Nodes::default();
+    /// Reads the nodes. `tcp` are the units of all hosts with Transom's TCP.
+    pub(super) fn read(tree: &Table, tcp: Option<Composition>, problems: &mut Problems) -> Nodes {
+        let common = ProfileOptions { tcp, ..ProfileOptions::default() };
+        let mut nodes = Nodes { common, ..Nodes::default() };
         nodes.read_topology(tree, problems);
         nodes.read_hosts(tree, problems);
         nodes.read_routers(tree, problems);
@@ -75,7 +81,8 @@ impl Nodes {
         let layout = topology.layout(span, problems);
         for (group, members) in &layout.hosts {
             for member in members {
-                self.add_host(member, Host::default(), span);
+                let host = Host { profile: self.common.clone(), ..Host::default() };
+                self.add_host(member, host, span);
             }
             self.groups.insert(group.clone(), members.clone());
         }
@@ -99,7 +106,10 @@ impl Nodes {
                 problems.add(span.clone(), wrong_type(&entry.node.value, "a table"));
                 continue;
             };
-            let host: Host = decode(options, span, &[], problems).unwrap_or_default();
+            let mut host: Host = decode(options, span, &[], problems).unwrap_or_default();
+            if host.kind == HostKind::Transom {
+                host.profile = host.profile.or(&self.common);
+            }
             check_host(&host, options, &entry.key, problems);
             let preset = self.groups.get(&name).is_some_and(|members| *members != [name.clone()]);
             if host.count.is_some() || preset {

@@ -128,11 +128,13 @@ pub(super) fn resolve(
             problems.add(entry.key.clone(), Problem::UnknownKey { key: key.clone(), known });
         }
     }
-    let (header, seeds) = read_header(tree, problems);
+    let (mut header, seeds) = read_header(tree, problems);
     // A run of no time has been reported, and nothing is measured by it.
     let duration =
         header.as_ref().map(|header| header.duration).filter(|time| *time > Time::default());
-    let nodes = Nodes::read(tree, problems);
+    // In the canonical form each host says it for itself.
+    let tcp = header.as_mut().and_then(|header| header.tcp.take());
+    let nodes = Nodes::read(tree, tcp, problems);
     let links = Links::read(tree, &nodes, files, problems);
     let flows = read_flows(tree, &nodes, duration, files, problems);
     let mut open = Open::default();

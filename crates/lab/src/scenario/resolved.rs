@@ -72,8 +72,16 @@ impl Resolved {
     fn identity(&self, run: &impl Serialize) -> RunId {
         // Exhaustive, so that it has to be decided of each new field whether it decides the outcome.
         let Resolved { scenario, hosts, routers, links, flows, measure, expect: _ } = self;
-        let Header { name: _, title: _, description: _, duration, warm_up, sample_interval } =
-            scenario;
+        // The scenario's units are in those of its hosts.
+        let Header {
+            name: _,
+            title: _,
+            description: _,
+            tcp: _,
+            duration,
+            warm_up,
+            sample_interval,
+        } = scenario;
         let Series { flows: _, links: _, capture, capture_comments, log } = measure;
         let times = (duration, warm_up, sample_interval);
         let files = (capture, capture_comments, log);

@@ -100,7 +100,7 @@ impl Lab {
     /// The two next to each other.
     pub fn direct(offload: TunOffload) -> Option<Lab> {
         let (namespace, tun) = tun(offload)?;
-        Some(Lab::new(namespace, start(tun, Profile::default()), None))
+        Some(Lab::new(namespace, start(tun, Profile::classic()), None))
     }
 
     /// The two with a path between them.
@@ -108,7 +108,7 @@ impl Lab {
         let (namespace, tun) = tun(TunOffload::Segmentation)?;
         let device = Emulated::new(tun, path).unwrap();
         let monitor = device.monitor();
-        Some(Lab::new(namespace, start(device, Profile::default()), Some(monitor)))
+        Some(Lab::new(namespace, start(device, Profile::classic()), Some(monitor)))
     }
 
     /// The same with this profile, and with the kernel's `net.ipv4.tcp_ecn`: 0 for no ECN, 1 to offer it and agree to it.

@@ -7,7 +7,7 @@
 use super::exchange::run;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use transom_tcp::compose::{ComposeError, Unit, WORDS, compose};
+use transom_tcp::compose::{ComposeError, Unit, WORDS, compose_classic as compose};
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{FlowChoice, Profile};

@@ -81,7 +81,7 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
             options.sack && recovery != RecoveryChoice::RackTlp && seed % 4 < 2
         }),
         time_wait: Duration::from_secs(2),
-        ..Profile::default()
+        ..Profile::classic()
     }
 }
 

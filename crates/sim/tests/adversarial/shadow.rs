@@ -162,7 +162,7 @@ pub(super) fn simple(seed: u64, rng: &mut Rng) -> Profile {
     Profile {
         recovery,
         congestion: CongestionChoice::reno(),
-        slow_start: Profile::default().slow_start,
+        slow_start: Profile::classic().slow_start,
         reduction: ReductionChoice::AtOnce,
         undo: UndoConfig { eifel: false, dsack: false, f_rto: false },
         // The shadow counts in segments of one size.

@@ -9,7 +9,7 @@ use super::number;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transom_sim::random::{Rng, Streams};
-use transom_tcp::compose::{ComposeError, Unit, compose};
+use transom_tcp::compose::{ComposeError, Unit, compose_classic as compose};
 
 /// The words of each unit.
 fn choices() -> Vec<(Unit, Vec<&'static str>)> {

@@ -4,7 +4,7 @@
 use crate::harness::*;
 use std::net::SocketAddr;
 use transom_stack::stack::ConnectionId;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::State;
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;

@@ -104,7 +104,7 @@ impl Victim {
         // What is looked at is what peers can make the host hold. The event log has its ring, whatever they do.
         config.log_records = 0;
         config.secret = *b"not a real one..";
-        let (mut profile, mut listen) = (Profile::default(), ListenConfig::default());
+        let (mut profile, mut listen) = (Profile::classic(), ListenConfig::default());
         change(&mut config, &mut profile, &mut listen);
         config.profile = Arc::new(profile);
         let mut host = Host::start(config, Account::default());

@@ -24,7 +24,7 @@ impl Two {
         let host = |address: &str, secret| {
             let mut config = StackConfig::new(vec![(address.parse().unwrap(), 24)]);
             config.secret = [secret; 16];
-            let mut profile = transom_tcp::profile::Profile::default();
+            let mut profile = transom_tcp::profile::Profile::classic();
             profile.options.timestamps = timestamps;
             config.profile = std::sync::Arc::new(profile);
             Stack::new(config, Instant::from_secs(5)).unwrap()

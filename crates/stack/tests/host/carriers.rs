@@ -16,7 +16,7 @@ fn carrier(sent: &Sent) -> (u8, u8) {
 }
 
 fn profile(hop_limit: u8, dscp: u8) -> Option<Arc<Profile>> {
-    Some(Arc::new(Profile { hop_limit, dscp, ..Profile::default() }))
+    Some(Arc::new(Profile { hop_limit, dscp, ..Profile::classic() }))
 }
 
 /// [MUST-48] [MUST-49] [SHLD-22] [SHLD-23] Every segment of a connection carries what the application chose, the SYN included, unchanged

@@ -66,7 +66,7 @@ impl OnTheWire for Host {
     fn with(change: impl FnOnce(&mut StackConfig, &mut Profile)) -> Self {
         let mut config = StackConfig::new(vec![(HOST.into(), 24), (HOST6.into(), 64)]);
         config.secret = *b"for tests only..";
-        let mut profile = Profile::default();
+        let mut profile = Profile::classic();
         change(&mut config, &mut profile);
         config.profile = Arc::new(profile);
         Host::start(config, Unwatched)

@@ -238,7 +238,7 @@ fn how_a_listener_listens_can_be_changed_for_those_to_come() {
     Peer::new(at(PEER, 4000), at(HOST, 81)).shake(&mut host, usual_options());
     assert_eq!((host.stack.acceptable(least), host.counters().cookies_sent), (1, 0));
     let listener = host.listen(service());
-    let profile = |max_segment| Profile { max_segment, ..Profile::default() };
+    let profile = |max_segment| Profile { max_segment, ..Profile::classic() };
     let config = |backlog, max_segment| ListenConfig {
         backlog,
         profile: Some(Arc::new(profile(max_segment))),

@@ -139,7 +139,7 @@ fn a_connection_may_begin_with_the_interfaces_mtu() {
     for (choice, expected) in
         [(PathMtuDiscovery::Want, 1_300), (PathMtuDiscovery::Interface, 1_500)]
     {
-        let profile = Profile { path_mtu_discovery: choice, ..Profile::default() };
+        let profile = Profile { path_mtu_discovery: choice, ..Profile::classic() };
         let remote = at(PEER, 81);
         let id = host.call(|stack, now| stack.connect(now, None, remote, Some(Arc::new(profile))));
         assert_eq!(host.connection(id.unwrap()).path_mtu(), expected, "{choice:?}");

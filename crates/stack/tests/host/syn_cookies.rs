@@ -3,7 +3,7 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::profile::EcnChoice;
 use transom_tcp::time::Duration;

@@ -1,6 +1,16 @@
 //! Words that go together, and why.
 //!
-//! A preset says nothing that its purpose does not need: what it leaves open keeps the default, and a text's own words win over it.
+//! A preset for programs names what its purpose needs; the rest keeps its default. A preset for experiments names every unit, so that no
+//! new default changes a result. A text's own words win over a preset.
+
+/// The words of [`Profile::classic`](crate::profile::Profile::classic) for every unit that the experiments of "TCP without congestion
+/// control" leave alone.
+macro_rules! others {
+    () => {
+        "slow-start + full-retransmission + wait-for-holes + no-early-retransmit + no-rr + limited-transmit + no-prr + restart-window \
+         + no-undo + rfc6298 + no-pacing + delayed-ack + in-order + nagle + icmp-pmtud"
+    };
+}
 
 /// Words that go together.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +27,16 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "modern",
-        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + quick-ack",
-        summary: "what the large stacks do today: fast on any path, slow to believe in losses",
+        text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + quick-ack + plpmtud",
+        summary: "the default, and what the large stacks do today: fast on any path, slow to believe in losses",
+    },
+    Preset {
+        name: "classic",
+        text: concat!(
+            "reno + sack + sack-option + timestamps + window-scale + receive-window + passive-ecn + ",
+            others!()
+        ),
+        summary: "the core RFCs and nothing later: what experiments compare with",
     },
     Preset {
         name: "interactive",
@@ -52,23 +70,42 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "minimal",
-        text: "reno + newreno + no-sack + no-timestamps + no-window-scale + no-ecn",
+        text: concat!(
+            "reno + newreno + no-sack + no-timestamps + no-window-scale + no-ecn + receive-window + ",
+            others!()
+        ),
         summary: "what RFC 9293 asks of every host and no option besides the segment size: for what mishandles options",
     },
     Preset {
         name: "base",
-        text: "reno + newreno + no-sack",
+        text: concat!(
+            "reno + newreno + no-sack + timestamps + window-scale + passive-ecn + receive-window + ",
+            others!()
+        ),
         summary: "BASE of \"TCP without congestion control\"",
     },
-    Preset { name: "sackbase", text: "reno + sack", summary: "the same with SACK" },
+    Preset {
+        name: "sackbase",
+        text: concat!(
+            "reno + sack + sack-option + timestamps + window-scale + passive-ecn + receive-window + ",
+            others!()
+        ),
+        summary: "the same with SACK",
+    },
     Preset {
         name: "exp",
-        text: "no-congestion-control + newreno + no-sack",
+        text: concat!(
+            "no-congestion-control + newreno + no-sack + timestamps + window-scale + passive-ecn + receive-window + ",
+            others!()
+        ),
         summary: "the same without congestion control",
     },
     Preset {
         name: "sackexp",
-        text: "no-congestion-control + sack",
+        text: concat!(
+            "no-congestion-control + sack + sack-option + timestamps + window-scale + passive-ecn + receive-window + ",
+            others!()
+        ),
         summary: "without congestion control, with SACK",
     },
 ];

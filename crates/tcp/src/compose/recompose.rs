@@ -129,7 +129,7 @@ fn keeps_what_is_fixed(current: &Profile, wanted: &Profile) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compose::compose;
+    use crate::compose::compose_classic as compose;
     use crate::congestion::CongestionChoice;
     use crate::profile::PacingChoice;
     use std::string::ToString;

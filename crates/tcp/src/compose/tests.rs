@@ -71,11 +71,55 @@ fn names_are_used_once() {
     assert_eq!(all.len(), count);
 }
 
+/// The default is the preset `modern`, and the base of experiments the preset `classic`; both name all that makes them up.
+#[test]
+fn the_two_bases_are_presets() {
+    for base in [Profile::default(), Profile::classic()] {
+        let made = |text: &str| Composer::default().compose(base.clone(), text);
+        assert_eq!(made("modern"), Ok(Profile::default()));
+        assert_eq!(made("classic"), Ok(Profile::classic()));
+    }
+}
+
+/// A new default changes no experiment: its presets name every unit.
+#[test]
+fn presets_of_experiments_name_every_unit() {
+    for preset in ["classic", "minimal", "base", "sackbase", "exp", "sackexp"] {
+        let composer = Composer::default();
+        let named: Vec<Unit> =
+            composer.choose(&[preset]).unwrap().iter().map(|word| word.unit).collect();
+        for unit in Unit::ALL {
+            assert!(named.contains(&unit), "{preset}: {unit}");
+        }
+        assert_eq!(compose(preset), compose_classic(preset), "{preset}");
+    }
+}
+
+/// A unit that counts duplicates cannot have the default's RACK-TLP beside it.
+#[test]
+fn recovery_comes_with_what_needs_another_than_the_default() {
+    for (text, recovery) in [
+        ("", RecoveryChoice::RackTlp),
+        ("rr", RecoveryChoice::Sack),
+        ("early-retransmit", RecoveryChoice::Sack),
+        ("modern + rr", RecoveryChoice::Sack),
+        ("no-sack", RecoveryChoice::NewReno),
+        ("modern + no-sack", RecoveryChoice::NewReno),
+        ("no-early-retransmit", RecoveryChoice::RackTlp),
+    ] {
+        assert_eq!(compose(text).unwrap().recovery, recovery, "{text}");
+    }
+}
+
 #[test]
 fn the_text_wins_over_its_presets() {
-    let profile = compose("sack + base").unwrap_err();
-    // SACK recovery without the option that base leaves out.
-    assert!(matches!(profile, ComposeError::Profile(_)));
+    // Without the option that base leaves out there is no SACK recovery: the text offers it.
+    let profile = compose("sack + base").unwrap();
+    assert!(profile.options.sack);
+    assert_eq!(profile.recovery, RecoveryChoice::Sack);
+    // Words of the text itself do not give way to each other.
+    let error = compose("sack + no-sack").unwrap_err();
+    assert_eq!(error, ComposeError::Profile(ProfileError::SackWithoutOption));
     let profile = compose("no-congestion-control + sackbase").unwrap();
     assert_eq!(profile.congestion, CongestionChoice::none());
     assert_eq!(profile.recovery, RecoveryChoice::Sack);
@@ -179,13 +223,16 @@ fn a_text_is_laid_over_another() {
     assert_eq!(over("immediate-ack", "ltcp + sack"), "immediate-ack + ltcp + sack");
     assert_eq!(over("immediate-ack + reno", "ltcp(beta=0.1)"), "immediate-ack + ltcp(beta=0.1)");
     // A preset is its words, and those of the upper text win over all of the lower one.
-    assert_eq!(over("sack + ecn", "exp"), "ecn + no-congestion-control + newreno + no-sack");
-    assert_eq!(over("sackbase", "vegas"), "sack + vegas");
+    assert_eq!(over("sack + ecn", "model-based"), "bbr + pacing + rack-tlp + undo + no-ecn");
+    assert_eq!(over("wireless", "vegas"), "rack-tlp + prr + undo + ecn + vegas");
     assert_eq!(over("", "prr"), "prr");
     assert_eq!(over("prr", ""), "prr");
-    // Whether both work together is seen afterwards.
-    let text = over("rack-tlp", "no-sack");
-    assert_eq!(compose(&text), Err(ComposeError::Profile(ProfileError::SackWithoutOption)));
+    // What cannot work with the upper text gives way, for whichever unit it is.
+    assert_eq!(over("rack-tlp + prr", "no-sack"), "prr + no-sack");
+    assert_eq!(over("no-sack", "rack-tlp"), "rack-tlp");
+    assert_eq!(over("rack-tlp", "rr"), "rr");
+    assert_eq!(over("no-pacing", "bbr"), "bbr");
+    assert_eq!(over("bbr", "no-pacing"), "no-pacing");
     assert!(Composer::default().over("reno + cubic", "vegas").is_err());
 }
 
@@ -194,11 +241,11 @@ fn a_text_is_laid_over_another() {
 fn a_word_that_has_lost_does_nothing() {
     assert_eq!(
         compose("minimal + window-scale + timestamps + sack-option + passive-ecn"),
-        compose("newreno")
+        compose_classic("newreno")
     );
     assert_eq!(compose("modern + f-rto").unwrap().undo, compose("f-rto").unwrap().undo);
     assert_eq!(compose("modern + no-undo").unwrap().undo, UndoConfig::NONE);
-    assert_eq!(compose("interactive + delayed-ack").unwrap().ack, Profile::default().ack);
+    assert_eq!(compose("interactive + delayed-ack").unwrap().ack, Profile::classic().ack);
     assert_eq!(error("eifel + no-undo"), "`eifel` and `no-undo` are both undo");
     assert_eq!(error("no-undo + dsack"), "`no-undo` and `dsack` are both undo");
 }

@@ -50,7 +50,7 @@ impl Default for Setup {
                 min_variation: ms(0),
                 ..Rfc6298Config::default()
             }),
-            ..Profile::default()
+            ..Profile::classic()
         };
         Setup {
             profile,
