@@ -1,4 +1,4 @@
-//! Compiles `transom_tcp` with the units of its default profile in place of pointers: see `transom_tcp::units`.
+//! Compiles `transom_tcp` with the units of its profile `classic` in place of pointers: see `transom_tcp::units`.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(fixed_units)");

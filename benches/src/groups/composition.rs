@@ -1,7 +1,7 @@
 //! What it costs that units are chosen at run time.
 //!
 //! The same transfer, by the same source, is compiled twice: once as everybody uses it, with each unit behind a pointer, and once with the units of the
-//! default profile in place of the pointers, so that the compiler knows every call (`benches/fixed-units`, `transom_tcp::units`). Both are in this
+//! profile `classic` in place of the pointers, so that the compiler knows every call (`benches/fixed-units`, `transom_tcp::units`). Both are in this
 //! program and take turns. With super-segments the sender decides once for 44 segments, and without them for each; the receiver
 //! takes single segments in either case.
 //!

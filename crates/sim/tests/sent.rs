@@ -10,6 +10,7 @@ use transom_sim::traffic::{
     Amount, Application, Bulk, DatagramSink, Exchange, FlowId, OnOff, Pattern, Schedule, Sink,
     Transfers, requests,
 };
+use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, IpPacket, Protocol, Seq, TcpPacket};
 
@@ -18,11 +19,16 @@ const PORT: u16 = 80;
 
 type Ends = (Box<dyn Application>, Box<dyn Application>);
 
+/// A host whose TCP is worked out by hand below, whatever the default is.
+fn classic() -> HostConfig {
+    HostConfig { profile: Profile::classic().into(), ..HostConfig::default() }
+}
+
 /// A client and a server, and the link from the one to the other.
 fn network(path: &str, ends: impl FnOnce(SocketAddrV4) -> Ends) -> (Network, LinkId) {
     let mut topology = Topology::new(1);
-    let client = topology.host(HostConfig::default());
-    let server = topology.host(HostConfig::default());
+    let client = topology.host(classic());
+    let server = topology.host(classic());
     let there: LinkConfig = path.parse().unwrap();
     let back = LinkConfig { loss: Default::default(), ..there.clone() };
     let (there, _) = topology.join(client, server, there, back);
@@ -150,7 +156,7 @@ fn who_answers_requests_is_the_sender() {
     for pattern in [Pattern::Sequence(None), Pattern::Pages { objects: 12, connections: 6 }] {
         // The one who asks is behind the link's other end.
         let mut topology = Topology::new(1);
-        let hosts = [(); 2].map(|()| topology.host(HostConfig::default()));
+        let hosts = [(); 2].map(|()| topology.host(classic()));
         let path: LinkConfig = format!("{PATH}, loss=1%").parse().unwrap();
         let (_, back) = topology.join(hosts[0], hosts[1], path.clone(), path);
         let remote = SocketAddrV4::new(topology.address(hosts[1]).unwrap(), PORT);
@@ -182,12 +188,12 @@ fn datagrams() {
 fn flows_of_one_host_are_told_apart() {
     let mut topology = Topology::new(1);
     let router = topology.router();
-    let sender = topology.host(HostConfig::default());
+    let sender = topology.host(classic());
     let quick: LinkConfig = "delay=1ms".parse().unwrap();
     topology.join(sender, router, quick.clone(), quick);
     let mut links = Vec::new();
     for flow in 0..3 {
-        let receiver = topology.host(HostConfig::default());
+        let receiver = topology.host(classic());
         let path: LinkConfig = PATH.parse().unwrap();
         links.push(topology.join(router, receiver, path.clone(), path).0);
         let remote = (topology.address(receiver).unwrap(), PORT);

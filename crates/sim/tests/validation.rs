@@ -4,7 +4,13 @@ use transom_sim::link::LinkConfig;
 use transom_sim::measure::{jain_index, per_second};
 use transom_sim::network::{HostConfig, LinkId, Network, NodeId, Topology};
 use transom_sim::traffic::{Amount, Bulk, FlowId, Sink};
+use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
+
+/// A host whose TCP is worked out by hand below, whatever the default is.
+fn classic() -> HostConfig {
+    HostConfig { profile: Profile::classic().into(), ..HostConfig::default() }
+}
 
 /// Flows through a dumbbell, one client and one server for each; the link is the bottleneck in the direction of the data.
 fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, Vec<NodeId>) {
@@ -15,8 +21,7 @@ fn dumbbell(seed: u64, bottleneck: &str, access: &[&str]) -> (Network, LinkId, V
     let (there, _) = topology.join(left, right, parse(bottleneck), without_loss(bottleneck));
     let mut clients = Vec::new();
     for (flow, access) in (0u32..).zip(access) {
-        let (client, server) =
-            (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+        let (client, server) = (topology.host(classic()), topology.host(classic()));
         topology.join(client, left, parse(access), parse(access));
         topology.join(right, server, parse("delay=0ms"), parse("delay=0ms"));
         let remote = (topology.address(server).unwrap(), 80).into();

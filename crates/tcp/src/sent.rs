@@ -117,6 +117,8 @@ pub struct SentList {
     marked_lost_upto: Pos,
     /// No loss below this is still to be reported.
     news_from: Pos,
+    /// When the last transmission left.
+    latest: Instant,
     delivery: DeliveryRate,
 }
 
@@ -134,8 +136,18 @@ impl SentList {
             next_lost_hint: start,
             marked_lost_upto: start,
             news_from: Pos::MAX,
+            latest: now,
             delivery: DeliveryRate::new(now),
         }
+    }
+
+    /// When a transmission leaves that is made at `now`. Several leave at one reading of the clock, and RACK takes those that leave
+    /// together for sent in the order of their positions (RFC 8985 section 6.2, RACK_sent_after). That is true of new data. A
+    /// retransmission leaves a nanosecond after what left before it.
+    fn leave(&mut self, again: bool, now: Instant) -> Instant {
+        let follows = again && now <= self.latest;
+        self.latest = now.max(self.latest) + Duration::from_nanos(u64::from(follows));
+        self.latest
     }
 
     /// The oldest unacknowledged position, SND.UNA.
@@ -276,12 +288,13 @@ impl SentList {
     /// New data up to `end` leaves at `now`.
     pub fn push(&mut self, end: Pos, now: Instant) {
         debug_assert!(end > self.end, "a transmission covers something");
+        let left = self.leave(false, now);
         let stamp = self.delivery.on_send(now, end.since(self.end), self.in_flight());
         self.list.push_back(Sent {
             start: self.end,
             end,
-            first_sent: now,
-            last_sent: now,
+            first_sent: left,
+            last_sent: left,
             transmissions: 1,
             fate: Fate::default(),
             news: false,
@@ -320,9 +333,10 @@ impl SentList {
             let bytes = record.end.min(limit).since(record.start);
             let stamp = self.delivery.on_send(now, bytes, self.in_flight());
             self.set_fate(index, Fate { retransmitted: true, ..record.fate });
+            let left = self.leave(true, now);
             if let Some(record) = self.list.get_mut(index) {
                 record.transmissions = record.transmissions.saturating_add(1);
-                record.last_sent = now;
+                record.last_sent = left;
                 record.stamp = stamp;
                 upto = record.end;
             }

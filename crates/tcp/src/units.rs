@@ -2,7 +2,7 @@
 //! opened.
 //!
 //! For one purpose there is a second form of this file. What it costs to choose at run time can only be known beside the same code with the choice
-//! made by the compiler, so with `--cfg fixed_units` the connection holds the units of the default profile themselves, and every call of them is
+//! made by the compiler, so with `--cfg fixed_units` the connection holds the units of the profile `classic` themselves, and every call of them is
 //! direct. That is how `benches/fixed-units` compiles this crate, for the group `composition` of the benchmarks; nothing else does, and
 //! nobody should: there a profile with other units is a panic. What exists only during a recovery (the reduction, the detectors of
 //! `undo`) or with ECN stays behind a pointer there too.

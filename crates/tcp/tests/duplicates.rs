@@ -234,6 +234,9 @@ fn exchanged() {
     let rack = |profile: &mut Profile| profile.recovery = RecoveryChoice::RackTlp;
     let mut peer = Setup::default().profile(rack).active();
     let now = peer.now;
-    let error = peer.connection.recompose(now, "early-retransmit").unwrap_err();
+    let error = peer.connection.recompose(now, "early-retransmit + rack-tlp").unwrap_err();
     assert!(error.to_string().starts_with("early retransmit counts duplicates"), "{error}");
+    // It comes with a recovery that counts duplicates, and a live connection keeps its own.
+    let error = peer.connection.recompose(now, "early-retransmit").unwrap_err();
+    assert!(error.to_string().contains("would exchange loss recovery"), "{error}");
 }

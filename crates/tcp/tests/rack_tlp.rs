@@ -77,6 +77,24 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(peer.info().counters.timeouts, 0);
 }
 
+/// New data and then a retransmission leave in one instant, as where acknowledgements are processed in a batch. The new data left first,
+/// although its positions are higher: its arrival says nothing about the retransmission (section 6.2, RACK_sent_after).
+#[test]
+fn new_data_of_the_same_instant_does_not_condemn_a_retransmission() {
+    let mut peer = rack();
+    peer.write(20_000);
+    assert_eq!(peer.ranges().len(), 10);
+    peer.wait(100);
+    // RFC 3042: the first two duplicates bring new data out.
+    peer.recv(seg().sack(&[(1001, 2001)])).recv(seg().sack(&[(1001, 3001)]));
+    peer.expect(&["A 10001:11001 ack 1", "A 11001:12001 ack 1"]);
+    peer.recv(seg().sack(&[(1001, 4001)])).expect(&["A 1:1001 ack 1"]);
+    peer.wait(100).recv(seg().sack(&[(1001, 12_001)]));
+    assert!(!peer.ranges().contains(&(1, 1001)));
+    peer.recv(seg().ack(12_001));
+    assert_eq!(peer.info().counters.retransmitted_segments, 1);
+}
+
 /// Sections 7.2 and 7.3: two round trips after the last acknowledgement the last segment is sent again, and its selective
 /// acknowledgement tells what is missing before it.
 #[test]

@@ -117,6 +117,18 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
+    use transom_lab::scenario::{HostKind, Resolved};
+    use transom_tcp::compose::{compose, compose_classic};
+
+    /// A new default must not change a stored result, so nothing in an experiment may depend on the default.
+    fn names_every_unit(scenario: &Resolved, id: &str) {
+        for (name, host) in &scenario.hosts {
+            if host.kind == HostKind::Transom {
+                let text = host.profile.tcp.as_ref().map(ToString::to_string).unwrap_or_default();
+                assert_eq!(compose(&text), compose_classic(&text), "{id}: {name}");
+            }
+        }
+    }
 
     /// What is in `papers/` is in the program, says which experiment it is, and can be read in both forms.
     #[test]
@@ -147,6 +159,9 @@ mod tests {
                     .map(|point| point.resolved.expect.len() + point.comparisons.len())
                     .sum::<usize>();
                 assert!(expected > 0, "{} expects nothing", one.id);
+                for point in scenario.sweep() {
+                    names_every_unit(&point.resolved, one.id);
+                }
             }
         }
     }

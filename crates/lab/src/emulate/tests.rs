@@ -42,6 +42,7 @@ fn pair(from: &str, to: &str, link: &str, seconds: &str, flow: &str) -> String {
         r#"
 [scenario]
 name = "pair"
+tcp = "classic"
 duration = "{seconds}"
 sample-interval = "50ms"
 [hosts.a]

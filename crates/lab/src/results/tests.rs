@@ -20,6 +20,7 @@ mod round_trip;
 const SHARED: &str = r#"
 [scenario]
 name = "shared"
+tcp = "classic"
 duration = "2s"
 seeds = [1, 2]
 

@@ -242,7 +242,10 @@ mod tests {
             "tcp = { undo = 'eifel + dsack', congestion = 'ltcp(beta=0.1)', preset = 'sackbase' }";
         let tcp = read(table).unwrap().remove("tcp").unwrap();
         assert_eq!(tcp.to_string(), "sackbase + ltcp(beta=0.1) + eifel + dsack");
-        assert_eq!(Ok(tcp.profile().unwrap()), compose("sack + ltcp(beta=0.1) + eifel + dsack"));
+        assert_eq!(
+            Ok(tcp.profile().unwrap()),
+            compose("sackbase + ltcp(beta=0.1) + eifel + dsack")
+        );
         assert_eq!(read("tcp = {}").unwrap().remove("tcp").unwrap().to_string(), "");
         for wrong in [
             "{ congestion = 'sack' }",

@@ -198,7 +198,8 @@ mod tests {
         assert_eq!(profile.congestion.name(), "ltcp");
         assert_eq!(profile.ack, AckChoice::Immediate);
         assert_eq!(ProfileOptions::default().or(&host), host);
-        let contradiction = tcp("no-sack").or(&tcp("sack")).profile();
-        assert_eq!(contradiction, Err(ComposeError::Profile(ProfileError::SackWithoutOption)));
+        // What the flow says wins over what cannot work with it.
+        let nearer = tcp("no-sack").or(&tcp("sack")).profile().unwrap();
+        assert_eq!(nearer.recovery, RecoveryChoice::NewReno);
     }
 }

@@ -128,7 +128,7 @@ int main(void)
     config.addresses = &address;
     config.address_count = 1;
     /* Recovery without SACK is that of RFC 6582. */
-    config.tcp = "no-sack + no-timestamps + no-window-scale + delayed-ack(delay=40ms)";
+    config.tcp = "classic + no-sack + no-timestamps + no-window-scale + delayed-ack(delay=40ms)";
     config.receive_buffer = config.receive_buffer_max = 65535;
     host = ts_create(&config);
     CHECK(host > 0);

@@ -9,6 +9,7 @@ use transom_sansio::host::Host;
 use transom_sansio::options::{SO_REUSEADDR, SOL_SOCKET};
 use transom_sansio::socket::SOCK_STREAM;
 use transom_stack::config::StackConfig;
+use transom_tcp::profile::Profile;
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::Peer;
 use transom_wire::{Flags, IpPacket, Seq, TcpHeader, TcpPacket};
@@ -32,6 +33,8 @@ pub(crate) fn host(address: &str) -> Host {
 pub(crate) fn host_with(address: &str, change: impl FnOnce(&mut StackConfig)) -> Host {
     let mut config = StackConfig::new(vec![(address.parse().expect("an address"), 24)]);
     config.secret = [7; 16];
+    // What the interface does with a TCP whose every step is known by hand; the default is another one.
+    config.profile = Profile::classic().into();
     change(&mut config);
     Host::new(config, Instant::ZERO).expect("a configuration that works")
 }

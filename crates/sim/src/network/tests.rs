@@ -4,6 +4,7 @@ use super::*;
 use crate::link::LinkConfig;
 use crate::traffic::{Amount, Bulk, FlowId, Sink};
 use std::sync::{Arc, Mutex};
+use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
 const FLOW: FlowId = FlowId(0);
@@ -20,9 +21,14 @@ struct Line {
     ends: (NodeId, NodeId),
 }
 
+/// A host whose TCP is worked out by hand below, whatever the default is.
+fn classic() -> HostConfig {
+    HostConfig { profile: Profile::classic().into(), ..HostConfig::default() }
+}
+
 fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
     let mut topology = Topology::new(seed);
-    let first = topology.host(HostConfig::default());
+    let first = topology.host(classic());
     let mut before = first;
     let mut links = Vec::new();
     for _ in 0..routers {
@@ -30,7 +36,7 @@ fn line(seed: u64, routers: usize, config: &str, bytes: u64) -> Line {
         links.push(topology.join(before, next, link(config), link(config)).0);
         before = next;
     }
-    let last = topology.host(HostConfig::default());
+    let last = topology.host(classic());
     links.push(topology.join(before, last, link(config), link(config)).0);
     let remote = (topology.address(last).unwrap(), PORT).into();
     let bulk = Bulk::new(FLOW, remote, Amount::Bytes(bytes));
@@ -165,7 +171,7 @@ fn a_run_is_a_function_of_the_seed() {
 #[test]
 fn what_is_wrong_with_a_network_is_said() {
     let mut topology = Topology::new(1);
-    let (a, b) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let (a, b) = (topology.host(classic()), topology.host(classic()));
     let router = topology.router();
     topology.join(a, router, link(""), link(""));
     assert!(
@@ -178,19 +184,19 @@ fn what_is_wrong_with_a_network_is_said() {
     assert_eq!(error.to_string(), "there is no way from node 1 to node 0");
 
     let mut topology = Topology::new(1);
-    let a = topology.host(HostConfig::default());
+    let a = topology.host(classic());
     topology.join(a, a, link(""), link(""));
     assert!(matches!(topology.build(), Err(NetworkError::BadLink(_))));
 
     let mut topology = Topology::new(1);
-    topology.host(HostConfig { mtu: 20, ..HostConfig::default() });
+    topology.host(HostConfig { mtu: 20, ..classic() });
     assert!(matches!(topology.build(), Err(NetworkError::Host(_))));
 }
 
 #[test]
 fn two_ways_and_the_shorter_one_is_taken() {
     let mut topology = Topology::new(1);
-    let (a, b) = (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let (a, b) = (topology.host(classic()), topology.host(classic()));
     let routers: Vec<_> = (0..3).map(|_| topology.router()).collect();
     let mut join = |one, other| topology.join(one, other, link("delay=1ms"), link("delay=1ms")).0;
     join(a, routers[0]);
@@ -215,7 +221,7 @@ fn two_ways_and_the_shorter_one_is_taken() {
 #[test]
 fn no_way_leads_through_a_host() {
     let mut topology = Topology::new(1);
-    let hosts: Vec<_> = (0..3).map(|_| topology.host(HostConfig::default())).collect();
+    let hosts: Vec<_> = (0..3).map(|_| topology.host(classic())).collect();
     let routers: Vec<_> = (0..3).map(|_| topology.router()).collect();
     let mut join = |one, other| topology.join(one, other, link("delay=1ms"), link("delay=1ms")).0;
     join(hosts[0], routers[0]);
@@ -239,8 +245,7 @@ fn no_way_leads_through_a_host() {
 /// A sender on a fast link, a router, a slow link behind it, with window control or without.
 fn narrowing(bottleneck: &str, bytes: u64) -> (Network, LinkId) {
     let mut topology = Topology::new(1);
-    let (sender, receiver) =
-        (topology.host(HostConfig::default()), topology.host(HostConfig::default()));
+    let (sender, receiver) = (topology.host(classic()), topology.host(classic()));
     let router = topology.router();
     let fast = link("rate=100Mbit/s, delay=1ms");
     topology.join(sender, router, fast.clone(), fast);

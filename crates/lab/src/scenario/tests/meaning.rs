@@ -345,3 +345,18 @@ fn a_flows_units_are_laid_over_its_hosts() {
     assert_eq!(at("a").ack, transom_tcp::profile::Profile::default().ack);
     assert_eq!(at("b").ack, transom_tcp::profile::AckChoice::Immediate);
 }
+
+/// What the scenario says of TCP is laid under what each host says, and is no part of the canonical form.
+#[test]
+fn a_scenarios_units_are_those_of_its_hosts() {
+    let plain = minimal("").replacen("[hosts.b]", "[hosts.b]\nprofile.tcp = \"cubic\"", 1);
+    let text = plain.replacen("[scenario]", "[scenario]\ntcp = \"classic + immediate-ack\"", 1);
+    let resolved = resolved(&text);
+    let profile = |host: &str| resolved.hosts[&Name::new(host).unwrap()].profile.profile().unwrap();
+    let composed = |text: &str| transom_tcp::compose::compose(text).unwrap();
+    assert_eq!(profile("a"), composed("classic + immediate-ack"));
+    assert_eq!(profile("b"), composed("classic + immediate-ack + cubic"));
+    assert_eq!(resolved.scenario.tcp, None);
+    let again = super::resolved(&resolved.to_toml());
+    assert_eq!(again, resolved);
+}

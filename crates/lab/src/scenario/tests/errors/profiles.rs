@@ -219,15 +219,19 @@ error: `reno` is congestion control, not loss recovery
 /// Each is right by itself, and they are one profile where the flow ends.
 #[test]
 fn a_flow_and_its_host_that_contradict_each_other() {
-    let text = minimal("").replacen("[hosts.b]", "[hosts.b]\nprofile.tcp = \"sack\"", 1);
+    let text = minimal("").replacen("[hosts.b]", "[hosts.b]\nprofile.recv-buffer = \"1MiB\"", 1);
     says(
-        &text.replacen("kind = \"bulk\"", "kind = \"bulk\"\nprofile = { tcp = \"no-sack\" }", 1),
+        &text.replacen(
+            "kind = \"bulk\"",
+            "kind = \"bulk\"\nprofile = { tcp = \"no-window-scale\" }",
+            1,
+        ),
         r#"
-error: SACK and RACK-TLP recovery need the SACK option; offer it, or choose NewReno or go-back-N
+error: a receive buffer of 1048576 bytes needs the window scale option
   --> test.toml:17:11
    |
-17 | profile = { tcp = "no-sack" }
-   |           ^^^^^^^^^^^^^^^^^^^
+17 | profile = { tcp = "no-window-scale" }
+   |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
 "#,
     );
 }
