@@ -88,6 +88,7 @@ mod tree;
 use error::{Problem, Problems};
 use open::AllOpen;
 use resolve::resolve;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sweep::Sweep;
@@ -132,6 +133,7 @@ pub struct Scenario {
     form: Option<String>,
     forms: Vec<String>,
     paper: Option<Paper>,
+    sha256: [u8; 32],
 }
 
 /// One point of a scenario's sweep.
@@ -222,7 +224,8 @@ impl Scenario {
         }
         let (tree, sweep, seeds) = wanted;
         let form = form.map(str::to_owned);
-        Ok(Scenario { tree, sweep, seeds, directory, form, forms, paper })
+        let sha256 = Sha256::digest(text.as_bytes()).into();
+        Ok(Scenario { tree, sweep, seeds, directory, form, forms, paper, sha256 })
     }
 
     /// Checks a form of what is written, at all points of its sweep.
@@ -270,6 +273,16 @@ impl Scenario {
     /// The names of the forms that it can have.
     pub fn forms(&self) -> &[String] {
         &self.forms
+    }
+
+    /// The SHA-256 of the text that it was read from: what was read, even if the file is another by now.
+    pub fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+
+    /// Where files that it names are, and where its programs run; `None` if it was read from a text.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Which experiment of a paper it is, if it is one.

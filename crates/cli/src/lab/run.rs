@@ -23,6 +23,7 @@ use transom_lab::scenario::{Scenario, Setting};
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use super::live::Live;
+use super::programs::{self, Consent};
 use super::tui::{self, Tui};
 use super::watch::Watch;
 use crate::output;
@@ -40,6 +41,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    if args.emulate || args.consent() == Consent::Refused {
+        programs::ask(&args.file, &scenario, args.consent(), args.quiet)?;
+    }
     let wanted = Plan::new(
         &scenario,
         Choice {
