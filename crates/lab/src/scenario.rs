@@ -54,6 +54,7 @@ mod bound;
 mod claim;
 mod composition;
 mod control;
+mod cost;
 mod decode;
 mod distribution;
 mod error;
@@ -85,6 +86,7 @@ mod trace;
 mod traffic;
 mod tree;
 
+use cost::Cost;
 use error::{Problem, Problems};
 use open::AllOpen;
 use resolve::resolve;
@@ -100,6 +102,7 @@ pub use bands::Comparison;
 pub use bound::{Bound, Unit};
 pub use claim::Claim;
 pub use composition::Composition;
+pub use cost::{MOST_RUNS, runs};
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
 pub use expect::{Band, Course, Direction, Measure, Needs, Quantity, Statistic, Taken};
@@ -240,6 +243,7 @@ impl Scenario {
         let mut files = Files::new(directory);
         let mut seeds = Vec::new();
         let mut open = AllOpen::default();
+        let mut cost = Cost::default();
         let points = if problems.is_empty() { sweep.points() } else { 1 };
         for point in 0..points {
             problems.at_point(&sweep.settings(point));
@@ -247,11 +251,16 @@ impl Scenario {
             let outcome = resolve(&here, &sweep, point, &mut files, problems);
             if let Some(outcome) = outcome {
                 seeds = outcome.seeds;
+                cost.add(outcome.cost, seeds.len());
                 open.add(outcome.open);
             }
             if problems.are_enough() {
                 break;
             }
+        }
+        if problems.is_empty() {
+            problems.at_point(&[]);
+            cost.check(points, seeds.len(), &tree, problems);
         }
         if problems.is_empty() {
             let links = |point| {
