@@ -165,7 +165,7 @@ impl NetworkArgs {
         let (stack, capture) = match &self.pcap {
             None => (builder.start(tun), None),
             Some(path) => {
-                let (capture, writer) = CaptureFile::create(path)?;
+                let (capture, writer) = CaptureFile::create(path, u32::MAX)?;
                 let tapped = Tapped::new(tun, writer, &self.tun)
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 let capture = capture.with_status(tapped.status());

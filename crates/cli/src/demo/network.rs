@@ -3,15 +3,15 @@
 use super::Args;
 use super::algorithms::KernelSide;
 use super::observe::{Observed, Seen, Timeline};
+use crate::network::CaptureFile;
 use anyhow::{Context, Result};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::Device;
-use transom_device::capture::{Capture, TapStatus, Tapped};
+use transom_device::capture::Tapped;
 use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::{Namespace, enter_user_namespace};
@@ -59,7 +59,7 @@ pub(crate) struct Network {
     /// Towards the peer, and back.
     pub(crate) queues: [Arc<Mutex<QueueTrace>>; 2],
     pub(crate) monitor: PathMonitor,
-    capture: TapStatus,
+    capture: CaptureFile,
 }
 
 /// Makes the network.
@@ -139,11 +139,10 @@ fn assemble<D: Device + 'static>(
         .observe_egress_queue(queue_observer(&queues[0]))
         .observe_ingress_queue(queue_observer(&queues[1]));
     let monitor = emulated.monitor();
-    let file = File::create(pcap).with_context(|| format!("cannot write {}", pcap.display()))?;
     let snap = if args.snap == 0 { u32::MAX } else { args.snap.max(64) };
-    let capture = Capture::with_snap_len(BufWriter::with_capacity(1 << 20, file), snap)?;
-    let tapped = Tapped::new(emulated, capture, "transom")?;
-    let capture = tapped.status();
+    let (capture, writer) = CaptureFile::create(pcap, snap)?;
+    let tapped = Tapped::new(emulated, writer, "transom")?;
+    let capture = capture.with_status(tapped.status());
     let seen = Arc::new(Mutex::new(Seen::default()));
     let observed = Observed::new(tapped, timeline.clone(), Arc::clone(&seen));
     let congestion = profile.congestion.name();
@@ -315,9 +314,6 @@ impl Network {
         stack.drain(std::time::Duration::from_secs(5));
         drop(stack);
         drop(peer);
-        match capture.error() {
-            None => Ok(capture.packets()),
-            Some(error) => Err(error.to_string()),
-        }
+        capture.finish().map_err(|error| error.to_string())
     }
 }
