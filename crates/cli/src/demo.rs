@@ -29,7 +29,8 @@ use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 /// Send a file to the kernel's TCP and back, and look at how it went
 ///
 /// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. It leaves a
-/// report to look at in a browser and a capture to open in Wireshark. Both sides have the same congestion control, CUBIC unless --tcp names another one.
+/// report to look at in a browser and a capture to open in Wireshark. Both sides have the same congestion control, CUBIC unless --tcp names another one, and
+/// both transfers meet the same losses: those of the packets with the same numbers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -149,6 +150,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let back = args.out.join("returned.bin");
     let quiet = args.json;
     let out = transfer::to_peer(&network, &timeline, &source, &there, quiet)?;
+    // The same packets are lost, so that the two can be compared.
+    network.monitor.begin_again_turned();
     let home = transfer::from_peer(&network, &timeline, &there, &back, quiet)?;
     let results = [&out, &home];
     let intact = results.iter().all(|outcome| outcome.sha256 == original);

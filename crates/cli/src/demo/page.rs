@@ -144,7 +144,8 @@ pub(crate) fn build(
             "Packet counts of the path are those of the direction over the whole run; the small difference between two \
              directions is acknowledgements."
                 .into(),
-            "Times are real: another run gives a slightly different picture, with the same losses by number of packet."
+            "Times are real: another run gives a slightly different picture, with the same losses by number of packet. \
+             The second transfer meets the losses of the first."
                 .into(),
         ],
         command: std::env::args().collect::<Vec<_>>().join(" "),
