@@ -94,8 +94,9 @@ fn samples(scenario: &Resolved, tree: &Table, problems: &mut Problems) -> u128 {
     let series = (flows + directions) as u128;
     let samples = ticks.saturating_mul(series);
     if samples > MOST_SAMPLES {
+        let flows = if flows == 1 { "1 flow".into() } else { format!("{flows} flows") };
         let what = format!(
-            "with a `sample-interval` of {} in {} there are about {} samples: {ticks} of each of {flows} flows and {directions} \
+            "with a `sample-interval` of {} in {} there are about {} samples: {ticks} for each of {flows} and of {directions} \
              directions of links; {MOST_SAMPLES} are the most",
             header.sample_interval,
             header.duration,

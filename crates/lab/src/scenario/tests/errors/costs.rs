@@ -24,7 +24,7 @@ fn samples() {
     says(
         &with("duration = \"10s\"\nsample-interval = \"1ns\""),
         r#"
-error: with a `sample-interval` of 1ns in 10s there are about 3.0e10 samples: 10000000001 of each of 1 flows and 2 directions of links; 20000000 are the most
+error: with a `sample-interval` of 1ns in 10s there are about 3.0e10 samples: 10000000001 for each of 1 flow and of 2 directions of links; 20000000 are the most
  --> test.toml:4:19
   |
 4 | sample-interval = "1ns"
@@ -42,7 +42,7 @@ error: with a `sample-interval` of 1ns in 10s there are about 3.0e10 samples: 10
     // A thousand flows have a thousand times the samples.
     let many =
         minimal("count = 1000").replace("[scenario]", "[scenario]\nsample-interval = \"100us\"");
-    says_of(&many, &["of each of 1000 flows", "`sample-interval` can be 1ms or more"]);
+    says_of(&many, &["for each of 1000 flows", "`sample-interval` can be 1ms or more"]);
 }
 
 #[test]
