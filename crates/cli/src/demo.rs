@@ -4,6 +4,7 @@
 //! the emulated path. Where the machine allows no namespaces, a second Transom in the same process takes the kernel's place,
 //! and the output says so.
 
+mod algorithms;
 mod network;
 mod observe;
 mod page;
@@ -12,6 +13,7 @@ mod transfer;
 
 use crate::report;
 use crate::units::parse_bytes;
+use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
 use observe::Timeline;
 use serde_json::json;
@@ -20,13 +22,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transfer::Outcome;
+use transom_lab::scenario::Composition;
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 
 /// Send a file to the kernel's TCP and back, and look at how it went
 ///
 /// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. It leaves a
-/// report to look at in a browser and a capture to open in Wireshark.
+/// report to look at in a browser and a capture to open in Wireshark. Both sides have the same congestion control, CUBIC unless --tcp names another one, and
+/// both transfers meet the same losses: those of the packets with the same numbers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,6 +40,10 @@ Examples:
       your own file over a faster, shorter path
   transom demo --size 8MiB --loss 1% --queue 30packets
       a path that loses one packet in a hundred, with a short queue
+  transom demo --tcp reno
+      both sides with Reno
+  transom demo --tcp bbr3 --kernel-congestion bbr
+      Transom with BBRv3, the kernel with its BBR
   transom demo --memory --json
       no privileges needed; machine-readable summary")]
 pub(crate) struct Args {
@@ -57,6 +65,12 @@ pub(crate) struct Args {
     /// Length of the bottleneck's queue
     #[arg(long, value_name = "LIMIT", default_value = "256KiB")]
     queue: QueueLimit,
+    /// Units of Transom's TCP by name, such as "sack + reno + prr"; `transom units` lists them [default: cubic]
+    #[arg(long, value_name = "UNITS")]
+    tcp: Option<Composition>,
+    /// The kernel's congestion control [default: the same as Transom's if the kernel has it, or cubic]
+    #[arg(long, value_name = "NAME", value_enum)]
+    kernel_congestion: Option<KernelCongestion>,
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -103,6 +117,7 @@ fn parse_span(text: &str) -> Result<transom_tcp::time::Duration, String> {
 /// Runs the demo.
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let args = &args;
+    let profile = algorithms::profile(args.tcp.as_ref())?;
     // Before any thread exists: that is when an ordinary user may still get a user namespace.
     let privileges = network::prepare(args.memory);
     fs::create_dir_all(&args.out)
@@ -118,7 +133,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
     let pcap = args.pcap.clone().unwrap_or_else(|| args.out.join("capture.pcapng"));
     let timeline = Timeline::start();
-    let network = network::build(args, &args.link(), privileges, &pcap, &timeline)?;
+    let network = network::build(args, profile, privileges, &pcap, &timeline)?;
     if !args.json {
         println!("{}", network.describe());
         println!(
@@ -128,12 +143,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             percent(args.loss),
             args.queue
         );
+        println!("{}", network.describe_congestion());
     }
     let original = crate::hash::of_file(&source)?;
     let there = args.out.join("at-the-peer.bin");
     let back = args.out.join("returned.bin");
     let quiet = args.json;
     let out = transfer::to_peer(&network, &timeline, &source, &there, quiet)?;
+    // The same packets are lost, so that the two can be compared.
+    network.monitor.begin_again_turned();
     let home = transfer::from_peer(&network, &timeline, &there, &back, quiet)?;
     let results = [&out, &home];
     let intact = results.iter().all(|outcome| outcome.sha256 == original);
@@ -143,14 +161,20 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     report::write(&report, &page).with_context(|| format!("cannot write {}", report.display()))?;
     let capture = network.finish();
     if args.json {
-        print_json(len, &original, results, intact, &report, &pcap)?;
+        print_json(len, &original, results, intact, &report, &pcap, &capture)?;
     } else {
-        print_summary(len, &original, results, &report, &pcap, capture)?;
+        print_summary(len, &original, results, &report)?;
+        if let Ok(packets) = &capture {
+            crate::output::line(format_args!("Capture  {} ({packets} packets)", pcap.display()))?;
+        }
     }
     if !intact {
         bail!("a copy differs from the original");
     }
-    Ok(ExitCode::SUCCESS)
+    match capture {
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(error) => bail!("the capture {} is incomplete: {error}", pcap.display()),
+    }
 }
 
 /// Writes `len` bytes of data that does not compress.
@@ -171,14 +195,7 @@ fn generate(path: &Path, len: u64, seed: u64) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-fn print_summary(
-    len: u64,
-    original: &str,
-    results: [&Outcome; 2],
-    report: &Path,
-    pcap: &Path,
-    capture: Result<u64, String>,
-) -> Result<()> {
+fn print_summary(len: u64, original: &str, results: [&Outcome; 2], report: &Path) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out)?;
     for outcome in results {
@@ -196,10 +213,6 @@ fn print_summary(
     }
     writeln!(out, "SHA-256  {original}")?;
     writeln!(out, "Report   {}", report.display())?;
-    match capture {
-        Ok(packets) => writeln!(out, "Capture  {} ({packets} packets)", pcap.display())?,
-        Err(error) => writeln!(out, "Capture  {} is incomplete: {error}", pcap.display())?,
-    }
     Ok(())
 }
 
@@ -210,12 +223,14 @@ fn print_json(
     intact: bool,
     report: &Path,
     pcap: &Path,
+    capture: &Result<u64, String>,
 ) -> Result<()> {
     let transfers: Vec<_> = results
         .iter()
         .map(|outcome| {
             json!({
                 "name": outcome.title,
+                "congestion": outcome.congestion,
                 "seconds": outcome.seconds,
                 "megabits_per_second": outcome.megabits(len),
                 "retransmitted_segments": outcome.retransmitted,
@@ -233,6 +248,7 @@ fn print_json(
         "transfers": transfers,
         "report": report,
         "capture": pcap,
+        "capture_error": capture.as_ref().err(),
     });
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;

@@ -106,7 +106,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(error.context(format!("{url}: incomplete after {so_far}")));
     }
     drop(socket);
-    network.finish();
+    let status = network.finish();
     let rate = BitRate::of(progress.bytes(), span);
     if args.sink.json {
         output::json(&Summary {
@@ -121,7 +121,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let size = Bytes(progress.bytes());
         note(format_args!("{url}: {size} in {:.3} s ({rate})", span.as_secs_f64()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// Makes requests.

@@ -13,6 +13,7 @@ mod merge;
 mod new;
 mod overview;
 mod page;
+mod programs;
 mod report;
 pub(crate) mod run;
 mod schema;

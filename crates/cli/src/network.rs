@@ -16,6 +16,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,7 +165,7 @@ impl NetworkArgs {
         let (stack, capture) = match &self.pcap {
             None => (builder.start(tun), None),
             Some(path) => {
-                let (capture, writer) = CaptureFile::create(path)?;
+                let (capture, writer) = CaptureFile::create(path, u32::MAX)?;
                 let tapped = Tapped::new(tun, writer, &self.tun)
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 let capture = capture.with_status(tapped.status());
@@ -270,11 +271,20 @@ impl Network {
         Ok(Some(program))
     }
 
-    /// Waits a moment for connections to end in order, then completes the capture and the log.
-    pub(crate) fn finish(&self) {
+    /// The status of a server that has ended: that of its program, if it had one, unless a file could not be written.
+    pub(crate) fn status(&self, program: Option<ExitCode>) -> ExitCode {
+        let files = self.cleanup.status();
+        program.filter(|status| *status != ExitCode::SUCCESS).unwrap_or(files)
+    }
+
+    /// Waits a moment for connections to end in order, then completes the capture and the log. Gives the command's status: a failure if
+    /// one of them could not be written.
+    #[must_use]
+    pub(crate) fn finish(&self) -> ExitCode {
         if let Host::Transom(stack) = &self.host {
             stack.drain(Duration::from_secs(1));
         }
         self.cleanup.finish_files();
+        self.cleanup.status()
     }
 }

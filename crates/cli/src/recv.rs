@@ -92,9 +92,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let summary = Summary::new(name, progress.bytes(), progress.finish(), hasher);
     // Only now is the sender told that everything is here.
     drop(socket);
-    network.finish();
+    let status = network.finish();
     summary.print("received", args.sink.json, output.is_some())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// The first connection. A program that was to make it and ends without is not waited for.

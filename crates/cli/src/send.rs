@@ -118,9 +118,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     wait_for_end(&socket).context("the receiver did not confirm that it has everything")?;
     let summary = Summary::new(&args.file, progress.bytes(), progress.finish(), hasher);
     drop(socket);
-    network.finish();
+    let status = network.finish();
     summary.print("sent", args.json, true)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// The bytes to be sent and, for a file, how many there are.

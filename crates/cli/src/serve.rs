@@ -133,10 +133,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Answers under way to a program that has ended are of no use to anybody, but a capture shows how connections end.
     // A signal has ended it all already.
     if network.cleanup.is_capturing() && !matches!(outcome, Ok(None)) {
-        network.finish();
+        let _ = network.finish();
     }
     server.summarize(started.elapsed(), args.json)?;
-    Ok(outcome?.unwrap_or(ExitCode::SUCCESS))
+    Ok(network.status(outcome?))
 }
 
 /// Listens on one port of every address.

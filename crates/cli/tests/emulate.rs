@@ -106,7 +106,17 @@ fn a_program_that_fails_fails_the_run() {
     let flow = "kind = \"program\"\nclient = [\"sh\", \"-c\", \"echo so it is; exit 7\"]";
     let text = scenario("300ms", "delay = \"5ms\"", flow);
     let (file, results) = written(directory.path(), &text);
-    let ended = run(["lab", "run", &file, "-o", &results, "--emulate", "--allow-late", "-q"]);
+    let ended = run([
+        "lab",
+        "run",
+        &file,
+        "-o",
+        &results,
+        "--emulate",
+        "--allow-late",
+        "--allow-programs",
+        "-q",
+    ]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.text().contains("FAILED client of flow, sh: exit status 7"), "{}", ended.text());
     let place = entries(&results).into_iter().find(|path| path.is_dir()).unwrap();
@@ -124,7 +134,7 @@ fn an_interruption_ends_programs_and_leaves_nothing() {
     let text = scenario("600s", "delay = \"5ms\"", flow);
     let (file, results) = written(directory.path(), &text);
     let child = Command::new(transom())
-        .args(["lab", "run", &file, "-o", &results, "--emulate", "-q"])
+        .args(["lab", "run", &file, "-o", &results, "--emulate", "--allow-programs", "-q"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

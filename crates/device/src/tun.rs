@@ -83,6 +83,18 @@ impl Tun {
     pub fn discarded(&self) -> u64 {
         self.discarded
     }
+
+    /// What an error of the driver means.
+    fn failed(&self, errno: Errno) -> io::Error {
+        match errno {
+            // The descriptor is still there, and what it belonged to is not (tun_chr_read_iter() and its like).
+            Errno::BADFD => {
+                let why = format!("the interface {} has been removed", self.name);
+                io::Error::new(io::ErrorKind::NetworkDown, why)
+            }
+            _ => errno.into(),
+        }
+    }
 }
 
 /// What the header before a packet says; `None` if it makes no sense or there is no packet behind
@@ -122,7 +134,7 @@ impl Device for Tun {
                 Err(Errno::INTR) => {}
                 // The kernel is short of memory for packets, which passes.
                 Err(Errno::NOBUFS | Errno::NOMEM) => return Err(io::ErrorKind::WouldBlock.into()),
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return Err(self.failed(errno)),
             }
         }
     }
@@ -142,7 +154,7 @@ impl Device for Tun {
                             self.discarded += 1;
                             return Err(io::ErrorKind::Interrupted.into());
                         }
-                        _ => return Err(errno.into()),
+                        _ => return Err(self.failed(errno)),
                     }
                 }
             };
@@ -177,7 +189,7 @@ impl Device for Tun {
             match rustix::io::readv(&self.descriptor, &mut parts) {
                 Ok(length) => break length,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return Err(self.failed(errno)),
             }
         };
         let body_len = length.saturating_sub(front);

@@ -220,6 +220,31 @@ fn an_empty_device_says_so_at_once() {
     assert_eq!(tun.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
 }
 
+/// What `ip link del` does to a device that is open.
+#[test]
+fn an_interface_that_has_been_removed_is_said_to_be() {
+    let Some(namespace) = quiet_namespace() else { return };
+    let builder = Tun::builder().name("removed").address("192.0.2.1/24".parse().unwrap());
+    let Some(mut tun) = tun(&namespace, builder) else { return };
+    let mut command = Command::new("ip");
+    command.args(["link", "del", "removed"]);
+    let Ok(mut removing) = namespace.spawn(&mut command) else {
+        eprintln!("SKIPPED: there is no ip(8)");
+        return;
+    };
+    assert!(removing.wait().unwrap().success());
+    let gone = |error: io::Error| {
+        assert_eq!(error.kind(), io::ErrorKind::NetworkDown);
+        assert_eq!(error.to_string(), "the interface removed has been removed");
+    };
+    gone(tun.recv().unwrap_err());
+    gone(tun.recv_batch(16, &mut Vec::new()).unwrap_err());
+    let packet = [0x45; 20];
+    gone(tun.send(&TxPacket::whole(&packet)).unwrap_err());
+    let mut body = vec![0; 65_536];
+    assert_eq!(tun.recv_scattered(40, &mut body).unwrap_err().kind(), io::ErrorKind::NetworkDown);
+}
+
 #[test]
 fn the_interface_is_as_asked_for_and_ends_with_the_device() {
     let Some(namespace) = namespace() else { return };

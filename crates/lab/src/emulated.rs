@@ -35,6 +35,9 @@ use transom_wire::offload::{RxOffload, Segmenter};
 const LONGEST_SUPER_SEGMENT: usize = 65_535;
 /// Packets taken from the inner device before those that are due are looked at again.
 const BATCH: usize = 64;
+/// Which random streams a direction has.
+const EGRESS: u64 = 0;
+const INGRESS: u64 = 1;
 /// Idle buffers kept for packets on their way.
 const KEEP_BUFFERS: usize = 1024;
 
@@ -63,6 +66,7 @@ struct Path {
     egress: LinkModel<Carried>,
     ingress: LinkModel<Carried>,
     refused: u64,
+    streams: Streams,
 }
 
 /// What has happened on a path so far.
@@ -92,6 +96,15 @@ impl PathMonitor {
             ingress: path.ingress.counters(),
             refused: path.refused,
         }
+    }
+
+    /// Begins what is random anew, with the directions turned round: the packets that come in from now on meet what those that went out have met since
+    /// the path was made, and the other way round. So what is sent there and what is sent back can be compared.
+    pub fn begin_again_turned(&self) {
+        let mut path = lock(&self.path);
+        let streams = path.streams;
+        path.egress.begin_again(streams, INGRESS);
+        path.ingress.begin_again(streams, EGRESS);
     }
 
     /// What waits for the egress link's serialiser at `now`, by the device's clock.
@@ -134,9 +147,10 @@ impl<D: Device> Emulated<D> {
         let mtu = inner.capabilities().mtu;
         let streams = Streams::new(config.seed);
         let path = Path {
-            egress: LinkModel::new(&config.egress, streams, 0),
-            ingress: LinkModel::new(&config.ingress, streams, 1),
+            egress: LinkModel::new(&config.egress, streams, EGRESS),
+            ingress: LinkModel::new(&config.ingress, streams, INGRESS),
             refused: 0,
+            streams,
         };
         let started = std::time::Instant::now();
         let wake = Wake::new(inner.poll_fd())?;

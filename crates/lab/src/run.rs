@@ -46,7 +46,7 @@ pub enum RunError {
         "{0} is unconstrained, and this build has no such mode: it takes `cargo build --release --features unconstrained`"
     )]
     NeedsFeature(Name),
-    /// A capture or an event log cannot be written.
+    /// A capture or an event log cannot be created.
     #[error("{} cannot be written: {error}", .path.display())]
     File {
         /// The file.
@@ -78,11 +78,17 @@ pub struct SimulateOptions<'a> {
     pub captures: Option<&'a Path>,
 }
 
+/// The names of the captures and event logs that a scenario asks for. A run whose directory has not all of them lacks something.
+pub fn files(scenario: &Resolved) -> impl Iterator<Item = String> {
+    capture::file_names(scenario).chain(event_log::file_names(scenario))
+}
+
 /// Runs a scenario in virtual time. `progress` is called now and then, and ends the run by returning false; there are no observations
 /// then, and no captures or logs.
 ///
 /// # Errors
-/// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture or a log cannot be written.
+/// [`RunError`] if the scenario has what cannot be simulated, a file that it needs cannot be read, or a capture or a log cannot be
+/// created. One that cannot be written to its end is among [`Observations::lost`].
 pub fn simulate(
     scenario: &Resolved,
     seed: u64,
@@ -105,15 +111,12 @@ pub fn simulate(
             (u128::from(end.as_nanos()) * u128::from(step) / u128::from(STEPS)) as u64,
         );
         recorder.run_until(&mut built.network, Instant::ZERO + reached)?;
-        captures.check()?;
-        logs.check()?;
         if !progress(Progress { reached, recorder: &recorder }) {
             return Ok(None);
         }
     }
-    captures.finish()?;
-    logs.finish()?;
-    Ok(Some(Observations::collect(scenario, &built, &recorder)))
+    let lost = [captures.finish(), logs.finish()].concat();
+    Ok(Some(Observations { lost, ..Observations::collect(scenario, &built, &recorder) }))
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ mod bound;
 mod claim;
 mod composition;
 mod control;
+mod cost;
 mod decode;
 mod distribution;
 mod error;
@@ -85,9 +86,11 @@ mod trace;
 mod traffic;
 mod tree;
 
+use cost::Cost;
 use error::{Problem, Problems};
 use open::AllOpen;
 use resolve::resolve;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sweep::Sweep;
@@ -99,6 +102,7 @@ pub use bands::Comparison;
 pub use bound::{Bound, Unit};
 pub use claim::Claim;
 pub use composition::Composition;
+pub use cost::{MOST_RUNS, runs};
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
 pub use expect::{Band, Course, Direction, Measure, Needs, Quantity, Statistic, Taken};
@@ -132,6 +136,7 @@ pub struct Scenario {
     form: Option<String>,
     forms: Vec<String>,
     paper: Option<Paper>,
+    sha256: [u8; 32],
 }
 
 /// One point of a scenario's sweep.
@@ -222,7 +227,8 @@ impl Scenario {
         }
         let (tree, sweep, seeds) = wanted;
         let form = form.map(str::to_owned);
-        Ok(Scenario { tree, sweep, seeds, directory, form, forms, paper })
+        let sha256 = Sha256::digest(text.as_bytes()).into();
+        Ok(Scenario { tree, sweep, seeds, directory, form, forms, paper, sha256 })
     }
 
     /// Checks a form of what is written, at all points of its sweep.
@@ -237,6 +243,7 @@ impl Scenario {
         let mut files = Files::new(directory);
         let mut seeds = Vec::new();
         let mut open = AllOpen::default();
+        let mut cost = Cost::default();
         let points = if problems.is_empty() { sweep.points() } else { 1 };
         for point in 0..points {
             problems.at_point(&sweep.settings(point));
@@ -244,11 +251,16 @@ impl Scenario {
             let outcome = resolve(&here, &sweep, point, &mut files, problems);
             if let Some(outcome) = outcome {
                 seeds = outcome.seeds;
+                cost.add(outcome.cost, seeds.len());
                 open.add(outcome.open);
             }
             if problems.are_enough() {
                 break;
             }
+        }
+        if problems.is_empty() {
+            problems.at_point(&[]);
+            cost.check(points, seeds.len(), &tree, problems);
         }
         if problems.is_empty() {
             let links = |point| {
@@ -270,6 +282,16 @@ impl Scenario {
     /// The names of the forms that it can have.
     pub fn forms(&self) -> &[String] {
         &self.forms
+    }
+
+    /// The SHA-256 of the text that it was read from: what was read, even if the file is another by now.
+    pub fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+
+    /// Where files that it names are, and where its programs run; `None` if it was read from a text.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Which experiment of a paper it is, if it is one.

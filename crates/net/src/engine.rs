@@ -90,8 +90,25 @@ pub(crate) struct Inner {
     /// Bytes written since a writer last looked for acknowledgements.
     pub(crate) unglanced: usize,
     /// The device does not work, for this reason.
-    failure: Option<io::ErrorKind>,
+    failure: Option<Failure>,
     dropped: u64,
+}
+
+/// What a device said when it failed, for all who wait for it: an [`io::Error`] itself is for one.
+#[derive(Debug)]
+struct Failure {
+    kind: io::ErrorKind,
+    why: Arc<str>,
+}
+
+impl Failure {
+    fn of(error: &io::Error) -> Failure {
+        Failure { kind: error.kind(), why: error.to_string().into() }
+    }
+
+    fn error(&self) -> io::Error {
+        io::Error::new(self.kind, self.why.to_string())
+    }
 }
 
 impl Inner {
@@ -138,7 +155,7 @@ impl Inner {
                 // There may be more behind it.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.fail(error.kind());
+                    self.fail(&error);
                     break;
                 }
             }
@@ -224,8 +241,8 @@ impl Inner {
         (filled, arrived)
     }
 
-    fn fail(&mut self, kind: io::ErrorKind) {
-        if self.failure.replace(kind).is_some() {
+    fn fail(&mut self, error: &io::Error) {
+        if self.failure.replace(Failure::of(error)).is_some() {
             return;
         }
         self.leader_rung = true;
@@ -333,8 +350,13 @@ impl Inner {
     }
 
     /// Why the device does not work, if it does not.
-    pub(crate) fn failure(&self) -> Option<io::ErrorKind> {
-        self.failure
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.failure.as_ref().map(Failure::error)
+    }
+
+    /// Whether the device does not work.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Packets the device refused.

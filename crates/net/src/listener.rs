@@ -104,7 +104,7 @@ impl TcpListener {
             }
             match (accepted, inner.failure()) {
                 (Some(accepted), _) => Some(Ok(accepted)),
-                (None, Some(kind)) => Some(Err(io::Error::from(kind))),
+                (None, Some(error)) => Some(Err(error)),
                 (None, None) => None,
             }
         };

@@ -60,8 +60,7 @@ fn wait_until(
 ) -> bool {
     let deadline = std::time::Instant::now() + timeout;
     loop {
-        let (done, failed) =
-            runtime.with(|inner, _| (done(&inner.host), inner.failure().is_some()));
+        let (done, failed) = runtime.with(|inner, _| (done(&inner.host), inner.has_failed()));
         if done || failed || std::time::Instant::now() >= deadline {
             return done;
         }

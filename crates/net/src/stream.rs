@@ -89,7 +89,7 @@ impl Drop for Socket {
                     );
                     (connection.unacknowledged() == 0 && !closing) || connection.error().is_some()
                 });
-                (done || inner.failure().is_some()).then_some(())
+                (done || inner.has_failed()).then_some(())
             });
         }
         runtime.with(|inner, now| {
@@ -157,8 +157,8 @@ impl TcpStream {
         let Socket { shared, id, .. } = &*stream.socket;
         let deadline = timeout.map(|timeout| shared.runtime.now() + timeout.into());
         let outcome = shared.runtime.wait(Channel::Writable(*id), deadline, |inner, _| {
-            if let Some(kind) = inner.failure() {
-                return Some(Err(io::Error::from(kind)));
+            if let Some(error) = inner.failure() {
+                return Some(Err(error));
             }
             let connection = inner.host.connection(*id)?;
             match (connection.state(), connection.error()) {
@@ -279,7 +279,7 @@ impl TcpStream {
         let wanted = buffer.len();
         let mut read = |inner: &mut Inner, now: Instant, at_least: usize| {
             let enough = inner.host.connection(*id).is_none_or(|c| c.has_enough(at_least));
-            if !enough && inner.failure().is_none() {
+            if !enough && !inner.has_failed() {
                 return None;
             }
             let result = inner.host.read(*id, now, buffer);
@@ -486,7 +486,7 @@ fn settled<T>(inner: &Inner, result: Result<T, SocketError>) -> Option<io::Resul
         Ok(value) => Some(Ok(value)),
         Err(
             SocketError::Read(ReadError::WouldBlock) | SocketError::Write(WriteError::WouldBlock),
-        ) => inner.failure().map(|kind| Err(io::Error::from(kind))),
+        ) => inner.failure().map(Err),
         Err(error) => Some(Err(socket_error(error))),
     }
 }

@@ -290,7 +290,7 @@ impl Runtime {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
         inner.leader_wakes_at = until;
-        let device = self.device_fd().filter(|_| inner.failure().is_none());
+        let device = self.device_fd().filter(|_| !inner.has_failed());
         if device.is_none() {
             let look =
                 if self.device_fd().is_some() { RETRY_FAILED } else { LOOK_WITHOUT_DESCRIPTOR };

@@ -183,6 +183,19 @@ struct Wire {
     in_order_until: Instant,
 }
 
+impl Wire {
+    fn new(config: &LinkConfig, streams: Streams, entity: u64, in_order_until: Instant) -> Self {
+        Wire {
+            loss: LossProcess::new(&config.loss, streams.rng(entity, purpose::LOSS)),
+            duplicate: streams.rng(entity, purpose::DUPLICATE),
+            corrupt: streams.rng(entity, purpose::CORRUPT),
+            jitter: streams.rng(entity, purpose::JITTER),
+            reorder: streams.rng(entity, purpose::REORDER),
+            in_order_until,
+        }
+    }
+}
+
 /// The purposes of a link's streams. A number once given is never reused for something else.
 mod purpose {
     pub(super) const LOSS: u64 = 0;
@@ -214,20 +227,19 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         LinkModel {
             transmitter: Transmitter::new(config),
             queue,
-            wire: Wire {
-                loss: LossProcess::new(&config.loss, streams.rng(entity, purpose::LOSS)),
-                duplicate: streams.rng(entity, purpose::DUPLICATE),
-                corrupt: streams.rng(entity, purpose::CORRUPT),
-                jitter: streams.rng(entity, purpose::JITTER),
-                reorder: streams.rng(entity, purpose::REORDER),
-                in_order_until: Instant::ZERO,
-            },
+            wire: Wire::new(config, streams, entity, Instant::ZERO),
             deliveries: Deliveries::new(),
             clock: Instant::ZERO,
             counters: Counters::default(),
             waits: Measured::No,
             config: config.clone(),
         }
+    }
+
+    /// Begins what is random on the wire anew, with the streams of an entity: the next packet meets the fate that the first meets of a new link. Packets
+    /// on their way and counters stay as they are.
+    pub fn begin_again(&mut self, streams: Streams, entity: u64) {
+        self.wire = Wire::new(&self.config, streams, entity, self.wire.in_order_until);
     }
 
     /// Offers a packet of `len` bytes, which cannot be marked, at time `now`. A `now` earlier than in a previous call counts

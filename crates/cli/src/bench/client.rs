@@ -110,9 +110,9 @@ pub(super) fn run(
     let started = shared.start.wait();
     let report = watch(&shared, args, host, network.host.side(), started, &outcomes)?;
     shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    network.finish();
+    let status = network.finish();
     report.print(args.json)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// The `nth` of `parts` nearly equal parts of `bytes`.

@@ -129,9 +129,9 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
     let counted = received.map_or_else(|| counts.iter().sum(), |received| received.bytes);
     report.add(counted, received, &no_latency);
     report.finish(span, sender);
-    network.finish();
+    let status = network.finish();
     report.print(args.json)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 /// Reports the intervals until the time is over or the bytes are.

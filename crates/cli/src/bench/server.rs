@@ -42,11 +42,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     stop.start_program(&network)?;
     let outcome = stop.wait(&network);
-    if let Ok(None) = outcome {
-        return Ok(ExitCode::SUCCESS);
+    if !matches!(outcome, Ok(None)) {
+        let _ = network.finish();
     }
-    network.finish();
-    Ok(outcome?.unwrap_or(ExitCode::SUCCESS))
+    Ok(network.status(outcome?))
 }
 
 fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Result<Listener> {

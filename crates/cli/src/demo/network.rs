@@ -1,22 +1,24 @@
 //! The two ends of the demo: Transom, and the kernel in a namespace (or a second Transom in memory).
 
 use super::Args;
+use super::algorithms::KernelSide;
 use super::observe::{Observed, Seen, Timeline};
+use crate::network::CaptureFile;
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::Device;
-use transom_device::capture::{Capture, TapStatus, Tapped};
+use transom_device::capture::Tapped;
 use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
 use transom_device::memory::{MemoryConfig, pair};
 use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::tun::Tun;
 use transom_lab::emulated::{Emulated, PathConfig, PathMonitor};
-use transom_net::Stack;
-use transom_sim::link::{LinkConfig, QueueEvent, QueueObserver};
+use transom_net::{Profile, Stack};
+use transom_sim::link::{QueueEvent, QueueObserver};
 
 const OURS: &str = "192.0.2.2";
 const PEERS: &str = "192.0.2.1";
@@ -42,7 +44,7 @@ pub(crate) struct QueueTrace {
 
 /// Who is at the other end.
 pub(crate) enum Peer {
-    Kernel(Namespace),
+    Kernel(Namespace, KernelSide),
     /// A second Transom, and why it is not the kernel.
     Memory(Stack, String),
 }
@@ -50,33 +52,40 @@ pub(crate) enum Peer {
 /// The demo's network.
 pub(crate) struct Network {
     pub(crate) stack: Stack,
+    /// Transom's congestion control.
+    congestion: &'static str,
     pub(crate) peer: Peer,
     pub(crate) seen: Arc<Mutex<Seen>>,
     /// Towards the peer, and back.
     pub(crate) queues: [Arc<Mutex<QueueTrace>>; 2],
     pub(crate) monitor: PathMonitor,
-    capture: TapStatus,
+    capture: CaptureFile,
 }
 
 /// Makes the network.
 pub(crate) fn build(
     args: &Args,
-    link: &LinkConfig,
+    profile: Profile,
     privileges: Privileges,
     pcap: &Path,
     timeline: &Timeline,
 ) -> Result<Network> {
     let opened = privileges.and_then(|()| open_tun().map_err(|error| format!("{error:#}")));
     match opened {
-        Ok((namespace, tun)) => assemble(args, link, tun, Peer::Kernel(namespace), pcap, timeline),
+        Ok((namespace, tun)) => {
+            let ours = profile.congestion.name();
+            let kernel = KernelSide::find(&namespace, args.kernel_congestion, ours)?;
+            assemble(args, profile, tun, Peer::Kernel(namespace, kernel), pcap, timeline)
+        }
         Err(reason) => {
             let config = MemoryConfig { queue_packets: 10_000, ..MemoryConfig::default() };
             let (left, right) = pair(&config).context("cannot make the in-memory network")?;
             let stack = Stack::builder()
+                .profile(profile.clone())
                 .address(address(PEERS), PREFIX)
                 .start(right)
                 .context("cannot start the peer")?;
-            assemble(args, link, left, Peer::Memory(stack, reason), pcap, timeline)
+            assemble(args, profile, left, Peer::Memory(stack, reason), pcap, timeline)
         }
     }
 }
@@ -114,13 +123,14 @@ fn queue_observer(trace: &Arc<Mutex<QueueTrace>>) -> QueueObserver {
 
 fn assemble<D: Device + 'static>(
     args: &Args,
-    link: &LinkConfig,
+    profile: Profile,
     device: D,
     peer: Peer,
     pcap: &Path,
     timeline: &Timeline,
 ) -> Result<Network> {
-    let config = PathConfig { egress: link.clone(), ingress: link.clone(), seed: args.seed };
+    let link = args.link();
+    let config = PathConfig { egress: link.clone(), ingress: link, seed: args.seed };
     let queues = [Arc::default(), Arc::default()];
     let clock = timeline.clone();
     let emulated = Emulated::new(device, &config)
@@ -129,18 +139,19 @@ fn assemble<D: Device + 'static>(
         .observe_egress_queue(queue_observer(&queues[0]))
         .observe_ingress_queue(queue_observer(&queues[1]));
     let monitor = emulated.monitor();
-    let file = File::create(pcap).with_context(|| format!("cannot write {}", pcap.display()))?;
     let snap = if args.snap == 0 { u32::MAX } else { args.snap.max(64) };
-    let capture = Capture::with_snap_len(BufWriter::with_capacity(1 << 20, file), snap)?;
-    let tapped = Tapped::new(emulated, capture, "transom")?;
-    let capture = tapped.status();
+    let (capture, writer) = CaptureFile::create(pcap, snap)?;
+    let tapped = Tapped::new(emulated, writer, "transom")?;
+    let capture = capture.with_status(tapped.status());
     let seen = Arc::new(Mutex::new(Seen::default()));
     let observed = Observed::new(tapped, timeline.clone(), Arc::clone(&seen));
+    let congestion = profile.congestion.name();
     let stack = Stack::builder()
+        .profile(profile)
         .address(address(OURS), PREFIX)
         .start(observed)
         .context("cannot start Transom")?;
-    Ok(Network { stack, peer, seen, queues, monitor, capture })
+    Ok(Network { stack, congestion, peer, seen, queues, monitor, capture })
 }
 
 /// A connection's peer-side stream.
@@ -219,7 +230,7 @@ impl PeerListener {
 impl Network {
     pub(crate) fn peer_name(&self) -> &'static str {
         match self.peer {
-            Peer::Kernel(_) => "the kernel",
+            Peer::Kernel(..) => "the kernel",
             Peer::Memory(..) => "a second Transom",
         }
     }
@@ -227,7 +238,7 @@ impl Network {
     /// What the network is, in a sentence or two.
     pub(crate) fn describe(&self) -> String {
         match &self.peer {
-            Peer::Kernel(_) => format!(
+            Peer::Kernel(..) => format!(
                 "Transom at {OURS} and the kernel's TCP at {PEERS}, in a network namespace of their own"
             ),
             Peer::Memory(_, reason) => format!(
@@ -236,15 +247,37 @@ impl Network {
         }
     }
 
+    /// Transom's congestion control, and the peer's.
+    pub(crate) fn congestion(&self) -> [&str; 2] {
+        match &self.peer {
+            Peer::Kernel(_, kernel) => [self.congestion, &kernel.name],
+            Peer::Memory(..) => [self.congestion; 2],
+        }
+    }
+
+    /// What either side has, in a sentence.
+    pub(crate) fn describe_congestion(&self) -> String {
+        let [ours, peers] = self.congestion();
+        let why = match &self.peer {
+            Peer::Kernel(_, KernelSide { why: Some(why), .. }) => format!(", as {why}"),
+            _ => String::new(),
+        };
+        format!("Congestion control: Transom {ours}, {} {peers}{why}", self.peer_name())
+    }
+
     /// Has the peer listen.
     pub(crate) fn listen(&self, port: u16) -> Result<(PeerListener, SocketAddr)> {
         let address = SocketAddr::new(address(PEERS), port);
         let listener = match &self.peer {
-            Peer::Kernel(namespace) => PeerListener::Kernel(
-                namespace
-                    .run(|| std::net::TcpListener::bind(address))?
-                    .context("the kernel cannot listen")?,
-            ),
+            Peer::Kernel(namespace, kernel) => {
+                let listen = || {
+                    let listener = std::net::TcpListener::bind(address)?;
+                    kernel.set(&listener)?;
+                    Ok::<_, io::Error>(listener)
+                };
+                let listener = namespace.run(listen)?.context("the kernel cannot listen")?;
+                PeerListener::Kernel(listener)
+            }
             Peer::Memory(stack, _) => PeerListener::Transom(stack.listen(address)?),
         };
         Ok((listener, address))
@@ -254,11 +287,19 @@ impl Network {
     pub(crate) fn connect_from_peer(&self, port: u16) -> Result<PeerStream> {
         let address = SocketAddr::new(address(OURS), port);
         Ok(match &self.peer {
-            Peer::Kernel(namespace) => PeerStream::Kernel(
-                namespace
-                    .run(|| std::net::TcpStream::connect(address))?
-                    .context("the kernel cannot connect to Transom")?,
-            ),
+            Peer::Kernel(namespace, kernel) => {
+                // The standard library has no socket that is not connected yet.
+                let connect = || {
+                    let flags = SocketFlags::CLOEXEC;
+                    let tcp = Some(ipproto::TCP);
+                    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, tcp)?;
+                    kernel.set(&socket)?;
+                    rustix::net::connect(&socket, &address)?;
+                    Ok::<_, io::Error>(std::net::TcpStream::from(socket))
+                };
+                let stream = namespace.run(connect)?;
+                PeerStream::Kernel(stream.context("the kernel cannot connect to Transom")?)
+            }
             Peer::Memory(stack, _) => PeerStream::Transom(stack.connect(address)?),
         })
     }
@@ -273,9 +314,6 @@ impl Network {
         stack.drain(std::time::Duration::from_secs(5));
         drop(stack);
         drop(peer);
-        match capture.error() {
-            None => Ok(capture.packets()),
-            Some(error) => Err(error.to_string()),
-        }
+        capture.finish().map_err(|error| error.to_string())
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn build(
     let intact = results.map(|outcome| outcome.sha256 == original);
     let summary = vec![
         Row::new("Bytes", both(&|_| len.to_string())),
+        Row::new("Congestion control of the sender", both(&|outcome| outcome.congestion.clone())),
         Row::new("Time", both(&|outcome| format!("{:.3} s", outcome.seconds))),
         Row::new("Goodput", both(&|outcome| format!("{:.2} Mbit/s", outcome.megabits(len)))),
         Row::new("Segments sent again", both(&|outcome| outcome.retransmitted.to_string())),
@@ -127,8 +128,9 @@ pub(crate) fn build(
     ReportData {
         title: "Transom demo".into(),
         lead: format!(
-            "{}. {} each way: {}, {} ms of delay, {} lost, a queue of {}.",
+            "{}. {}. {} each way: {}, {} ms of delay, {} lost, a queue of {}.",
             network.describe(),
+            network.describe_congestion(),
             "The path",
             args.rate,
             args.delay.as_secs_f64() * 1e3,
@@ -142,7 +144,8 @@ pub(crate) fn build(
             "Packet counts of the path are those of the direction over the whole run; the small difference between two \
              directions is acknowledgements."
                 .into(),
-            "Times are real: another run gives a slightly different picture, with the same losses by number of packet."
+            "Times are real: another run gives a slightly different picture, with the same losses by number of packet. \
+             The second transfer meets the losses of the first."
                 .into(),
         ],
         command: std::env::args().collect::<Vec<_>>().join(" "),

@@ -22,6 +22,8 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 /// What a transfer came to.
 pub(crate) struct Outcome {
     pub(crate) title: String,
+    /// The sender's congestion control.
+    pub(crate) congestion: String,
     pub(crate) started: f64,
     pub(crate) seconds: f64,
     pub(crate) sha256: String,
@@ -55,6 +57,7 @@ fn copy(mut from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::
 /// A transfer under way.
 struct Transfer<'a> {
     title: String,
+    congestion: String,
     timeline: &'a Timeline,
     quiet: bool,
     copy_path: &'a Path,
@@ -69,7 +72,7 @@ struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     fn start(
-        title: String,
+        (title, congestion): (String, &str),
         timeline: &'a Timeline,
         source: &Path,
         copy_path: &'a Path,
@@ -80,7 +83,19 @@ impl<'a> Transfer<'a> {
             .with_context(|| format!("cannot write {}", copy_path.display()))?;
         let started = timeline.seconds();
         let (arrived, done) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Transfer { title, timeline, quiet, copy_path, copy, len, started, arrived, done })
+        let congestion = congestion.to_owned();
+        Ok(Transfer {
+            title,
+            congestion,
+            timeline,
+            quiet,
+            copy_path,
+            copy,
+            len,
+            started,
+            arrived,
+            done,
+        })
     }
 
     /// Keeps everything that comes.
@@ -144,6 +159,7 @@ impl<'a> Transfer<'a> {
         let last = trace.last;
         Ok(Outcome {
             title: self.title,
+            congestion: self.congestion,
             started: self.started,
             seconds: ended - self.started,
             sha256: hash::of_file(self.copy_path)?,
@@ -165,8 +181,10 @@ pub(crate) fn to_peer(
     quiet: bool,
 ) -> Result<Outcome> {
     let (listener, address) = network.listen(7001)?;
-    let title = format!("Transom → {}", network.peer_name().trim_start_matches("the "));
-    let transfer = Transfer::start(title, timeline, source, copy_path, quiet)?;
+    let [ours, _] = network.congestion();
+    let peer = network.peer_name().trim_start_matches("the ");
+    let title = format!("Transom ({ours}) → {peer}");
+    let transfer = Transfer::start((title, ours), timeline, source, copy_path, quiet)?;
     let ended = std::thread::scope(|scope| -> Result<_> {
         let receiver = scope.spawn(|| transfer.receive(listener.accept()?));
         let mut stream = network.stack.connect(address).context("cannot connect to the peer")?;
@@ -198,8 +216,10 @@ pub(crate) fn from_peer(
 ) -> Result<Outcome> {
     const PORT: u16 = 7002;
     let listener = network.stack.listen(Network::own_address(PORT))?;
-    let title = format!("{} → Transom", network.peer_name().trim_start_matches("the "));
-    let transfer = Transfer::start(title, timeline, source, copy_path, quiet)?;
+    let [_, peers] = network.congestion();
+    let peer = network.peer_name().trim_start_matches("the ");
+    let title = format!("{peer} ({peers}) → Transom");
+    let transfer = Transfer::start((title, peers), timeline, source, copy_path, quiet)?;
     let ended = std::thread::scope(|scope| -> Result<_> {
         let peer = scope.spawn(|| network.connect_from_peer(PORT));
         let (stream, _) = listener.accept().context("the peer did not connect")?;

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use transom_lab::scenario::{Errors, Resolved, Scenario, Time, Variant};
 
+use super::programs::Programs;
 use crate::output;
 
 /// Check a scenario, and show what it says
 ///
-/// Everything that is wrong is shown at once, each with its line and a hint. Nothing is run.
+/// Everything that is wrong is shown at once, each with its line and a hint. Nothing is run. If the scenario runs programs, in any of its forms, every command is
+/// shown as it will be started.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -67,8 +69,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             .map(|variant| point(&variant, scenario.seeds(), args.resolved))
             .collect();
         let runs = points * scenario.seeds().len();
-        let all =
-            json!({ "ok": true, "runs": runs, "seeds": scenario.seeds(), "points": variants });
+        let all = json!({
+            "ok": true,
+            "runs": runs,
+            "seeds": scenario.seeds(),
+            "points": variants,
+            "programs": programs_json(&args, &scenario)?,
+        });
         output::json(&all)?;
     } else if args.resolved {
         for variant in scenario.sweep().filter(chosen) {
@@ -115,7 +122,31 @@ fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
             "A host has the kernel's TCP: this can only be emulated (transom lab run --emulate).",
         )?;
     }
+    for (form, programs) in programs(args, scenario)? {
+        let form = form.map_or(String::new(), |form| format!(", in its form {form}"));
+        output::line(format_args!("It runs programs, with your rights{form}:\n{programs}"))?;
+    }
     Ok(())
+}
+
+/// The programs of the scenario as it was asked for, and those of its other forms where they are others.
+fn programs(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<(Option<String>, Programs)>> {
+    let mut found = vec![(scenario.form().map(str::to_owned), Programs::of(scenario))];
+    let forms = scenario.forms().iter().map(|form| Some(form.as_str()));
+    for form in std::iter::once(None).chain(forms).filter(|form| *form != scenario.form()) {
+        let other = Scenario::load_form(&args.file, form);
+        let programs = Programs::of(&other.map_err(|errors| anyhow!("{errors}"))?);
+        if found.iter().all(|(_, one)| *one != programs) {
+            found.push((form.map(str::to_owned), programs));
+        }
+    }
+    found.retain(|(_, programs)| !programs.is_empty());
+    Ok(found)
+}
+
+fn programs_json(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<Value>> {
+    let each = programs(args, scenario)?.into_iter();
+    Ok(each.map(|(form, programs)| json!({ "form": form, "commands": programs.json() })).collect())
 }
 
 fn counted(number: usize, what: &str) -> String {

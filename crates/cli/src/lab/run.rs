@@ -18,11 +18,12 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use transom_lab::results::{Choice, Plan, PlannedRun, Store};
-use transom_lab::scenario::{Scenario, Setting};
+use transom_lab::scenario::{self, MOST_RUNS, Scenario, Setting};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use super::live::Live;
+use super::programs::{self, Consent};
 use super::tui::{self, Tui};
 use super::watch::Watch;
 use crate::output;
@@ -40,6 +41,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    if args.emulate || args.consent() == Consent::Refused {
+        programs::ask(&args.file, &scenario, args.consent(), args.quiet)?;
+    }
+    refuse_too_many(&scenario, args.seeds().as_deref())?;
     let wanted = Plan::new(
         &scenario,
         Choice {
@@ -75,6 +80,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     job.prepare()?;
     let interruption = Interruption::handle()?;
     job.run(&interruption)
+}
+
+/// Refuses more runs than a scenario itself may ask for, if other seeds are given.
+pub(crate) fn refuse_too_many(scenario: &Scenario, seeds: Option<&[u64]>) -> anyhow::Result<()> {
+    let (points, seeds) = (scenario.points(), seeds.unwrap_or(scenario.seeds()).len());
+    let runs = scenario::runs(points, seeds);
+    if runs > MOST_RUNS {
+        bail!(
+            "{points} points of the sweep with {seeds} seeds each are {runs} runs, and {MOST_RUNS} are the most: \
+             give fewer --seeds"
+        );
+    }
+    Ok(())
 }
 
 /// What is run, and how it is shown.
@@ -197,7 +215,18 @@ impl Job<'_> {
                 "{late} of {all} runs are missing: the emulator fell behind"
             ));
         }
-        Ok(if all_hold && late == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let incomplete = outcomes.iter().filter(|one| **one == Outcome::Incomplete).count();
+        if incomplete > 0 {
+            let all = runs.len();
+            output::note(format_args!(
+                "{incomplete} of {all} runs lack a capture or a log, and have all else; the same command again makes them anew"
+            ));
+        }
+        Ok(if all_hold && late == 0 && incomplete == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }
 

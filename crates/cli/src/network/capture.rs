@@ -23,12 +23,15 @@ pub(crate) struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Creates the file and begins the capture.
-    pub(crate) fn create(path: &Path) -> anyhow::Result<(Self, Capture<SharedWriter>)> {
+    /// Creates the file and begins the capture, which keeps the first `snap_len` bytes of each packet.
+    pub(crate) fn create(
+        path: &Path,
+        snap_len: u32,
+    ) -> anyhow::Result<(Self, Capture<SharedWriter>)> {
         let file =
             File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let writer = SharedWriter(Arc::new(Mutex::new(BufWriter::with_capacity(BUFFER, file))));
-        let capture = Capture::new(writer.clone())
+        let capture = Capture::with_snap_len(writer.clone(), snap_len)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let file = CaptureFile { path: path.to_owned(), writer, status: TapStatus::default() };
         Ok((file, capture))

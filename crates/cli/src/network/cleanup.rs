@@ -5,7 +5,8 @@
 //! of `--run` is asked to end, and the capture is completed.
 
 use std::os::fd::OwnedFd;
-use std::process::exit;
+use std::process::{ExitCode, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::process::{Signal, pidfd_send_signal};
@@ -24,6 +25,8 @@ pub(crate) struct Cleanup {
     programs: Mutex<Vec<OwnedFd>>,
     capture: Option<CaptureFile>,
     watching: Mutex<Watching>,
+    /// Whether a file could not be written.
+    failed: AtomicBool,
 }
 
 fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
@@ -75,9 +78,16 @@ impl Cleanup {
         self.capture.is_some()
     }
 
-    /// Completes the log and the capture and says if that failed: there is nothing else to do about it at the end.
+    /// Whether all files could be written so far. If not, the command may have done all else that was asked for, and fails all the same.
+    pub(crate) fn status(&self) -> ExitCode {
+        if self.failed.load(Ordering::Relaxed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+
+    /// Completes the log and the capture and says if that failed.
     pub(super) fn finish_files(&self) {
-        self.watching().finish();
+        if !self.watching().finish() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
         let Some(capture) = &self.capture else { return };
         match capture.finish() {
             Ok(packets) => {
@@ -85,7 +95,11 @@ impl Cleanup {
                 let name = capture.path().display();
                 note(format_args!("{packets} packets written to {name} ({})", Bytes(size)));
             }
-            Err(error) => note(format_args!("transom: {}: {error}", capture.path().display())),
+            Err(error) => {
+                self.failed.store(true, Ordering::Relaxed);
+                let name = capture.path().display();
+                note(format_args!("transom: the capture {name} is incomplete: {error}"));
+            }
         }
     }
 

@@ -46,10 +46,10 @@ impl Watching {
         }
     }
 
-    /// Completes the log, and takes no more extensions.
-    pub(super) fn finish(&mut self) {
+    /// Completes the log, and takes no more extensions. Says whether the log could be written.
+    pub(super) fn finish(&mut self) -> bool {
         self.extensions = None;
-        let Some((path, writer)) = self.log.take() else { return };
+        let Some((path, writer)) = self.log.take() else { return true };
         match writer.finish() {
             Ok(written) => {
                 let missed = match written.missed {
@@ -61,8 +61,12 @@ impl Watching {
                     written.records,
                     path.display()
                 ));
+                true
             }
-            Err(error) => note(format_args!("transom: {}: {error}", path.display())),
+            Err(error) => {
+                note(format_args!("transom: the log {} is incomplete: {error}", path.display()));
+                false
+            }
         }
     }
 }

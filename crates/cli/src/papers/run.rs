@@ -10,7 +10,7 @@ use transom_lab::scenario::Scenario;
 use super::catalogue::{Experiment, find};
 use super::keep;
 use crate::lab::interruption::Interruption;
-use crate::lab::run::{Emulated, Job};
+use crate::lab::run::{Emulated, Job, refuse_too_many};
 use crate::output;
 
 /// Run experiments
@@ -73,6 +73,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         if let Some(point) = args.point.iter().find(|point| !(1..=points).contains(*point)) {
             bail!("{} has {points} points; there is no point {point}", experiment.id);
         }
+        let seeds: Option<Vec<u64>> = args.seeds.map(|count| (1..=count).collect());
+        refuse_too_many(&scenario, seeds.as_deref())?;
         prepared.push((experiment, scenario, emulated));
     }
     let jobs: Vec<(Experiment, Job<'_>)> = prepared

@@ -115,8 +115,7 @@ impl<'a> Stage<'a> {
         if !complete {
             return Ok(None);
         }
-        self.captures.finish()?;
-        self.logs.finish()?;
+        let lost = [self.captures.finish(), self.logs.finish()].concat();
         let Driver { doors, workers, lags, .. } = &mut self.driver;
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);
@@ -133,7 +132,7 @@ impl<'a> Stage<'a> {
         let fidelity = fidelity.judged(shortest_round_trip(self.scenario));
         let seen = Observations::collect(self.scenario, &self.built, &recorder);
         // How many events there were says nothing of a run in real time.
-        let observations = Observations { events: None, ..seen };
+        let observations = Observations { events: None, lost, ..seen };
         Ok(Some(Emulation { observations, fidelity, programs }))
     }
 }

@@ -282,3 +282,20 @@ fn two_stacks_agree_over_a_bad_path() {
     let damaged = left.counters().bad_checksum + right.counters().bad_checksum;
     assert!(damaged > 0, "the checksum catches the damage");
 }
+
+/// The n-th packet that comes in after it meets the fate of the n-th that went out.
+#[test]
+fn turned_round_the_way_back_is_as_the_way_there_was() {
+    let (mut device, mut far, _) = emulated(&path("loss=10%", "loss=10%"));
+    let fates = |from: &mut dyn Device, to: &mut dyn Device| -> Vec<bool> {
+        let fate = |length: usize| {
+            from.send(&TxPacket::whole(&tcp_packet(length, false))).unwrap();
+            to.recv().is_ok()
+        };
+        (0..300).map(fate).collect()
+    };
+    let out = fates(&mut device, &mut far);
+    assert!(out.iter().any(|arrived| !arrived));
+    device.monitor().begin_again_turned();
+    assert_eq!(fates(&mut far, &mut device), out);
+}

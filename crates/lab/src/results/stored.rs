@@ -90,6 +90,7 @@ impl StoredRun {
             links: self.table::<Links>()?,
             packets: self.manifest.packets,
             events: self.manifest.events,
+            lost: Vec::new(),
         })
     }
 

@@ -5,7 +5,7 @@
 //! marked, damaged, twice, or not at all. Times are those of the network, in nanoseconds from its start. Where comments are wanted, a segment that a
 //! host sends has one in the capture at that host.
 //!
-//! A file has another name until it is complete, and goes if it never is.
+//! A file has another name until it is complete, and goes if it never is. One that cannot be written, as the disk is full, does not end the run.
 
 use super::RunError;
 use super::build::Built;
@@ -56,22 +56,28 @@ impl Captures {
         link: &Name,
         node: &Name,
     ) -> Result<Shared<Writing>, RunError> {
-        self.0.create(directory, &format!("capture-{link}@{node}.pcapng"), |file| {
+        self.0.create(directory, &file_name(link, node), |file| {
             let mut capture = Capture::new(file)?;
             let interface = capture.add_interface(&format!("{link} at {node}"))?;
             Ok(Writing { capture, interface })
         })
     }
 
-    /// Whether all that was to be written has been.
-    pub(crate) fn check(&self) -> Result<(), RunError> {
-        self.0.check()
-    }
-
-    /// Completes the files.
-    pub(crate) fn finish(self) -> Result<(), RunError> {
+    /// Completes the files. Gives those that could not be written, and why.
+    pub(crate) fn finish(self) -> Vec<String> {
         self.0.finish()
     }
+}
+
+fn file_name(link: &Name, node: &Name) -> String {
+    format!("capture-{link}@{node}.pcapng")
+}
+
+/// The files that a scenario asks for.
+pub(super) fn file_names(scenario: &Resolved) -> impl Iterator<Item = String> {
+    let wanted = &scenario.measure.capture;
+    let links = scenario.links.iter().filter(|link| wanted.binary_search(&link.name).is_ok());
+    links.flat_map(|link| [&link.from, &link.to].map(|node| file_name(&link.name, node)))
 }
 
 impl Content for Writing {

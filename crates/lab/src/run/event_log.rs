@@ -3,6 +3,7 @@
 use super::RunError;
 use super::build::Built;
 use super::unfinished::{Content, Files, lock};
+use crate::scenario::{HostKind, Name, Resolved};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -27,22 +28,28 @@ impl EventLogs {
                 file.write_all(&Header { origin: 0, places: 0 }.encode())?;
                 Ok(Writing(file))
             };
-            let file = logs.0.create(directory, &format!("log-{name}.tlog"), begin)?;
+            let file = logs.0.create(directory, &file_name(&name), begin)?;
             let reader = move |record: &Encoded| lock(&file).write(|log| log.0.write_all(record));
             built.network.watch_log(node, Box::new(reader));
         }
         Ok(logs)
     }
 
-    /// Whether all that was to be written has been.
-    pub(crate) fn check(&self) -> Result<(), RunError> {
-        self.0.check()
-    }
-
-    /// Completes the files.
-    pub(crate) fn finish(self) -> Result<(), RunError> {
+    /// Completes the files. Gives those that could not be written, and why.
+    pub(crate) fn finish(self) -> Vec<String> {
         self.0.finish()
     }
+}
+
+fn file_name(host: &Name) -> String {
+    format!("log-{host}.tlog")
+}
+
+/// The files that a scenario asks for.
+pub(super) fn file_names(scenario: &Resolved) -> impl Iterator<Item = String> {
+    let is_logged =
+        |name: &&Name| scenario.hosts.get(*name).is_some_and(|host| host.kind == HostKind::Transom);
+    scenario.measure.log.iter().filter(is_logged).map(file_name)
 }
 
 impl Content for Writing {

@@ -20,6 +20,8 @@ pub struct Observations {
     pub packets: u64,
     /// Events of the simulation; `None` of a run in real time.
     pub events: Option<u64>,
+    /// Captures and event logs that could not be written, and why. They are not there, and all else is.
+    pub lost: Vec<String>,
 }
 
 /// What was seen of a flow.
@@ -77,6 +79,7 @@ impl Observations {
             links: links.collect(),
             packets: built.network.packets(),
             events: Some(built.network.events()),
+            lost: Vec::new(),
         }
     }
 }

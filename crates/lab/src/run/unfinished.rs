@@ -35,15 +35,9 @@ impl<C: Content> Files<C> {
         Ok(file)
     }
 
-    /// Whether all that was to be written has been.
-    pub(super) fn check(&self) -> Result<(), RunError> {
-        self.0.iter().try_for_each(|file| lock(file).check())
-    }
-
-    /// Completes the files.
-    pub(super) fn finish(self) -> Result<(), RunError> {
-        self.check()?;
-        self.0.iter().try_for_each(|file| lock(file).finish())
+    /// Completes the files. Gives those that could not be written, and why.
+    pub(super) fn finish(self) -> Vec<String> {
+        self.0.iter().filter_map(|file| lock(file).finish().err()).collect()
     }
 }
 
@@ -53,7 +47,7 @@ pub(super) struct Unfinished<C> {
     path: PathBuf,
     for_now: PathBuf,
     content: Option<C>,
-    /// The first thing that went wrong; nothing is written after it.
+    /// What went wrong; there is no content after it.
     error: Option<io::Error>,
 }
 
@@ -81,30 +75,30 @@ impl<C: Content> Unfinished<C> {
         }
     }
 
-    /// Writes something, unless something went wrong before.
+    /// Writes something, unless something went wrong before. What is there goes then, which on a full disk makes room for the run's tables.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut C) -> io::Result<()>) {
-        if let (Some(content), None) = (&mut self.content, &self.error) {
-            self.error = write(content).err();
+        let Some(content) = &mut self.content else { return };
+        if let Err(error) = write(content) {
+            self.error = Some(error);
+            self.content = None;
+            let _ = fs::remove_file(&self.for_now);
         }
     }
 
-    /// What went wrong, if anything did.
-    fn check(&mut self) -> Result<(), RunError> {
-        self.error.take().map_or(Ok(()), |error| Err(self.failed(error)))
-    }
-
-    /// Completes the file and gives it its name.
-    fn finish(&mut self) -> Result<(), RunError> {
-        let Some(content) = self.content.take() else { return Ok(()) };
-        let done = content.complete().and_then(|()| fs::rename(&self.for_now, &self.path));
+    /// Completes the file and gives it its name, or says which it is and what went wrong.
+    fn finish(&mut self) -> Result<(), String> {
+        let done = match (self.error.take(), self.content.take()) {
+            (Some(error), _) => Err(error),
+            (None, None) => Ok(()),
+            (None, Some(content)) => {
+                content.complete().and_then(|()| fs::rename(&self.for_now, &self.path))
+            }
+        };
         done.map_err(|error| {
             let _ = fs::remove_file(&self.for_now);
-            self.failed(error)
+            let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+            format!("{} cannot be written: {error}", name.display())
         })
-    }
-
-    fn failed(&self, error: io::Error) -> RunError {
-        RunError::File { path: self.path.clone(), error }
     }
 }
 

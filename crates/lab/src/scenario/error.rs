@@ -137,6 +137,14 @@ pub enum Problem {
         /// How many there may be.
         limit: u64,
     },
+    /// More than any machine can do, by what it is estimated to take.
+    #[error("{what}")]
+    TooCostly {
+        /// The estimate, and the most there may be.
+        what: String,
+        /// Which keys to change.
+        hint: String,
+    },
     /// A sweep sets something that the scenario has not.
     #[error("the sweep's path leads to nothing: there is no `{0}`")]
     SweepPath(String),
@@ -182,6 +190,7 @@ impl Problem {
             Problem::UnequalGroups { .. } => {
                 Some("pair a group with a single node, or with a group of the same size".into())
             }
+            Problem::TooCostly { hint, .. } => Some(hint.clone()),
             Problem::SweepPath(_) => Some(
                 "a path is made of names and dots, such as topology.bottleneck.rate or flows.NAME.size"
                     .into(),

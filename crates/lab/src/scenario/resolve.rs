@@ -5,6 +5,7 @@
 
 use super::bands::{Bands, Comparison};
 use super::control;
+use super::cost::Cost;
 use super::decode::decode;
 use super::error::{Problem, Problems};
 use super::flow::Flows;
@@ -112,6 +113,7 @@ pub(super) struct Outcome {
     pub(super) seeds: Vec<u64>,
     pub(super) comparisons: Vec<Comparison>,
     pub(super) open: Open,
+    pub(super) cost: Cost,
 }
 
 /// Resolves `tree`, in which the values of the sweep's `point` have been put already. `None` if anything is wrong.
@@ -180,7 +182,8 @@ pub(super) fn resolve(
         open.nothing.push((tree.span(way!["measure", "capture-comments"]), text));
         resolved.measure.capture_comments = false;
     }
-    Some(Outcome { resolved, seeds: seeds?, comparisons, open })
+    let cost = Cost::of(&resolved, tree, problems);
+    Some(Outcome { resolved, seeds: seeds?, comparisons, open, cost })
 }
 
 fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option<Vec<u64>>) {

@@ -396,3 +396,19 @@ fn an_absurd_delay_saturates() {
     link.send(Instant::FAR_FUTURE, (), 1);
     assert_eq!(link.next_delivery(), Some(Instant::FAR_FUTURE));
 }
+
+#[test]
+fn beginning_again_repeats_what_is_random() {
+    let mut link = seeded::<u64>("loss=5%, duplicate=3%", 7, 1);
+    for number in 0..2000 {
+        if number == 1000 {
+            link.begin_again(Streams::new(7), 1);
+        }
+        link.send(Instant::from_micros(number), number, 1000);
+    }
+    let lost = link.counters().lost.packets;
+    let arrived: Vec<u64> = drain(&mut link).into_iter().map(|one| one.packet).collect();
+    let (first, again): (Vec<u64>, Vec<u64>) = arrived.iter().partition(|number| **number < 1000);
+    assert!((50..200).contains(&lost), "{lost}");
+    assert_eq!(first, again.iter().map(|number| number - 1000).collect::<Vec<_>>());
+}

@@ -229,7 +229,8 @@ fn a_run_in_progress_has_the_same_page() {
 #[test]
 fn a_page_of_nothing_is_a_page() {
     let scenario = resolved();
-    let empty = Observations { flows: vec![], links: vec![], packets: 0, events: None };
+    let empty =
+        Observations { flows: vec![], links: vec![], packets: 0, events: None, lost: vec![] };
     let data = page(&scenario, &[]).of_run(&empty, &[]);
     assert!(data.sections.is_empty() && data.verdict.is_none());
     assert!(crate::report::render(&data).contains("<svg"));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use transom_lab::results::Shard;
 
+use super::super::programs::Consent;
 use super::super::watch::parse_address;
 
 /// Run a scenario, in the simulator or in real time
@@ -16,6 +17,9 @@ use super::super::watch::parse_address;
 ///
 /// With --emulate, the runs are made one after the other in real time, with the same links, queues and hosts; hosts of kind "kernel" then have the kernel's
 /// TCP, each in a network namespace, and real programs can run there. That takes root or user namespaces. A run in which the emulator fell behind fails.
+///
+/// Programs run with your rights: a namespace keeps only their network apart. So before a scenario with programs is run for the first time, its commands are
+/// shown and you are asked. Where nobody can be asked, the command fails unless --allow-programs is given. A file that has changed is asked about again.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -35,6 +39,8 @@ Examples:
       the same in the terminal
   transom lab run kernel-cubic.toml --emulate
       in real time, with the kernel's TCP
+  transom lab run iperf.toml --emulate --allow-programs
+      a scenario with programs, in a script that has nobody to ask
   transom lab run fairness.toml -o /tmp/fairness --json
       for other programs")]
 pub(crate) struct Args {
@@ -65,6 +71,12 @@ pub(crate) struct Args {
     /// Keep runs in which the emulator fell behind real time, and judge them
     #[arg(long, requires = "emulate")]
     pub(super) allow_late: bool,
+    /// Let the scenario's programs run without being asked about them, this time
+    #[arg(long, requires = "emulate", conflicts_with = "no_programs")]
+    allow_programs: bool,
+    /// Refuse a scenario that runs programs, even one that has been run before
+    #[arg(long)]
+    no_programs: bool,
     /// Runs at a time; by default as many as there are processors
     #[arg(long, short, value_name = "N", value_parser = point, conflicts_with = "emulate")]
     jobs: Option<usize>,
@@ -109,6 +121,15 @@ impl Args {
             }
         }
         (!seeds.is_empty()).then_some(seeds)
+    }
+
+    /// What was said about programs.
+    pub(super) fn consent(&self) -> Consent {
+        match (self.no_programs, self.allow_programs) {
+            (true, _) => Consent::Refused,
+            (false, true) => Consent::Given,
+            (false, false) => Consent::Seen,
+        }
     }
 
     /// Runs at a time; zero for as many as there are processors.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use transom_lab::emulate::{EmulateOptions, Emulation, Record};
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
-use transom_lab::scenario::{Scenario, Time};
+use transom_lab::scenario::{Resolved, Scenario, Time};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -53,6 +53,8 @@ pub(super) enum Outcome {
     Made,
     /// It was there already.
     There,
+    /// It was made, but for a file that could not be written.
+    Incomplete,
     /// It was broken off, or not begun.
     Missing,
     /// The emulator fell behind, and it was not kept.
@@ -61,7 +63,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     pub(super) fn is_there(self) -> bool {
-        matches!(self, Outcome::Made | Outcome::There)
+        matches!(self, Outcome::Made | Outcome::There | Outcome::Incomplete)
     }
 }
 
@@ -107,6 +109,8 @@ fn one(
         match store.renew(run)? {
             // One that was kept only because that was asked for then.
             Found::Finished(stored) if !is_acceptable(&stored, emulation)? => {}
+            // Or one of which a capture or a log could not be written then.
+            Found::Finished(stored) if !is_whole(&stored, &variant.resolved) => {}
             Found::Finished(stored) => {
                 progress.skip();
                 if let Some(live) = live {
@@ -181,6 +185,9 @@ fn one(
         record.write(pending.directory()).context("cannot write emulation.json")?;
     }
     let stored = pending.finish(run, &seen)?;
+    for lost in &seen.lost {
+        progress.suspend(|| output::note(format_args!("transom: {what}: {lost}")));
+    }
     // Those that are compared with others get their page when the others are there.
     let passed = stored.manifest().passed();
     let data = if stored.manifest().comparisons.is_empty() {
@@ -191,7 +198,13 @@ fn one(
     if let Some(live) = live {
         live.done(number, passed, data);
     }
-    Ok(Outcome::Made)
+    Ok(if seen.lost.is_empty() { Outcome::Made } else { Outcome::Incomplete })
+}
+
+/// Whether a run has all captures and logs that its scenario asks for.
+fn is_whole(stored: &StoredRun, scenario: &Resolved) -> bool {
+    let has = |name: &String| stored.manifest().files.iter().any(|file| file.name == *name);
+    transom_lab::run::files(scenario).all(|name| has(&name))
 }
 
 /// Whether a run that is there can stand for one that would be made now.

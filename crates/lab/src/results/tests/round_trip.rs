@@ -109,7 +109,13 @@ fn observations() -> impl Strategy<Value = Observations> {
         let links = links.into_iter().enumerate().map(|(number, (back, rate, samples))| {
             LinkObservations { name: name("link", number), back, rate, samples }
         });
-        Observations { flows: flows.collect(), links: links.collect(), packets, events }
+        Observations {
+            flows: flows.collect(),
+            links: links.collect(),
+            packets,
+            events,
+            lost: Vec::new(),
+        }
     })
 }
 
@@ -129,7 +135,7 @@ fn read([flows, completions, links]: [Vec<u8>; 3]) -> Result<Observations, Strin
         flow.completions = other.completions;
     }
     let links = parquet::read::<Links>(links)?;
-    Ok(Observations { flows, links, packets: 0, events: None })
+    Ok(Observations { flows, links, packets: 0, events: None, lost: Vec::new() })
 }
 
 proptest! {

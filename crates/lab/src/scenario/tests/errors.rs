@@ -2,6 +2,7 @@
 
 mod bands;
 mod control;
+mod costs;
 mod network;
 mod profiles;
 

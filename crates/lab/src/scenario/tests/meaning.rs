@@ -74,6 +74,7 @@ to = "r"
 [[links]]
 from = "r"
 to = "server"
+delay = "1ms"
 [[flows]]
 name = "f"
 from = "client"

@@ -1,0 +1,58 @@
+//! The demo: both sides have the congestion control that is asked for, and it is said.
+
+mod support;
+
+use support::{lab, run};
+
+/// A short demo with these options: its summary and its report.
+fn demo(options: &[&str]) -> (serde_json::Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let common = ["demo", "--size", "1MiB", "--loss", "0", "--out", out.to_str().unwrap()];
+    let ended = run([&common[..], &["--json"], options].concat()).success();
+    let summary = serde_json::from_str(&ended.text()).unwrap();
+    (summary, std::fs::read_to_string(out.join("report.html")).unwrap())
+}
+
+#[track_caller]
+fn has(options: &[&str], ours: &str, kernels: &str) {
+    let (summary, page) = demo(options);
+    let transfers = &summary["transfers"];
+    assert_eq!(
+        (&transfers[0]["congestion"], &transfers[1]["congestion"]),
+        (&ours.into(), &kernels.into())
+    );
+    assert_eq!(transfers[1]["name"], format!("kernel ({kernels}) → Transom"));
+    assert!(page.contains(&format!("Congestion control: Transom {ours}, the kernel {kernels}")));
+    assert!(page.contains("Congestion control of the sender"));
+}
+
+#[test]
+fn both_sides_have_the_same_unless_told_otherwise() {
+    if !lab() {
+        return;
+    }
+    has(&[], "cubic", "cubic");
+    has(&["--tcp", "reno"], "reno", "reno");
+    has(&["--tcp", "reno", "--kernel-congestion", "cubic"], "reno", "cubic");
+    has(&["--kernel-congestion", "reno"], "cubic", "reno");
+    // What the kernel does not know.
+    has(&["--tcp", "ltcp"], "ltcp", "cubic");
+    let (_, page) = demo(&["--tcp", "ltcp"]);
+    assert!(page.contains("the kernel cubic, as the kernel has no ltcp"));
+}
+
+#[test]
+fn a_second_transom_has_the_same() {
+    let (summary, page) = demo(&["--memory", "--tcp", "sack + reno"]);
+    assert_eq!(summary["transfers"][0]["name"], "Transom (reno) → a second Transom");
+    assert_eq!(summary["transfers"][1]["congestion"], "reno");
+    assert!(page.contains("Congestion control: Transom reno, a second Transom reno"));
+}
+
+#[test]
+fn what_delivers_no_stream_is_refused() {
+    run(["demo", "--memory", "--tcp", "unordered"]).fails_with(1, "here a stream is read");
+    run(["demo", "--kernel-congestion", "vegas"])
+        .fails_with(2, "possible values: reno, cubic, bbr");
+}
