@@ -250,7 +250,8 @@ fn accepted(setup: &Setup, len: usize, flags: Flags, reply: Option<FastOpen>) ->
         ecn: Ecn::NotEct,
     };
     let profile = Arc::new(setup.profile.clone());
-    peer.connection = Connection::from_fast_open(profile, &half, &syn, reply, peer.now);
+    peer.connection = Connection::from_half_open(profile, &half, peer.now);
+    peer.connection.begin_fast(peer.now, &syn, reply);
     peer.next = 1 + len as i64;
     peer.pump();
     peer

@@ -77,12 +77,13 @@ impl Stack {
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         entry.fast_pending += 1;
         let profile = entry.profile.clone();
-        let connection = Connection::from_fast_open(profile, half, syn, cookie, now);
+        let connection = Connection::from_half_open(profile, half, now);
         let index = self.install(now, connection, key, Owner::Listener(listener));
         if let Some(slot) = self.slots.get_mut(index) {
             slot.fast_pending_at = Some(listener);
         }
         self.counters.fast_opens_passive += 1;
+        self.recorded(index, now, |connection| connection.begin_fast(now, syn, cookie));
         if let Some(id) = self.id_of(index) {
             self.offer(listener, id);
         }

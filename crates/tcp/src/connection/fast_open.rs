@@ -9,16 +9,13 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::passive::HalfOpen;
 use crate::pos::Pos;
-use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::Instant;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::ops::Range;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};
 
@@ -108,28 +105,24 @@ impl Connection {
         self.fast_open = Some(state);
     }
 
-    /// Begins with a SYN that brought a valid cookie: its data can be read at once, and is answered before the handshake is complete. The data is
-    /// taken in as far as the first window goes; a FIN is not, and the peer sends it again. The SYN-ACK carries `cookie`, if there is one.
-    pub fn from_fast_open(
-        profile: Arc<Profile>,
-        half: &HalfOpen,
-        syn: &Segment<'_>,
-        cookie: Option<FastOpen>,
-        now: Instant,
-    ) -> Self {
-        let mut connection = Connection::from_half_open(profile, half, now);
-        connection.fast_open = Some(FastOpenState::new(true, cookie));
+    /// A connection made [of a half-open one](Connection::from_half_open) begins at once, as its SYN brought a valid cookie: its data can be read and
+    /// answered before the handshake is complete. The data is taken in as far as the first window goes; a FIN is not, and the peer sends it again. The
+    /// SYN-ACK leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
+    pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
+        if self.state != State::SynReceived || self.active {
+            return;
+        }
+        self.fast_open = Some(FastOpenState::new(true, cookie));
         let header = TcpHeader { flags: Flags::ACK, ..*syn.header };
         let data = Segment { header: &header, ..*syn };
-        connection.counters.bytes_received += data.payload.len() as u64;
-        connection.on_text(now, &data, Pos::FIRST_DATA);
-        if let Some(state) = &mut connection.fast_open {
-            state.info.syn_data_acked = connection.rcv.next > Pos::FIRST_DATA;
+        self.counters.bytes_received += data.payload.len() as u64;
+        self.on_text(now, &data, Pos::FIRST_DATA);
+        if let Some(state) = &mut self.fast_open {
+            state.info.syn_data_acked = self.rcv.next > Pos::FIRST_DATA;
         }
         // The SYN-ACK acknowledges it.
-        connection.timers.clear(Timer::Ack);
-        connection.snd.syn_due = true;
-        connection
+        self.timers.clear(Timer::Ack);
+        self.snd.syn_due = true;
     }
 
     /// Whether the connection began with a peer's SYN and its cookie, and the handshake may not be complete.
