@@ -188,7 +188,7 @@ impl Connection {
         };
         let mut upto = first;
         if let Some(state) = self.fast_open.as_ref().filter(|_| !cookie.is_request()) {
-            // [RFC 7413 section 4.2.1] what the server took the last time, and no more than the path is known to carry.
+            // What the server takes at a time (RFC 7413 section 4.1.3), and no more than the path is known to carry.
             let most = u32::from(state.mss).min(self.path.mss());
             let room = most.saturating_sub(with.encoded_len() as u32);
             let len = self.snd.buffer.end().since(first).min(self.record_left(first));
