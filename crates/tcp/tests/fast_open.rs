@@ -168,6 +168,10 @@ fn a_held_syn_waits_for_data() {
     peer.pump();
     peer.expect(&["S 0:1 cookie 8"]);
     opening(&setup, FastOpen::REQUEST, 0, true, 0).expect(&["S 0:1 cookie?"]);
+    // Whoever answers what has not left is not heard.
+    let mut peer = opening(&setup, cookie(7), 1000, true, 0);
+    answer(&setup, &mut peer, 1, None);
+    peer.silent().expect_state(State::SynSent);
     // Given up before anything left.
     let mut peer = opening(&setup, cookie(7), 1000, true, 0);
     peer.close().silent().expect_state(State::Closed);

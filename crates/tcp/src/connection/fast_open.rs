@@ -13,8 +13,6 @@ use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::sent::Delivered;
 use crate::time::Instant;
-#[cfg(fixed_units)]
-use crate::units::direct::*;
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};

@@ -284,6 +284,9 @@ impl Connection {
 
     /// RFC 9293 section 3.10.7.3.
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
+        if self.holds_syn() {
+            return; // Nothing has left: it is no answer.
+        }
         let header = segment.header;
         let flags = header.flags;
         let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
