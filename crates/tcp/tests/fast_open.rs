@@ -336,6 +336,11 @@ fn a_doubled_syn_is_answered_and_not_read_again() {
     peer.wait(500);
     peer.recv(seg().seq(301).ack(1)).drain();
     peer.expect_state(State::Established);
+    assert_eq!(
+        peer.info().rto,
+        secs(1),
+        "which of the SYN-ACKs it was is not known, but none was lost"
+    );
     peer.wait(600);
     peer.recv(seg().seq(0).syn().no_ack().data(300).options(options)).expect(&["A 1:1 ack 301"]);
     peer.read(300);
@@ -370,6 +375,19 @@ fn the_end_before_the_handshake() {
         peer.connection.error(),
         Some(ConnectionError::Unreachable(IcmpError::PortUnreachable))
     );
+}
+
+/// The answer that left early counts for the user timeout from when it was sent, whatever completes the handshake.
+#[test]
+fn the_user_timeout_of_an_early_answer() {
+    let setup = Setup::default().profile(|profile| profile.user_timeout = Some(secs(10)));
+    let mut peer = accepted(&setup, 300, Flags::empty(), None);
+    peer.read(300);
+    peer.write(500).wait(100);
+    peer.recv(seg().ack(1)).expect_state(State::Established);
+    peer.run_to(9_000).expect_state(State::Established);
+    peer.run_to(10_100).expect_state(State::Closed);
+    assert_eq!(peer.connection.error(), Some(ConnectionError::TimedOut));
 }
 
 /// A SYN that is larger than the first window is taken as far as that goes.
