@@ -29,7 +29,7 @@ use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
 use transom_wire::{
-    Ecn, Flags, Options, PartialReliability, SackBlock, Seq, TcpHeader, Timestamps,
+    Ecn, FastOpen, Flags, Options, PartialReliability, SackBlock, Seq, TcpHeader, Timestamps,
 };
 
 const PORTS: Endpoint = Endpoint { local_port: 1, remote_port: 2 };
@@ -168,8 +168,24 @@ impl Run {
         };
         let syn =
             TcpHeader { seq: irs, flags: Flags::SYN, window: script.word(), options, ..ports() };
+        // Some open with data in the SYN.
+        let fast = profile.dup_thresh == 2 && profile.ordering.units().is_none();
         let connection = if script.flag() {
-            Connection::connect(profile, PORTS, path, iss, 77, now)
+            let mut connection = Connection::connect(profile.clone(), PORTS, path, iss, 77, now);
+            if fast {
+                let asks = profile.nodelay && profile.limited_transmit;
+                let cookie = FastOpen::new(&[7; 8]).filter(|_| !asks);
+                connection.open_fast(cookie.unwrap_or(FastOpen::REQUEST), 1_000, profile.nodelay);
+            }
+            connection
+        } else if fast {
+            let half = HalfOpen::new(&profile, PORTS, path, iss, 77, &syn, now);
+            let mut connection = Connection::from_half_open(profile, &half, now);
+            let data = bytes_at(irs + 1, 300);
+            let payload = Payload::borrowed(&data);
+            let segment = Segment { header: &syn, payload, segment_size: None, ecn: Ecn::NotEct };
+            connection.begin_fast(now, &segment, FastOpen::new(&[9; 8]));
+            connection
         } else {
             let mut half = HalfOpen::new(&profile, PORTS, path, iss, 77, &syn, now);
             let syn_ack = half.syn_ack(&profile, now);
@@ -199,6 +215,11 @@ impl Run {
         let (echo, segments) = (77, 0);
         let mut run =
             Run { connection, now, irs, write_at, read_at, pieces, clock, echo, segments };
+        if active && fast {
+            let data = bytes_at(run.write_at, 700);
+            let written = run.connection.write(now, &data).unwrap_or(0);
+            run.write_at += written as u32;
+        }
         // Most active opens are answered properly; a few are left to the script.
         if active && script.below(4) > 0 {
             run.send();
@@ -456,11 +477,13 @@ impl Run {
             let Some(transmit) = self.connection.poll_transmit(self.now) else { break };
             let header = transmit.header;
             let payload = transmit.payload.concat();
-            assert_bytes(&payload, header.seq, "other than were written");
+            let first = header.seq + u32::from(header.flags.contains(Flags::SYN));
+            assert_bytes(&payload, first, "other than were written");
             if !payload.is_empty() {
-                assert!(header.seq.distance_from(iss) > 0);
-                assert!((header.seq + payload.len() as u32).at_or_before(self.write_at));
+                assert!(first.distance_from(iss) > 0);
+                assert!((first + payload.len() as u32).at_or_before(self.write_at));
             }
+            assert!(transmit.segment_size.is_none() || !header.flags.contains(Flags::SYN));
             if let Some(size) = transmit.segment_size {
                 assert!(size > 0 && payload.len() > usize::from(size));
             }

@@ -11,15 +11,15 @@ mod arrivals;
 mod packets;
 
 use crate::bytes::Script;
-use packets::{MTU, address, check_packet, ours, remote, tcp};
-use std::net::SocketAddr;
+use packets::{MTU, address, check_packet, cookie_in, ours, remote, tcp};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transom_stack::config::StackConfig;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet, Stack};
 use transom_tcp::profile::{Profile, RecoveryChoice};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
+use transom_wire::{FastOpen, Flags, IpPacket, Options, Seq, TcpHeader, TcpPacket, Timestamps};
 
 /// What one arrival may cause beyond sending data: a reply, and what waited for room or a timer.
 const REPLIES: usize = 8;
@@ -31,6 +31,8 @@ struct Run {
     now: Instant,
     listeners: Vec<ListenerId>,
     connections: Vec<ConnectionId>,
+    /// The cookies of Fast Open that the host has given to peers.
+    cookies: Vec<(IpAddr, FastOpen)>,
     /// What the host sent last.
     sent: Vec<Vec<u8>>,
     packets: u64,
@@ -63,18 +65,26 @@ impl Run {
             now,
             listeners: Vec::new(),
             connections: Vec::new(),
+            cookies: Vec::new(),
             sent: Vec::new(),
             packets: 0,
         };
         for address in ["0.0.0.0:80", "[::]:80"] {
             let (backlog, syn_backlog) = (script.pick(&[16, 1, 2]), script.pick(&[16, 1, 2]));
             let v6_only = true;
-            let listen = ListenConfig { backlog, syn_backlog, v6_only, ..ListenConfig::default() };
+            let listen = ListenConfig {
+                backlog,
+                syn_backlog,
+                v6_only,
+                fast_open: 3,
+                ..ListenConfig::default()
+            };
             run.listeners.push(run.stack.listen(address.parse().unwrap(), listen).unwrap());
         }
         // Scripts find their way into connections, but start with some.
         for n in 0..script.below(4) as u16 {
-            run.open(SocketAddr::new(address("10.0.0.1"), 6_000 + n));
+            let from = SocketAddr::new(address("10.0.0.1"), 6_000 + n);
+            if n == 2 { run.open_fast(from) } else { run.open(from) }
         }
         run
     }
@@ -118,6 +128,20 @@ impl Run {
         }
     }
 
+    /// A peer asks for a cookie, and opens with it and with data; the handshake is left to the script.
+    fn open_fast(&mut self, from: SocketAddr) {
+        let local = SocketAddr::new(ours(from.ip()), 80);
+        for port in [7_000, from.port()] {
+            let fresh = Options { mss: Some(536), window_scale: Some(4), ..Options::default() };
+            let options = self.opening_fast(fresh, from.ip());
+            let syn =
+                TcpHeader { flags: Flags::SYN, window: 60_000, options, ..TcpHeader::default() };
+            self.arrive(&tcp(SocketAddr::new(from.ip(), port), local, &syn, &[8; 100]));
+        }
+        let accepted = self.listeners.first().and_then(|&listener| self.stack.accept(listener));
+        self.connections.extend(accepted.map(|(id, _)| id));
+    }
+
     /// Takes what the host has to send. `most` bounds the packets besides those that carry what was written.
     fn send(&mut self, most: usize) {
         let data: usize = self
@@ -131,11 +155,23 @@ impl Run {
             let packet = packet.to_vec();
             assert!(count < most + data, "{count} packets left, {most} and {data} may");
             check_packet(&packet);
+            self.cookies.extend(cookie_in(&packet));
             self.packets += 1;
             self.sent.push(packet);
         }
         let surplus = self.sent.len().saturating_sub(KEPT);
         self.sent.drain(..surplus);
+    }
+
+    /// Some of the options are those of a peer that opens fast, with the cookie it was given, or asks for one.
+    fn opening_fast(&self, options: Options, peer: IpAddr) -> Options {
+        if options.mss != Some(536) {
+            return options;
+        }
+        let given = self.cookies.iter().rev().find(|&&(to, _)| to == peer);
+        let given = given.filter(|_| options.window_scale != Some(14));
+        let cookie = given.map_or(FastOpen::REQUEST, |&(_, cookie)| cookie);
+        Options { fast_open: Some(cookie), ..options }
     }
 
     fn arrive(&mut self, packet: &[u8]) {
@@ -165,7 +201,11 @@ impl Run {
             }
             2 => {
                 let remote = remote(script);
-                if let Ok(id) = self.stack.connect(self.now, None, remote, None) {
+                let opened = match remote.port() {
+                    5_000 | 80 => self.stack.connect(self.now, None, remote, None),
+                    _ => self.stack.connect_on_write(self.now, None, remote, None),
+                };
+                if let Ok(id) = opened {
                     self.connections.push(id);
                 }
             }

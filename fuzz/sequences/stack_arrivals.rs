@@ -26,7 +26,7 @@ impl Run {
             2 => Flags::ACK,
             _ => Flags::from_bits_truncate(script.word()),
         };
-        let options = options(script, seq);
+        let options = self.opening_fast(options(script, seq), remote.ip());
         let ack = Seq::new(script.long());
         let header =
             TcpHeader { seq, ack, flags, window: script.word(), options, ..TcpHeader::default() };
@@ -52,7 +52,7 @@ impl Run {
             echo: stamps.value,
         });
         let (flags, options) = if is_syn && !theirs.flags.contains(Flags::ACK) {
-            let offer = options(script, seq);
+            let offer = self.opening_fast(options(script, seq), remote.ip());
             (script.pick(&[Flags::SYN | Flags::ACK, Flags::SYN]), Options { timestamps, ..offer })
         } else {
             let extra = script.pick(&[

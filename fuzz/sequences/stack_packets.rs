@@ -7,7 +7,8 @@ use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::recompute_checksum;
 use transom_wire::{
-    IcmpMessage, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader, TcpPacket, Timestamps,
+    FastOpen, Flags, IcmpMessage, IpPacket, Options, Protocol, SackBlock, Seq, TcpHeader,
+    TcpPacket, Timestamps,
 };
 
 /// The longest packet of the host's interface.
@@ -75,6 +76,16 @@ pub(super) fn options(script: &mut Script<'_>, near: Seq) -> Options {
         options.sack.push(SackBlock { left, right: left + u32::from(script.word()) });
     }
     options
+}
+
+/// The cookie that a SYN-ACK brings, and to whom.
+pub(super) fn cookie_in(packet: &[u8]) -> Option<(IpAddr, FastOpen)> {
+    let ip = IpPacket::parse(packet).ok()?;
+    let segment = TcpPacket::parse(ip.payload()).ok().filter(|_| ip.protocol() == Protocol::TCP)?;
+    let header = segment.header();
+    let answers = header.flags.contains(Flags::SYN | Flags::ACK);
+    let cookie = header.options.fast_open.filter(|_| answers)?;
+    Some((ip.dst(), cookie))
 }
 
 /// What leaves the host is beyond reproach.

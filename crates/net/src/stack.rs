@@ -11,6 +11,7 @@ use std::sync::Arc;
 use transom_device::Device;
 use transom_extensions::Budget;
 use transom_stack::config::{Offload, StackConfig, StackCounters};
+use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::Stack as Host;
 use transom_tcp::profile::Profile;
@@ -80,6 +81,7 @@ pub struct StackBuilder {
     log_records: Option<usize>,
     comments: bool,
     extension_time: Duration,
+    fast_open: FastOpenConfig,
 }
 
 /// Bounds on what a host keeps.
@@ -113,6 +115,7 @@ impl Stack {
             log_records: None,
             comments: false,
             extension_time: transom_extensions::budget::PER_SECOND,
+            fast_open: FastOpenConfig::default(),
         }
     }
 
@@ -217,6 +220,13 @@ impl StackBuilder {
         self
     }
 
+    /// How long keys of TCP Fast Open live, and how many servers' cookies are remembered. Cookies are made from the [secret](StackBuilder::secret): with
+    /// another one, those of before are not known.
+    pub fn fast_open(mut self, config: FastOpenConfig) -> Self {
+        self.fast_open = config;
+        self
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
@@ -244,6 +254,7 @@ impl StackBuilder {
             memory: self.limits.memory.unwrap_or_else(memory_of_the_machine),
             log_records: self.log_records.unwrap_or(default.log_records),
             comments: self.comments,
+            fast_open: self.fast_open,
             ..default
         };
         let clock = Clock::start();

@@ -11,6 +11,7 @@
 
 mod controls;
 mod delivery;
+mod fast_open;
 mod options;
 mod transfer;
 
@@ -154,7 +155,24 @@ impl TcpStream {
         timeout: Option<Duration>,
     ) -> io::Result<Self> {
         let stream = Self::start(stack, local, remote, profile)?;
-        let Socket { shared, id, .. } = &*stream.socket;
+        stream.wait_until_connected(timeout)?;
+        Ok(stream)
+    }
+
+    /// Starts connecting and returns at once. The stream becomes writable when it is connected; until then reading and writing
+    /// say [`io::ErrorKind::WouldBlock`] or [`io::ErrorKind::NotConnected`]. It is non-blocking.
+    ///
+    /// # Errors
+    /// Those that can be told at once.
+    pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
+        let stream = Self::start(stack, None, remote, None)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    /// Waits for the end of the handshake.
+    fn wait_until_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let Socket { shared, id, .. } = &*self.socket;
         let deadline = timeout.map(|timeout| shared.runtime.now() + timeout.into());
         let outcome = shared.runtime.wait(Channel::Writable(*id), deadline, |inner, _| {
             if let Some(error) = inner.failure() {
@@ -167,22 +185,8 @@ impl TcpStream {
                 _ => Some(Ok(())),
             }
         });
-        match outcome {
-            Some(Ok(())) => Ok(stream),
-            Some(Err(error)) => Err(error),
-            None => Err(io::Error::new(io::ErrorKind::TimedOut, "connection timed out")),
-        }
-    }
-
-    /// Starts connecting and returns at once. The stream becomes writable when it is connected; until then reading and writing
-    /// say [`io::ErrorKind::WouldBlock`] or [`io::ErrorKind::NotConnected`]. It is non-blocking.
-    ///
-    /// # Errors
-    /// Those that can be told at once.
-    pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        let stream = Self::start(stack, None, remote, None)?;
-        stream.set_nonblocking(true)?;
-        Ok(stream)
+        let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "connection timed out");
+        outcome.unwrap_or_else(|| Err(timed_out()))
     }
 
     fn start(

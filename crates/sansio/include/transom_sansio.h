@@ -176,6 +176,9 @@
 // `send`: more follows; what does not fill a segment waits for it, for 200 ms at most.
 #define TS_MSG_MORE 32768
 
+// `sendto`: connect, with the data in the SYN if the server has given a cookie (TCP Fast Open).
+#define TS_MSG_FASTOPEN 536870912
+
 // `send`: no signal; there never is one here.
 #define TS_MSG_NOSIGNAL 16384
 
@@ -318,6 +321,13 @@
 // Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
 #define TS_TCP_USER_TIMEOUT 18
 
+// A listener: so many connections may have begun with data in a SYN (RFC 7413) and wait for the end of their handshake, 4096 at most; 0: none
+// may. The SYN of a connection that is gone may come again, with its data.
+#define TS_TCP_FASTOPEN 23
+
+// `connect` returns at once where the server has given a cookie, and the SYN goes with the first data; set before connecting.
+#define TS_TCP_FASTOPEN_CONNECT 30
+
 // Unsent bytes from which on nothing more is taken; there is room again below half of it. 0: the send buffer decides.
 #define TS_TCP_NOTSENT_LOWAT 25
 
@@ -380,6 +390,9 @@
 
 // `tcpi_options`: windows are scaled.
 #define TS_TCPI_OPT_WSCALE 4
+
+// `tcpi_options`: data in the SYN was acknowledged.
+#define TS_TCPI_OPT_SYN_DATA 32
 
 // `tcpi_state`: data flows.
 #define TS_TCP_ESTABLISHED 1
@@ -510,7 +523,8 @@ struct ts_tcp_info {
     uint8_t tcpi_options;
     // Window scales: the peer's in the lower four bits, ours in the upper.
     uint8_t tcpi_wscale;
-    // Bit 0: the application had too little to send when the delivery rate was measured.
+    // Bit 0: the application had too little to send when the delivery rate was measured. Bits 1 and 2: why data in our SYN was not
+    // acknowledged: 0 it was, or there was none, 1 there was no cookie, 2 the SYN-ACK did not, 3 the SYN had to be repeated.
     uint8_t tcpi_flags;
     // Retransmission timeout, microseconds.
     uint32_t tcpi_rto;
@@ -822,6 +836,21 @@ int64_t ts_send(ts_host host,
                 const void *from,
                 size_t len,
                 int32_t flags);
+
+// `ts_send`, or with `TS_MSG_FASTOPEN` `ts_connect` and `ts_send` in one: the data goes with the SYN if the server has given a cookie before. Without
+// that flag the address is not looked at, and may be null.
+//
+// Returns the number of bytes, or as `ts_connect` and `ts_send`; `-TS_EINPROGRESS` if a non-blocking socket has no cookie: nothing is queued then.
+//
+// What the pointers must be:
+// `from` is null or valid for reading `len` bytes; `addr` is null or valid for reading `addr_len` bytes.
+int64_t ts_sendto(ts_host host,
+                  int32_t fd,
+                  const void *from,
+                  size_t len,
+                  int32_t flags,
+                  const void *addr,
+                  uint32_t addr_len);
 
 // Ends reading (`TS_SHUT_RD`), writing (`TS_SHUT_WR`) or both (`TS_SHUT_RDWR`).
 //

@@ -89,7 +89,8 @@ impl Host {
     /// Whether closing now sends a FIN and not a reset.
     fn is_orderly(&self, stream: &Stream) -> bool {
         self.connection(stream).is_some_and(|connection| {
-            connection.readable() == 0 && connection.state().is_synchronized()
+            let open = connection.state().is_synchronized() || connection.is_early();
+            connection.readable() == 0 && open
         })
     }
 

@@ -4,7 +4,7 @@
 //! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
 //! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
 
-use transom_tcp::connection::{Info, State};
+use transom_tcp::connection::{FastOpenFailure, Info, State};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
@@ -15,6 +15,8 @@ pub const TCPI_OPT_TIMESTAMPS: u8 = 1;
 pub const TCPI_OPT_SACK: u8 = 2;
 /// `tcpi_options`: windows are scaled.
 pub const TCPI_OPT_WSCALE: u8 = 4;
+/// `tcpi_options`: data in the SYN was acknowledged.
+pub const TCPI_OPT_SYN_DATA: u8 = 32;
 
 /// `tcpi_state`: data flows.
 pub const TCP_ESTABLISHED: u8 = 1;
@@ -57,7 +59,8 @@ pub struct TcpInfo {
     pub tcpi_options: u8,
     /// Window scales: the peer's in the lower four bits, ours in the upper.
     pub tcpi_wscale: u8,
-    /// Bit 0: the application had too little to send when the delivery rate was measured.
+    /// Bit 0: the application had too little to send when the delivery rate was measured. Bits 1 and 2: why data in our SYN was not
+    /// acknowledged: 0 it was, or there was none, 1 there was no cookie, 2 the SYN-ACK did not, 3 the SYN had to be repeated.
     pub tcpi_flags: u8,
 
     /// Retransmission timeout, microseconds.
@@ -171,6 +174,15 @@ fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
+fn client_failure(failure: FastOpenFailure) -> u8 {
+    match failure {
+        FastOpenFailure::None => 0,
+        FastOpenFailure::NoCookie => 1,
+        FastOpenFailure::DataNotAcked => 2,
+        FastOpenFailure::SynRetransmitted => 3,
+    }
+}
+
 fn byte(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
@@ -224,6 +236,7 @@ impl TcpInfo {
             (info.timestamps, TCPI_OPT_TIMESTAMPS),
             (info.sack, TCPI_OPT_SACK),
             (info.window_scale.is_some(), TCPI_OPT_WSCALE),
+            (info.fast_open.syn_data_acked, TCPI_OPT_SYN_DATA),
         ] {
             options |= if agreed { bit } else { 0 };
         }
@@ -240,7 +253,8 @@ impl TcpInfo {
             tcpi_backoff: byte(info.backoffs),
             tcpi_options: options,
             tcpi_wscale: info.window_scale.map_or(0, |(theirs, ours)| theirs | ours << 4),
-            tcpi_flags: u8::from(info.delivery_rate_app_limited),
+            tcpi_flags: u8::from(info.delivery_rate_app_limited)
+                | client_failure(info.fast_open.failure) << 1,
             tcpi_rto: small(info.rto.as_micros()),
             tcpi_snd_mss: info.mss,
             tcpi_unacked: segments(info.snd_nxt.since(info.snd_una)),

@@ -91,6 +91,7 @@ pub mod address;
 pub mod closing;
 pub mod config;
 pub mod errno;
+mod fast_open;
 #[allow(unsafe_code, reason = "C's pointers; every use says why it is sound")]
 pub mod ffi;
 pub mod host;

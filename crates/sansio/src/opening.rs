@@ -99,6 +99,7 @@ impl Host {
             backlog,
             profile: Some(self.profile_of(socket, socket.family)),
             v6_only: socket.options.v6_only,
+            fast_open: socket.options.fast_open.into(),
             ..ListenConfig::default()
         }
     }
@@ -159,7 +160,9 @@ impl Host {
         let waited = self.wait_unless(nonblocking, timeout, |host| host.stack.accept(id));
         let (connection, remote) = waited.into_result()?;
         let socket = self.sockets.get(fd)?;
-        let (family, options) = (socket.family, socket.options.clone());
+        // The limit is the listener's.
+        let (family, mut options) = (socket.family, socket.options.clone());
+        options.fast_open = 0;
         self.apply_controls(connection, &options);
         if family == Family::V6 && remote.is_ipv4() {
             self.apply_network(connection, &options);
@@ -181,7 +184,7 @@ impl Host {
 
     /// `connect(2)`. On a blocking socket it waits for the handshake; called again after `EINTR` it goes on waiting. On a
     /// non-blocking one it gives `EINPROGRESS`, then `EALREADY`, once 0 (or the error), then `EISCONN`. After an error the
-    /// socket may connect again.
+    /// socket may connect again. With `TCP_FASTOPEN_CONNECT` and a cookie of the server's it gives 0 before anything has left.
     ///
     /// # Errors
     /// Those named, `EAFNOSUPPORT`, `ENETUNREACH` for what is no host's address or has no way there (with `IPV6_V6ONLY` no
@@ -191,6 +194,7 @@ impl Host {
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<()> {
         let socket = self.sockets.get(fd)?;
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);
+        let fast = socket.options.fast_open_connect;
         if socket.family != Family::of(remote.ip()) {
             return Err(Errno(EAFNOSUPPORT));
         }
@@ -199,16 +203,12 @@ impl Host {
             Role::Stream(stream) if !stream.connecting => return Err(Errno(EISCONN)),
             Role::Stream(_) => EALREADY,
             Role::Fresh => {
-                if socket.options.v6_only && is_mapped(remote.ip()) {
-                    return Err(Errno(ENETUNREACH));
+                self.begin(fd, remote, fast)?;
+                if self.holds_syn(fd) {
+                    // What comes of it is told when something is sent.
+                    self.stream_mut(fd).into_iter().for_each(|stream| stream.connecting = false);
+                    return Ok(());
                 }
-                let local = socket.bound;
-                let profile = self.profile_of(socket, Family::of(canonical(remote).ip()));
-                let id = self.stack.connect(self.now(), local, remote, Some(profile))?;
-                let options = socket.options.clone();
-                self.sockets.get_mut(fd)?.role = Role::Stream(Stream::new(id, true));
-                self.apply_controls(id, &options);
-                self.settle();
                 EINPROGRESS
             }
         };
@@ -219,8 +219,30 @@ impl Host {
         }
     }
 
+    /// Begins to connect a fresh socket, with Fast Open or without.
+    pub(crate) fn begin(&mut self, fd: i32, remote: SocketAddr, fast: bool) -> Result<()> {
+        let socket = self.sockets.get(fd)?;
+        if socket.family != Family::of(remote.ip()) {
+            return Err(Errno(EAFNOSUPPORT));
+        }
+        if socket.options.v6_only && is_mapped(remote.ip()) {
+            return Err(Errno(ENETUNREACH));
+        }
+        let (local, now) = (socket.bound, self.now());
+        let profile = Some(self.profile_of(socket, Family::of(canonical(remote).ip())));
+        let options = socket.options.clone();
+        let id = match fast {
+            true => self.stack.connect_on_write(now, local, remote, profile)?,
+            false => self.stack.connect(now, local, remote, profile)?,
+        };
+        self.sockets.get_mut(fd)?.role = Role::Stream(Stream::new(id, true));
+        self.apply_controls(id, &options);
+        self.settle();
+        Ok(())
+    }
+
     /// How an attempt to connect came out, if it has.
-    fn connected(&mut self, fd: i32) -> Option<Result<()>> {
+    pub(crate) fn connected(&mut self, fd: i32) -> Option<Result<()>> {
         let stream = self.stream(fd).ok()??;
         match self.state(&stream) {
             State::SynSent | State::SynReceived => None,

@@ -56,10 +56,16 @@ pub(crate) struct Options {
     user_timeout: Option<Duration>,
     max_segment: Option<u16>,
     syn_retries: u32,
+    /// The limit of `TCP_FASTOPEN`.
+    pub(crate) fast_open: u16,
+    pub(crate) fast_open_connect: bool,
     /// An IPv6 socket is not for IPv4.
     pub(crate) v6_only: bool,
     pub(crate) network: Network,
 }
+
+/// The largest limit of `TCP_FASTOPEN` (Linux' `somaxconn`).
+const MAX_FAST_OPEN: u16 = 4096;
 
 /// The smallest buffers Linux allows.
 const MIN_BUFFER: usize = 2304;
@@ -83,6 +89,8 @@ impl Options {
             user_timeout: profile.user_timeout,
             max_segment: profile.max_segment,
             syn_retries: profile.syn_r2,
+            fast_open: 0,
+            fast_open_connect: false,
             v6_only: false,
             network: Network::of_profile(profile),
         }
@@ -154,6 +162,13 @@ impl Options {
                 }
                 self.max_segment = u16::try_from(size).ok().filter(|&size| size > 0);
             }
+            (IPPROTO_TCP, TCP_FASTOPEN) => {
+                let limit = int_in(value, 0..=i32::MAX)?;
+                self.fast_open = u16::try_from(limit).unwrap_or(u16::MAX).min(MAX_FAST_OPEN);
+            }
+            (IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => {
+                self.fast_open_connect = int_in(value, 0..=1)? != 0;
+            }
             (IPPROTO_IPV6, IPV6_V6ONLY) => self.v6_only = bool_of(value)?,
             _ => {
                 return Ok(self.controls.set(level, name, value)?
@@ -185,6 +200,8 @@ impl Options {
                 let millis = self.user_timeout.map_or(0, Duration::as_millis);
                 int(i32::try_from(millis).unwrap_or(i32::MAX))
             }
+            (IPPROTO_TCP, TCP_FASTOPEN) => int(self.fast_open.into()),
+            (IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => int(self.fast_open_connect.into()),
             (IPPROTO_IPV6, IPV6_V6ONLY) => int(self.v6_only.into()),
             _ => int(self.controls.get(level, name).or_else(|| self.network.get(level, name))?),
         }
@@ -217,7 +234,7 @@ impl Host {
     ///
     /// # Errors
     /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, and for `IPV6_V6ONLY` once
-    /// the socket is bound, `ENOENT` for a congestion controller that there is not.
+    /// the socket is bound, `TCP_FASTOPEN` once it is connected and `TCP_FASTOPEN_CONNECT` once it listens too, `ENOENT` for a congestion controller that there is not.
     pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
         let socket = self.sockets.get_mut(fd)?;
         let mut options = socket.options.clone();
@@ -227,6 +244,14 @@ impl Host {
         // Once there is a port, what the address stands for is settled.
         let bound = socket.bound.is_some() || !matches!(socket.role, Role::Fresh);
         if (level, name) == (IPPROTO_IPV6, IPV6_V6ONLY) && bound {
+            return Err(Errno(EINVAL));
+        }
+        let late = match (level, name) {
+            (IPPROTO_TCP, TCP_FASTOPEN) => matches!(socket.role, Role::Stream(_)),
+            (IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => !matches!(socket.role, Role::Fresh),
+            _ => false,
+        };
+        if late {
             return Err(Errno(EINVAL));
         }
         socket.options = options.clone();

@@ -66,7 +66,7 @@ impl Host {
         if no_more_in {
             ready |= POLLIN | POLLRDNORM | POLLRDHUP;
         }
-        if !matches!(state, State::SynSent | State::SynReceived) {
+        if !self.is_in_handshake(stream) {
             if self.has_ordinary(fd, stream) && self.has_enough(stream) {
                 ready |= POLLIN | POLLRDNORM;
             }

@@ -22,12 +22,14 @@ pub const MSG_WAITALL: i32 = 0x100;
 pub const MSG_EOR: i32 = 0x80;
 /// `send`: more follows; what does not fill a segment waits for it, for 200 ms at most.
 pub const MSG_MORE: i32 = 0x8000;
+/// `sendto`: connect, with the data in the SYN if the server has given a cookie (TCP Fast Open).
+pub const MSG_FASTOPEN: i32 = 0x2000_0000;
 /// `send`: no signal; there never is one here.
 pub const MSG_NOSIGNAL: i32 = 0x4000;
 
 /// How bytes are sent.
 #[derive(Clone, Copy, Debug)]
-struct How {
+pub(crate) struct How {
     urgent: bool,
     options: WriteOptions,
 }
@@ -99,6 +101,10 @@ impl Host {
         }
         if self.stream(fd)?.is_none() {
             return Err(Errno(ENOTCONN));
+        }
+        if self.holds_syn(fd) {
+            // The answer to it is waited for.
+            self.release_syn(fd);
         }
         if flags & MSG_OOB != 0 {
             return self.recv_urgent(fd, out, flags & MSG_PEEK != 0);
@@ -268,19 +274,16 @@ impl Host {
     /// `EAGAIN`, `EINTR`, `EPIPE` if the connection is closed for writing or was never opened (there is no signal), `EOPNOTSUPP` for
     /// any other flag, and, once, how the connection ended.
     pub fn send(&mut self, fd: i32, bytes: &[u8], flags: i32) -> Result<usize> {
-        if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
-            return Err(Errno(EOPNOTSUPP));
+        if flags & MSG_FASTOPEN != 0 {
+            return self.send_to(fd, bytes, flags, None);
         }
+        let how = Self::how_to_send(flags)?;
         let socket = self.sockets.get(fd)?;
         if !matches!(socket.role, Role::Stream(_)) {
             return Err(Errno(EPIPE));
         }
         let nonblocking = socket.nonblocking || flags & MSG_DONTWAIT != 0;
         let timeout = socket.options.send_timeout;
-        let urgent = flags & MSG_OOB != 0;
-        let options =
-            WriteOptions { more: flags & MSG_MORE != 0, end_of_record: flags & MSG_EOR != 0 };
-        let how = How { urgent, options };
         let mut done = 0;
         let attempt = |host: &mut Host| {
             // Until nothing changes: to a peer that is the host itself, what was written has gone by now.
@@ -298,22 +301,41 @@ impl Host {
         outcome.or_else(|error| count_or(error, done))
     }
 
+    /// What `send`'s flags ask for.
+    pub(crate) fn how_to_send(flags: i32) -> Result<How> {
+        if flags & !(MSG_OOB | MSG_EOR | MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
+            return Err(Errno(EOPNOTSUPP));
+        }
+        let options =
+            WriteOptions { more: flags & MSG_MORE != 0, end_of_record: flags & MSG_EOR != 0 };
+        Ok(How { urgent: flags & MSG_OOB != 0, options })
+    }
+
     fn is_past_handshake(&self, fd: i32) -> bool {
         let Ok(Some(stream)) = self.stream(fd) else { return true };
-        !matches!(self.state(&stream), State::SynSent | State::SynReceived)
+        !self.is_in_handshake(&stream)
     }
 
     /// Queues what there is room for; `None` if there is none, or the handshake is not complete. `more`: bytes were queued by
     /// the same call before, so that the error that ends it is left for the next one.
-    fn write_now(&mut self, fd: i32, bytes: &[u8], how: How, more: bool) -> Result<Option<usize>> {
+    pub(crate) fn write_now(
+        &mut self,
+        fd: i32,
+        bytes: &[u8],
+        how: How,
+        more: bool,
+    ) -> Result<Option<usize>> {
         let stream = self.stream(fd)?.ok_or(Errno(EPIPE))?;
         let error = if more { self.pending_error(&stream) } else { self.take_error(fd) };
         if let Some(error) = error {
             return Err(error);
         }
         match self.state(&stream) {
-            State::SynSent | State::SynReceived => return Ok(None),
-            state if stream.shut_write || !state.can_send() => return Err(Errno(EPIPE)),
+            _ if self.is_in_handshake(&stream) => return Ok(None),
+            _ if stream.shut_write => return Err(Errno(EPIPE)),
+            // Of Fast Open.
+            State::SynSent | State::SynReceived => {}
+            state if !state.can_send() => return Err(Errno(EPIPE)),
             _ => {}
         }
         let now = self.now();

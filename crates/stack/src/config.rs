@@ -1,5 +1,6 @@
 //! What a host is configured with, and what it counts.
 
+use crate::fast_open::FastOpenConfig;
 use crate::fragments::FragmentLimits;
 use crate::memory::MemoryLimits;
 use alloc::sync::Arc;
@@ -39,6 +40,8 @@ pub struct StackConfig {
     pub max_connections: usize,
     /// How much memory the data of all connections may take.
     pub memory: MemoryLimits,
+    /// Keys and memory for TCP Fast Open, where listeners and connections ask for it.
+    pub fast_open: FastOpenConfig,
     /// Bounds on reassembly.
     pub fragments: FragmentLimits,
     /// ICMP errors sent per second at most.
@@ -67,6 +70,7 @@ impl StackConfig {
             max_time_wait: 65_536,
             max_connections: 1_048_576,
             memory: MemoryLimits::default(),
+            fast_open: FastOpenConfig::default(),
             fragments: FragmentLimits::default(),
             icmp_errors_per_second: 100,
             echo: true,
@@ -165,6 +169,16 @@ pub struct StackCounters {
     pub cookies_sent: u64,
     /// Connections that came from a SYN cookie.
     pub cookies_accepted: u64,
+    /// Connections that began with data in our SYN, which the SYN-ACK acknowledged (RFC 7413).
+    pub fast_opens_active: u64,
+    /// Connections that began with a peer's SYN and its cookie.
+    pub fast_opens_passive: u64,
+    /// Cookies that peers asked for.
+    pub fast_open_requests: u64,
+    /// SYNs with a cookie that was not ours, not for that peer, or too old.
+    pub fast_open_bad_cookies: u64,
+    /// SYNs whose option was not looked at: too many connections that began so waited for their handshake, or memory was short.
+    pub fast_open_overflows: u64,
     /// Resets sent because there was no connection.
     pub resets_sent: u64,
     /// Connections opened actively.

@@ -2,7 +2,7 @@
 //!
 //! [`stack::Stack`] owns the connections of `transom-tcp` and everything a host has besides them: the table that finds
 //! a packet's connection ([`flow`]), listeners with their queues and SYN cookies ([`listener`], [`cookie`]), the
-//! timing wheel ([`wheel`]), TIME-WAIT, ports and sequence numbers nobody can guess ([`secrets`]), ICMP ([`icmp`]) and
+//! timing wheel ([`wheel`]), TIME-WAIT, cookies of TCP Fast Open ([`fast_open`]), ports and sequence numbers nobody can guess ([`secrets`]), ICMP ([`icmp`]) and
 //! reassembly ([`fragments`]). It has no clock, no thread and no device: packets and time come in by calls.
 //!
 //! # Example
@@ -49,6 +49,7 @@ extern crate std;
 
 pub mod config;
 pub mod cookie;
+pub mod fast_open;
 pub mod flow;
 pub mod fragments;
 pub mod icmp;

@@ -28,6 +28,13 @@ pub struct ListenConfig {
     pub syn_backlog: usize,
     /// The profile of its connections; `None`: the host's.
     pub profile: Option<Arc<Profile>>,
+    /// TCP Fast Open (RFC 7413): so many connections may have begun with data in a SYN and wait for the end of their handshake. Beyond that, and with
+    /// 0 always, data in a SYN is not taken.
+    ///
+    /// What a program asks for with it: such a connection can be accepted, read and answered before the peer has shown that it received anything.
+    /// And a SYN that the network doubles, or the client repeats, is a new connection with the same data if it arrives when the first connection is gone
+    /// (RFC 7413 section 2.1). So it is for requests that may be served twice.
+    pub fast_open: usize,
     /// At the unspecified IPv6 address, listen for IPv6 alone and not for IPv4 too (`IPV6_V6ONLY`). It cannot be changed
     /// later.
     pub v6_only: bool,
@@ -35,7 +42,7 @@ pub struct ListenConfig {
 
 impl Default for ListenConfig {
     fn default() -> Self {
-        ListenConfig { backlog: 128, syn_backlog: 256, profile: None, v6_only: false }
+        ListenConfig { backlog: 128, syn_backlog: 256, profile: None, fast_open: 0, v6_only: false }
     }
 }
 
@@ -46,6 +53,11 @@ pub(crate) struct Listener {
     pub(crate) backlog: usize,
     pub(crate) syn_backlog: usize,
     pub(crate) half_open: usize,
+    /// The limit of connections that opened fast and wait for their handshake, and how many there are.
+    pub(crate) fast_open: usize,
+    pub(crate) fast_pending: usize,
+    /// When others were reset before that.
+    pub(crate) fast_resets: VecDeque<Instant>,
     pub(crate) accept: VecDeque<ConnectionId>,
     /// Cookies were sent lately and are accepted until then.
     pub(crate) cookies_until: Instant,

@@ -22,6 +22,8 @@ pub enum Purpose {
     Demux = 5,
     /// Where the identifications of IPv4 packets start (RFC 6864).
     Identification = 6,
+    /// Cookies of TCP Fast Open.
+    FastOpen = 7,
 }
 
 /// The host's secret.

@@ -9,6 +9,7 @@
 //! costs one visit per round trip instead of one per acknowledgement.
 
 mod comment;
+mod fast_open;
 mod opens;
 mod predict;
 mod receive;
@@ -23,6 +24,7 @@ pub use sockets::SocketError;
 pub use transmit::Transmit;
 
 use crate::config::{StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::fast_open::Servers;
 use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
@@ -106,6 +108,8 @@ struct Slot {
     template: Option<Template>,
     /// The other end is at one of our own addresses.
     to_self: bool,
+    /// The listener whose limit it counts against: it opened fast, and its handshake is not complete.
+    fast_pending_at: Option<ListenerId>,
     /// What it holds, as it was last counted.
     held: usize,
 }
@@ -163,6 +167,8 @@ pub struct Stack {
     events: VecDeque<StackEvent>,
     fragments: Fragments,
     path_mtus: PathMtus,
+    /// For Fast Open.
+    servers: Servers,
     next_port: u32,
     icmp_window: (Instant, u32),
     scratch: transmit::Scratch,
@@ -196,7 +202,8 @@ impl Stack {
             loopback: VecDeque::new(),
             events: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
-            path_mtus: PathMtus::new(hash),
+            path_mtus: PathMtus::new(hash.clone()),
+            servers: Servers::new(config.fast_open.servers, hash),
             next_port: secrets.hash(crate::secrets::Purpose::Port, &0u8) as u32,
             icmp_window: (now, 0),
             scratch: transmit::Scratch::new(),
@@ -327,15 +334,24 @@ impl Stack {
         let Some(id) = self.id_of(index) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         let mut time_wait = false;
-        let mut connected = false;
+        let (mut connected, mut closed) = (false, false);
         while let Some(event) = slot.connection.poll_event() {
             time_wait |= event == Event::TimeWait;
             connected |= event == Event::Connected;
+            closed |= event == Event::Closed;
             if slot.owner == Owner::Application {
                 self.events.push_back(StackEvent::Connection(id, event));
             }
         }
-        if connected && let Owner::Listener(listener) = slot.owner {
+        let offered = slot.connection.is_opened_fast();
+        let owner = slot.owner;
+        if connected || closed {
+            self.after_handshake(index, now);
+        }
+        if connected
+            && !offered
+            && let Owner::Listener(listener) = owner
+        {
             self.offer(listener, id);
         }
         if time_wait {

@@ -21,6 +21,7 @@ mod duplicates;
 mod ecn;
 pub mod exchange;
 pub mod extensions;
+mod fast_open;
 mod glance;
 mod icmp;
 mod info;
@@ -37,6 +38,7 @@ mod user_timeout;
 pub use api::{ReadError, Received, WriteError};
 pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};
+pub use fast_open::{FastOpenFailure, FastOpenInfo, FastOpenOutcome};
 pub use glance::{Glance, Mark};
 pub use icmp::IcmpError;
 pub use info::{Counters, EcnInfo, Info, LimitedBy};
@@ -361,6 +363,8 @@ pub struct Connection {
     limiter: ReplyLimiter,
     /// A reset to send before anything else.
     reset_due: Option<Box<TcpHeader>>,
+    /// Where Fast Open is asked for, or has opened the connection.
+    fast_open: Option<Box<fast_open::FastOpenState>>,
     /// Where data may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
     /// While there are any.

@@ -23,6 +23,7 @@ mod exchange;
 mod extension_liveness;
 mod extension_sequences;
 mod extensions;
+mod fast_open;
 mod go_back_n;
 mod halfopen;
 mod handshake;

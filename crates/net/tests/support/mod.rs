@@ -54,7 +54,7 @@ pub fn transom_address(version: Version) -> IpAddr {
 
 /// The kernel and Transom, in a network of their own.
 pub struct Lab {
-    namespace: Namespace,
+    pub namespace: Namespace,
     pub stack: Stack,
     pub monitor: Option<PathMonitor>,
     next_port: AtomicU16,

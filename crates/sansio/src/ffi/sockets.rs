@@ -257,6 +257,36 @@ pub unsafe extern "C" fn ts_send(
     }))
 }
 
+/// `ts_send`, or with `TS_MSG_FASTOPEN` `ts_connect` and `ts_send` in one: the data goes with the SYN if the server has given a cookie before. Without
+/// that flag the address is not looked at, and may be null.
+///
+/// Returns the number of bytes, or as `ts_connect` and `ts_send`; `-TS_EINPROGRESS` if a non-blocking socket has no cookie: nothing is queued then.
+///
+/// # Safety
+/// `from` is null or valid for reading `len` bytes; `addr` is null or valid for reading `addr_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ts_sendto(
+    host: HostNumber,
+    fd: i32,
+    from: *const c_void,
+    len: usize,
+    flags: i32,
+    addr: *const c_void,
+    addr_len: u32,
+) -> i64 {
+    count(with(host, |host| {
+        // SAFETY: what the caller promises.
+        let bytes = unsafe { memory::bytes(from, len) }?;
+        let asked = flags & crate::stream::MSG_FASTOPEN != 0 && !addr.is_null();
+        let remote = match asked {
+            // SAFETY: what the caller promises.
+            true => Some(unsafe { address(addr, addr_len) }?),
+            false => None,
+        };
+        host.send_to(fd, bytes, flags, remote)
+    }))
+}
+
 /// Ends reading (`TS_SHUT_RD`), writing (`TS_SHUT_WR`) or both (`TS_SHUT_RDWR`).
 ///
 /// Returns 0, `-TS_EINVAL` or `-TS_ENOTCONN`.

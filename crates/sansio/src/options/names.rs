@@ -64,6 +64,12 @@ pub const TCP_CONGESTION: i32 = 13;
 /// Milliseconds that data may stay unacknowledged until the connection is given up; 0: by the number of retransmissions.
 pub const TCP_USER_TIMEOUT: i32 = 18;
 
+/// A listener: so many connections may have begun with data in a SYN (RFC 7413) and wait for the end of their handshake, 4096 at most; 0: none
+/// may. The SYN of a connection that is gone may come again, with its data.
+pub const TCP_FASTOPEN: i32 = 23;
+/// `connect` returns at once where the server has given a cookie, and the SYN goes with the first data; set before connecting.
+pub const TCP_FASTOPEN_CONNECT: i32 = 30;
+
 /// Unsent bytes from which on nothing more is taken; there is room again below half of it. 0: the send buffer decides.
 pub const TCP_NOTSENT_LOWAT: i32 = 25;
 

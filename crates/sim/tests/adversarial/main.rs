@@ -5,6 +5,7 @@ mod catalogued;
 mod combinations;
 mod delivery;
 mod exchange;
+mod fast_open;
 mod liveness;
 mod partial;
 mod seeds;

@@ -11,6 +11,7 @@ mod acks;
 mod allocator;
 mod blind;
 mod crumbs;
+mod fast_open;
 mod floods;
 mod forged_icmp;
 mod fragments;

@@ -97,7 +97,10 @@ impl Log {
             return;
         }
         let again = connection.counters().retransmitted_segments > resent;
-        let range = if flags.contains(Flags::SYN) { Pos::INITIAL..Pos::FIRST_DATA } else { range };
+        let range = match flags.contains(Flags::SYN) {
+            true => Pos::INITIAL..range.end.max(Pos::FIRST_DATA),
+            false => range,
+        };
         let glance = connection.glance();
         let bytes = range.end.since(range.start);
         let extra = u32::from(flags.bits());

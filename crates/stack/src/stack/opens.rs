@@ -64,7 +64,7 @@ impl Stack {
         address: SocketAddr,
         config: ListenConfig,
     ) -> Result<ListenerId, ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, v6_only } = config;
+        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         let ip = canonical(address).ip();
@@ -87,6 +87,9 @@ impl Stack {
             backlog: backlog.max(1),
             syn_backlog: syn_backlog.max(1),
             half_open: 0,
+            fast_open,
+            fast_pending: 0,
+            fast_resets: VecDeque::new(),
             accept: VecDeque::new(),
             cookies_until: Instant::ZERO,
         });
@@ -110,7 +113,7 @@ impl Stack {
         id: ListenerId,
         config: ListenConfig,
     ) -> Result<(), ListenError> {
-        let ListenConfig { backlog, syn_backlog, profile, v6_only: _ } = config;
+        let ListenConfig { backlog, syn_backlog, profile, fast_open, v6_only: _ } = config;
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         if self.listener(id).is_some()
@@ -118,6 +121,7 @@ impl Stack {
         {
             listener.backlog = backlog.max(1);
             listener.syn_backlog = syn_backlog.max(1);
+            listener.fast_open = fast_open;
             listener.profile = profile;
         }
         Ok(())
@@ -198,6 +202,32 @@ impl Stack {
         remote: SocketAddr,
         profile: Option<Arc<Profile>>,
     ) -> Result<ConnectionId, ConnectError> {
+        self.open(now, local, remote, profile, false)
+    }
+
+    /// Like [`Stack::connect`], with TCP Fast Open (RFC 7413). If the server has given a cookie, the SYN waits for the first write, and takes what of it
+    /// fits along ([`Connection::holds_syn`]; a read, a shutdown, or [`Connection::release_syn`] lets it go without data). If it has not, the SYN
+    /// leaves at once and asks for one. A server that does not answer to that is not asked for a while.
+    ///
+    /// Data in a SYN may reach the application of the server twice: see [`ListenConfig::fast_open`].
+    pub fn connect_on_write(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.open(now, local, remote, profile, true)
+    }
+
+    fn open(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Arc<Profile>>,
+        fast: bool,
+    ) -> Result<ConnectionId, ConnectError> {
         let profile = profile.unwrap_or_else(|| self.config.profile.clone());
         profile.validate()?;
         let (local, remote) = (local.map(canonical), canonical(remote));
@@ -243,7 +273,10 @@ impl Stack {
         let path = self.path_info(&key, &profile, now);
         let endpoint = Endpoint { local_port: local.port(), remote_port: remote.port() };
         let offset = self.secrets.timestamp_offset(&key);
-        let connection = Connection::connect(profile, endpoint, path, iss, offset, now);
+        let mut connection = Connection::connect(profile, endpoint, path, iss, offset, now);
+        if let Some((option, mss)) = self.servers.option_for(&key, now).filter(|_| fast) {
+            connection.open_fast(option, mss, true);
+        }
         let index = self.install(now, connection, key, Owner::Application);
         self.counters.active_opens += 1;
         self.touched(index, now);

@@ -1,5 +1,6 @@
 //! Arrival of packets.
 
+use super::fast_open::FastSyn;
 use super::template::Template;
 use super::transmit::Carrier;
 use super::{ConnectionId, Owner, Reply, Slot, Stack};
@@ -19,7 +20,8 @@ use transom_tcp::time_wait::TimeWaitAction;
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{
-    Ecn, Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps, UdpPacket,
+    Ecn, FastOpen, Flags, IpPacket, Options, Protocol, Seq, TcpHeader, TcpPacket, Timestamps,
+    UdpPacket,
 };
 
 /// A received packet that is only lent to the stack.
@@ -320,6 +322,7 @@ impl Stack {
             ident: self.secrets.hash(Purpose::Identification, &key) as u16,
             template: Template::new(&key, &carrier),
             to_self: self.is_local(key.remote),
+            fast_pending_at: None,
             held: 0,
         };
         let (index, _) = self.slots.insert(Box::new(slot));
@@ -453,9 +456,16 @@ impl Stack {
             return;
         }
         let offset = self.secrets.timestamp_offset(&key);
+        let fast = self.judge_fast_syn(now, &key, listener, syn);
+        let cookie = match fast {
+            FastSyn::Cookie(cookie) => cookie,
+            FastSyn::Plain | FastSyn::Open(_) => None,
+        };
+        let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         let crowded =
             entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
-        if crowded {
+        // Who has a cookie of Fast Open's is no part of a flood from forged addresses.
+        if crowded && !matches!(fast, FastSyn::Open(_)) {
             // Cookies are honoured for as long as they are good.
             entry.cookies_until = now + Duration::from_secs(128);
             self.counters.cookies_sent += 1;
@@ -464,6 +474,7 @@ impl Stack {
             let mut header = half.syn_ack_header(&profile, now);
             // A cookie does not remember that partial reliability was agreed.
             header.options.partial = None;
+            header.options = with_cookie(header.options, cookie);
             if let Some(stamps) = &mut header.options.timestamps {
                 let offered = cookie::Offered { options: syn.options, ecn: half.agreed().ecn };
                 stamps.value = cookie::fold(&offered, stamps.value);
@@ -484,7 +495,12 @@ impl Stack {
             iss = beyond + (iss.get() & 0x000f_ffff) + 1;
         }
         let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
-        let header = half.syn_ack(&profile, now);
+        if let FastSyn::Open(cookie) = fast {
+            self.open_fast(now, key, listener, &half, segment, cookie);
+            return;
+        }
+        let mut header = half.syn_ack(&profile, now);
+        header.options = with_cookie(header.options, cookie);
         let codepoint = half.codepoint(&profile);
         entry.half_open += 1;
         let deadline = half.deadline();
@@ -540,4 +556,10 @@ impl Stack {
             _ => None,
         }
     }
+}
+
+/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits.
+fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
+    let with = Options { fast_open: cookie, ..options };
+    if with.encoded_len() <= 40 { with } else { options }
 }

@@ -20,6 +20,7 @@ mod echo;
 mod entrances;
 mod events;
 mod fairness;
+mod fast_open;
 mod fragments;
 mod icmp_errors;
 mod listening;

@@ -239,6 +239,9 @@ impl Connection {
 
     /// A reader for whom there is nothing is told of a soft error.
     pub(super) fn tell_reader<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
+        if self.fast_open.is_some() && matches!(result, Err(ReadError::WouldBlock)) {
+            self.release_syn();
+        }
         match result {
             Err(ReadError::WouldBlock) if self.reports_soft_errors => {
                 Err(self.take_soft_error().map_or(ReadError::WouldBlock, ReadError::Soft))

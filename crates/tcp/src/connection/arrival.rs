@@ -12,7 +12,7 @@ use crate::units;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::vec::Vec;
-use transom_wire::{Ecn, Flags, TcpHeader};
+use transom_wire::{Ecn, Flags, Options, TcpHeader};
 
 /// Where a segment stands relative to the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,9 @@ impl Connection {
             State::Closed => return,
             State::SynSent => return self.on_segment_in_syn_sent(now, segment),
             _ => {}
+        }
+        if self.state == State::SynReceived && self.on_repeated_syn(now, segment.header) {
+            return;
         }
         let header = segment.header;
         let (next, accepted) = (self.rcv.next, self.counters.bytes_accepted);
@@ -76,6 +79,7 @@ impl Connection {
             self.snd.max_window = self.snd.max_window.max(window);
             self.snd.wl1 = start;
             self.snd.wl2 = ack;
+            self.on_syn_acked(now, ack, &Options::default());
             self.establish(now);
             if self.state == State::Closed {
                 return; // What came with the SYN is nobody's any more.
@@ -136,9 +140,9 @@ impl Connection {
         }
     }
 
-    /// One past the highest position that ever left, a window probe included.
+    /// One past the highest position that ever left, a window probe and data in the SYN included.
     pub(super) fn highest_sent(&self) -> Pos {
-        self.nxt() + u64::from(self.snd.probe_outstanding)
+        (self.nxt() + u64::from(self.snd.probe_outstanding)).max(self.syn_data_end())
     }
 
     /// SEG.WND in bytes: never negative, and wider than 16 or 32 bits [MUST-1] [REC-1].
@@ -301,7 +305,7 @@ impl Connection {
         if len == 0 {
             return;
         }
-        if !self.state.can_receive() {
+        if !self.state.can_receive() && !self.is_early() {
             // RFC 9293 section 3.10.7.4, seventh step: data after the peer's FIN should not occur, and is ignored.
             return;
         }

@@ -49,7 +49,8 @@ impl Connection {
             return;
         }
         self.orphaned = true;
-        if self.has_unread() && !self.rcv.shut && self.state.is_synchronized() {
+        let usable = self.state.is_synchronized() || self.is_early();
+        if self.has_unread() && !self.rcv.shut && usable {
             self.abort(now);
             return;
         }

@@ -273,7 +273,8 @@ impl Connection {
         }
         match self.write_state() {
             Ok(()) => {
-                self.state.is_synchronized() && self.buffer_space() > 0 && self.is_below_low_water()
+                let usable = self.state.is_synchronized() || self.is_early() || self.holds_syn();
+                usable && self.buffer_space() > 0 && self.is_below_low_water()
             }
             Err(_) => true,
         }

@@ -95,7 +95,8 @@ impl Connection {
             self.on_packet_too_big(now, mtu, pos);
             return;
         }
-        if error.is_hard() && !self.snd.syn_acked {
+        // One that opened fast is in use already, as one that is synchronized is.
+        if error.is_hard() && !self.snd.syn_acked && !self.is_opened_fast() {
             return self.fail(match error {
                 IcmpError::PortUnreachable => ConnectionError::Refused,
                 error => ConnectionError::Unreachable(error),

@@ -1,6 +1,6 @@
 //! What can be observed of a connection.
 
-use super::{Connection, PartialInfo, State};
+use super::{Connection, FastOpenInfo, PartialInfo, State};
 use crate::extension::Variable;
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
@@ -235,6 +235,8 @@ pub struct Info {
     pub timestamps: bool,
     /// Whether SACK was agreed.
     pub sack: bool,
+    /// What has come of Fast Open (RFC 7413).
+    pub fast_open: FastOpenInfo,
     /// Window scales (peer's, ours) if agreed.
     pub window_scale: Option<(u8, u8)>,
     /// Total bytes delivered to the peer (acknowledged or selectively acknowledged).
@@ -334,6 +336,7 @@ impl Connection {
             reordering_seen: snd.reordering_seen,
             timestamps: self.agreed.timestamps,
             sack: self.agreed.sack,
+            fast_open: self.fast_open_info(),
             window_scale: self.agreed.send_scale.map(|scale| (scale, self.agreed.receive_scale)),
             delivered: snd.sent.delivery().delivered(),
             delivery_rate: rate.map(|(rate, _)| rate),

@@ -215,6 +215,7 @@ impl Connection {
             timers: Timers::new(),
             limiter: ReplyLimiter::default(),
             reset_due: None,
+            fast_open: None,
             partial: None,
             extensions: Default::default(),
             events: 0,
@@ -283,10 +284,13 @@ impl Connection {
 
     /// RFC 9293 section 3.10.7.3.
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
+        if self.holds_syn() {
+            return; // Nothing has left: it is no answer.
+        }
         let header = segment.header;
         let flags = header.flags;
         let ack = self.snd.space.from_wire(header.ack, Pos::FIRST_DATA);
-        if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.nxt()) {
+        if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.highest_sent()) {
             if !flags.contains(Flags::RST) {
                 self.reset_due = Some(self.reset_at(now, header.ack));
             }
@@ -326,6 +330,7 @@ impl Connection {
         if flags.contains(Flags::ACK) {
             self.snd.wl2 = ack;
             self.snd.right_edge = ack + window;
+            self.on_syn_acked(now, ack, &header.options);
             self.establish(now);
             // The ACK of the SYN-ACK leaves at once; data that is waiting may ride on it.
             self.rcv.ack_now = true;
@@ -367,8 +372,11 @@ impl Connection {
         self.snd.syn_acked = true;
         // A SYN-ACK in a simultaneous open is a second transmission of the SYN, but nothing was lost. It leaves open
         // which of the two is acknowledged.
-        let lost =
-            if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
+        let lost = if self.active || self.is_opened_fast() {
+            self.snd.retransmits > 0
+        } else {
+            self.snd.syn_transmissions > 1
+        };
         if self.snd.syn_transmissions <= 1 {
             let rtt = now.since(self.snd.syn_sent_at);
             self.snd.timer.on_sample(rtt, now);
@@ -379,7 +387,7 @@ impl Connection {
         self.snd.retransmits = 0;
         self.snd.unacked_since = Instant::FAR_FUTURE;
         self.limited.forget_busy();
-        if self.has_unsent() {
+        if self.has_unsent() || self.snd.sent.outstanding() > 0 {
             self.note_unacked(now);
         }
         self.state = if self.snd.fin_queued { State::FinWait1 } else { State::Established };

@@ -72,7 +72,7 @@ impl Prepared {
         &self.header
     }
 
-    /// What of our sequence space it carries, the FIN included; empty for a segment without data, and for a SYN.
+    /// What of our sequence space it carries, the FIN included and the SYN not; empty for a segment without data.
     pub fn range(&self) -> Range<Pos> {
         self.range.clone()
     }
@@ -102,9 +102,10 @@ impl Connection {
         self.counters.segments_sent += 1;
         self.counters.bytes_sent += len;
         let mss = u64::from(self.mss());
-        let cut = len > mss && !self.is_path_probe(&range);
+        let syn = header.flags.contains(Flags::SYN);
+        let cut = len > mss && !syn && !self.is_path_probe(&range);
         let segment_size = cut.then(|| u16::try_from(mss).unwrap_or(u16::MAX));
-        if len > 0 {
+        if len > 0 && !syn {
             self.tell_of_data(now, range.clone());
         }
         Some(Prepared { header, range, segment_size, ecn })
@@ -123,7 +124,9 @@ impl Connection {
         }
         match self.state {
             State::Closed => return None,
+            State::SynSent if self.holds_syn() => return None,
             State::SynSent | State::SynReceived if self.snd.syn_due => return Some(Plan::Syn),
+            State::SynReceived if self.is_early() => {}
             State::SynSent | State::SynReceived | State::TimeWait => {
                 return self.rcv.ack_now.then_some(Plan::Ack);
             }
@@ -396,7 +399,7 @@ impl Connection {
         let nothing = self.nxt()..self.nxt();
         match plan {
             Plan::Reset(header) => (header, nothing),
-            Plan::Syn => (self.syn(now), nothing),
+            Plan::Syn => self.syn(now),
             Plan::Retransmit(range, len, exempt) => {
                 let (header, range) = self.commit_again(range.start, len, now);
                 debug_assert!(exempt || self.keeps_to_cwnd(), "retransmitted beyond cwnd");
@@ -562,7 +565,7 @@ impl Connection {
         }
     }
 
-    fn syn(&mut self, now: Instant) -> TcpHeader {
+    fn syn(&mut self, now: Instant) -> (TcpHeader, Range<Pos>) {
         self.snd.syn_due = false;
         self.snd.syn_sent_at = now;
         self.snd.syn_transmissions += 1;
@@ -594,12 +597,15 @@ impl Connection {
                     .map(|stamps| transom_wire::Timestamps { echo: 0, ..stamps }),
                 ..base.options
             };
-            return TcpHeader { options, ..base };
+            let (options, range) = self.fast_syn(options);
+            return (TcpHeader { options, ..base }, range);
         }
         self.rcv.ack_now = false;
         self.rcv.last_ack_sent = self.rcv.next;
         let window_scale = base.options.window_scale.filter(|_| self.agreed.send_scale.is_some());
-        TcpHeader {
+        let window = if self.is_opened_fast() { self.fast_window() } else { base.window };
+        let header = TcpHeader {
+            window,
             ack: self.rcv.space.to_wire(self.rcv.next),
             flags: Flags::SYN
                 | Flags::ACK
@@ -609,10 +615,12 @@ impl Connection {
                 sack_permitted: self.agreed.sack,
                 timestamps: base.options.timestamps.filter(|_| self.agreed.timestamps),
                 partial: base.options.partial.filter(|_| self.agreed.partial),
+                fast_open: self.fast_syn_ack(),
                 ..base.options
             },
             ..base
-        }
+        };
+        (header, Pos::FIRST_DATA..Pos::FIRST_DATA)
     }
 
     /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.

@@ -7,7 +7,7 @@
 //! With [`PathMtuChoice::Probing`], a segment that times out three times in a row is taken for too large (a black hole), and larger sizes are searched for by
 //! probes. A probe that is lost alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it says nothing about congestion.
 
-use super::Connection;
+use super::{Connection, State};
 use crate::ack_context::AckContext;
 use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, Search};
 use crate::pos::Pos;
@@ -149,8 +149,9 @@ impl Connection {
 
     /// Payload and options of the segments sent at `pos`, at most.
     fn longest_at(&self, pos: Pos) -> u32 {
-        if !self.snd.syn_acked {
-            return 40;
+        if pos < Pos::FIRST_DATA {
+            let data = self.syn_data_end().since(Pos::FIRST_DATA);
+            return u32::try_from(data).unwrap_or(u32::MAX).saturating_add(40);
         }
         let record = self.snd.sent.at(pos);
         let len = record.map_or(0, |record| record.len().min(u64::from(self.mss())));
@@ -192,7 +193,11 @@ impl Connection {
         self.snd.window.mss = self.mss();
         // One segment may always leave.
         self.snd.window.cwnd = self.snd.window.cwnd.max(u64::from(self.mss()));
-        if shrinks && self.snd.syn_acked && self.snd.sent.outstanding() > 0 {
+        if shrinks && self.state == State::SynSent && self.syn_data_end() > Pos::FIRST_DATA {
+            // It was the data in the SYN that did not fit.
+            self.snd.syn_due = true;
+        }
+        if shrinks && self.snd.sent.outstanding() > 0 {
             if self.snd.recovery.phase() != Phase::Loss {
                 self.snd.recovery.on_timeout(&mut self.snd.sent);
                 self.snd.sent.forget_lost();

@@ -224,6 +224,11 @@ impl Connection {
         }
         self.counters.timeouts += 1;
         if !self.snd.syn_acked {
+            if self.snd.sent.outstanding() > 0 {
+                // What was answered to data in a SYN is no better off than the SYN-ACK.
+                self.lose_all(now);
+                self.snd.repeat_due = true;
+            }
             self.snd.timer.back_off();
             self.snd.syn_due = true;
         } else if self.timeout_confirms_report(now) {
@@ -231,17 +236,7 @@ impl Connection {
             self.snd.repeat_due = true;
         } else {
             self.suspect_black_hole(now);
-            // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
-            let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
-            let flight = self.snd.sent.outstanding();
-            self.begin_timeout_episode(self.snd.recovery.phase());
-            self.snd.validation.on_void();
-            if let Some(reordering) = &mut self.snd.reordering {
-                reordering.on_timeout();
-            }
-            let lost = self.snd.recovery.on_timeout(&mut self.snd.sent);
-            self.note_lost(now, lost);
-            self.reduce(CongestionEvent::Timeout { flight, first }, now);
+            self.lose_all(now);
             self.snd.timer.back_off();
             self.give_up_what_is_hopeless(now);
             self.repeat_forward_point();
@@ -249,6 +244,21 @@ impl Connection {
         }
         self.rearm_retransmission(now);
         self.tell_of(now, Wake::TIMEOUT);
+    }
+
+    /// What is outstanding counts as lost.
+    fn lose_all(&mut self, now: Instant) {
+        // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
+        let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
+        let flight = self.snd.sent.outstanding();
+        self.begin_timeout_episode(self.snd.recovery.phase());
+        self.snd.validation.on_void();
+        if let Some(reordering) = &mut self.snd.reordering {
+            reordering.on_timeout();
+        }
+        let lost = self.snd.recovery.on_timeout(&mut self.snd.sent);
+        self.note_lost(now, lost);
+        self.reduce(CongestionEvent::Timeout { flight, first }, now);
     }
 
     fn on_persist_timeout(&mut self, now: Instant) {

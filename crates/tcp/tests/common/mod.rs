@@ -465,8 +465,9 @@ impl Peer {
         let after = self.info();
         let context = || format!("{}\n{}", out.line(), self.summary());
         assert!(out.header.options.encoded_len() <= 40, "options overflow: {}", context());
+        let syn = out.header.flags.contains(Flags::SYN);
         for (i, &byte) in out.payload.iter().enumerate() {
-            let offset = (out.seq() - 1) as u64 + i as u64;
+            let offset = (out.seq() - 1 + i64::from(syn)) as u64 + i as u64;
             assert_eq!(byte, pattern(offset), "byte {offset} sent: {}", context());
         }
         let fin = u64::from(out.header.flags.contains(Flags::FIN));
@@ -479,7 +480,7 @@ impl Peer {
         if new {
             assert!(after.in_flight <= after.cwnd + fin + exempt, "over cwnd: {}", context());
             assert!(after.snd_nxt <= edge, "over the peer's window: {}", context());
-        } else if out.end() > out.seq() && !out.header.flags.contains(Flags::SYN) {
+        } else if out.end() > out.seq() && !syn {
             // A retransmission or a window probe of one unit beyond SND.NXT.
             let nxt = (after.snd_nxt.stream_offset() + 1) as i64;
             if out.end() > nxt {
@@ -500,7 +501,7 @@ impl Peer {
         }
         // A probe of the path MTU is one large segment.
         let large = after.path_mtu_probes > before.path_mtu_probes;
-        if out.payload.len() as u64 > mss && !large {
+        if out.payload.len() as u64 > mss && !large && !syn {
             assert_eq!(out.segment_size.map(u64::from), Some(mss), "unsplit: {}", context());
         }
     }

@@ -73,6 +73,12 @@ impl Out {
         if let Some(timeout) = self.header.options.user_timeout {
             line += &format!(" uto {}", timeout.as_secs());
         }
+        if let Some(cookie) = self.header.options.fast_open {
+            line += &match cookie.as_slice().len() {
+                0 => " cookie?".into(),
+                len => format!(" cookie {len}"),
+            };
+        }
         match self.header.options.partial {
             Some(PartialReliability::Permitted) => line += " partial",
             Some(PartialReliability::ForwardPoint(point)) => {

@@ -1,0 +1,255 @@
+//! TCP Fast Open (RFC 7413) on the connection: data in the first SYN, and a connection that begins with it.
+//!
+//! What a client's SYN carried stays in the send buffer and counts as unsent until the SYN-ACK is there. What that acknowledges has been sent
+//! after all; the rest leaves like any new data, at once and without a congestion response (RFC 7413 section 4.2.2). So a SYN that has to be
+//! repeated is an ordinary one, without data and without the option.
+//!
+//! A server's connection that began with data stands in SYN-RECEIVED like any other that was opened passively. But it can be read and written
+//! before the handshake is complete, and what is written leaves within the initial window (RFC 7413 section 4.2.2).
+
+use super::timers::Timer;
+use super::{Connection, State};
+use crate::pos::Pos;
+use crate::segment::Segment;
+use crate::sent::Delivered;
+use crate::time::Instant;
+use alloc::boxed::Box;
+use core::ops::Range;
+use transom_wire::{FastOpen, Flags, Options, TcpHeader};
+
+/// Why Fast Open was asked for and did not do what it could (Linux' `tcpi_fastopen_client_fail`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FastOpenFailure {
+    /// It did, or was not asked for.
+    #[default]
+    None,
+    /// No cookie of the server's was known. It has been asked for one.
+    NoCookie,
+    /// The SYN-ACK did not acknowledge the data.
+    DataNotAcked,
+    /// The SYN had to be repeated, and the data was not acknowledged.
+    SynRetransmitted,
+}
+
+/// What is to be seen of Fast Open on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastOpenInfo {
+    /// Data in the SYN was acknowledged: ours by the peer's SYN-ACK, or the peer's by ours.
+    pub syn_data_acked: bool,
+    /// Why a client's data was not, if it was not.
+    pub failure: FastOpenFailure,
+}
+
+/// What a client has learned of its server when the handshake is complete. The host keeps it for later connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastOpenOutcome {
+    /// The cookie in the SYN-ACK, if there was one.
+    pub cookie: Option<FastOpen>,
+    /// The segment size that the server announced.
+    pub mss: u16,
+    /// We had asked for a cookie.
+    pub requested: bool,
+    /// The SYN with the option was not answered; one without it was.
+    pub lost: bool,
+}
+
+/// How a connection opens fast.
+#[derive(Debug)]
+pub(super) struct FastOpenState {
+    /// It began with the peer's SYN and its cookie.
+    server: bool,
+    /// What our first SYN carries, or every SYN-ACK.
+    option: Option<FastOpen>,
+    /// The largest segment, options included, that the server took the last time.
+    mss: u16,
+    /// The SYN waits for data to go with.
+    held: bool,
+    /// Up to here data left in the SYN.
+    sent_upto: Pos,
+    info: FastOpenInfo,
+    outcome: Option<FastOpenOutcome>,
+}
+
+impl FastOpenState {
+    fn new(server: bool, option: Option<FastOpen>) -> Box<Self> {
+        Box::new(FastOpenState {
+            server,
+            option,
+            mss: 0,
+            held: false,
+            sent_upto: Pos::FIRST_DATA,
+            info: FastOpenInfo::default(),
+            outcome: None,
+        })
+    }
+}
+
+impl Connection {
+    /// Has the first SYN carry `option`: the server's cookie, and with it what is written by then, or the request for a cookie. `mss` is the segment
+    /// size that the server announced when it gave the cookie. With `held`, a SYN with a cookie waits until something is written, read or shut down.
+    ///
+    /// To be called between [`Connection::connect`] and the first segment; later it does nothing.
+    pub fn open_fast(&mut self, option: FastOpen, mss: u16, held: bool) {
+        if self.state != State::SynSent || self.snd.syn_transmissions > 0 {
+            return;
+        }
+        let mut state = FastOpenState::new(false, Some(option));
+        state.mss = mss;
+        if option.is_request() {
+            state.info.failure = FastOpenFailure::NoCookie;
+        } else {
+            state.held = held;
+        }
+        self.fast_open = Some(state);
+    }
+
+    /// A connection made [of a half-open one](Connection::from_half_open) begins at once, as its SYN brought a valid cookie: its data can be read and
+    /// answered before the handshake is complete. The data is taken in as far as the first window goes; a FIN is not, and the peer sends it again. The
+    /// SYN-ACK leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
+    pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
+        if self.state != State::SynReceived || self.active {
+            return;
+        }
+        self.fast_open = Some(FastOpenState::new(true, cookie));
+        let header = TcpHeader { flags: Flags::ACK, ..*syn.header };
+        let data = Segment { header: &header, ..*syn };
+        self.counters.bytes_received += data.payload.len() as u64;
+        self.on_text(now, &data, Pos::FIRST_DATA);
+        if let Some(state) = &mut self.fast_open {
+            state.info.syn_data_acked = self.rcv.next > Pos::FIRST_DATA;
+        }
+        // The SYN-ACK acknowledges it.
+        self.timers.clear(Timer::Ack);
+        self.snd.syn_due = true;
+    }
+
+    /// Whether the connection began with a peer's SYN and its cookie, and the handshake may not be complete.
+    pub fn is_opened_fast(&self) -> bool {
+        self.fast_open.as_ref().is_some_and(|state| state.server)
+    }
+
+    /// Whether it began so and the handshake is not complete: it is used all the same.
+    pub fn is_early(&self) -> bool {
+        self.state == State::SynReceived && self.is_opened_fast()
+    }
+
+    /// Whether the peer has acknowledged our SYN.
+    pub fn is_past_syn(&self) -> bool {
+        self.snd.syn_acked
+    }
+
+    /// Whether the SYN waits for data to go with.
+    pub fn holds_syn(&self) -> bool {
+        let held = self.fast_open.as_ref().is_some_and(|state| state.held);
+        held && self.state == State::SynSent && self.snd.buffer.is_empty() && !self.snd.fin_queued
+    }
+
+    /// Lets a SYN go that [waits for data](Connection::holds_syn), with what there is.
+    pub fn release_syn(&mut self) {
+        if let Some(state) = &mut self.fast_open {
+            state.held = false;
+        }
+    }
+
+    /// What the client has learned of the server, once.
+    pub fn take_fast_open_outcome(&mut self) -> Option<FastOpenOutcome> {
+        self.fast_open.as_mut()?.outcome.take()
+    }
+
+    /// What is to be seen of Fast Open.
+    pub fn fast_open_info(&self) -> FastOpenInfo {
+        self.fast_open.as_ref().map_or_else(FastOpenInfo::default, |state| state.info)
+    }
+
+    /// Up to where data left in the SYN.
+    pub(super) fn syn_data_end(&self) -> Pos {
+        self.fast_open.as_ref().map_or(Pos::INITIAL, |state| state.sent_upto)
+    }
+
+    /// What our SYN carries for Fast Open besides the other `options`: the option and a range of data. Only the first one does (RFC 7413 section
+    /// 4.2.2), and only if the option fits.
+    pub(super) fn fast_syn(&mut self, options: Options) -> (Options, Range<Pos>) {
+        const MOST: usize = 40;
+        let first = Pos::FIRST_DATA;
+        let option = match &self.fast_open {
+            Some(state) if self.snd.syn_transmissions == 1 => state.option,
+            _ => None,
+        };
+        let with = Options { fast_open: option, ..options };
+        let Some(cookie) = option.filter(|_| with.encoded_len() <= MOST) else {
+            if let Some(state) = &mut self.fast_open
+                && self.snd.syn_transmissions == 1
+            {
+                state.option = None;
+            }
+            return (options, first..first);
+        };
+        let mut upto = first;
+        if let Some(state) = self.fast_open.as_ref().filter(|_| !cookie.is_request()) {
+            // What the server takes at a time (RFC 7413 section 4.1.3), and no more than the path is known to carry.
+            let most = u32::from(state.mss).min(self.path.mss());
+            let room = most.saturating_sub(with.encoded_len() as u32);
+            let len = self.snd.buffer.end().since(first).min(self.record_left(first));
+            upto = first + len.min(u64::from(room));
+        }
+        if let Some(state) = &mut self.fast_open {
+            state.sent_upto = upto;
+        }
+        (with, first..upto)
+    }
+
+    /// The option of our SYN-ACK.
+    pub(super) fn fast_syn_ack(&self) -> Option<FastOpen> {
+        self.fast_open.as_ref()?.option.filter(|_| self.snd.syn_transmissions <= 1)
+    }
+
+    /// The peer acknowledges our SYN up to `ack`. What it says of data in the SYN is entered; `options` are its own.
+    pub(super) fn on_syn_acked(&mut self, now: Instant, ack: Pos, options: &Options) {
+        let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
+        let offered = state.option.take();
+        let had_data = state.sent_upto > Pos::FIRST_DATA;
+        state.info.syn_data_acked = had_data && ack >= state.sent_upto;
+        if had_data && ack < state.sent_upto {
+            state.info.failure = match self.snd.syn_transmissions {
+                1 => FastOpenFailure::DataNotAcked,
+                _ => FastOpenFailure::SynRetransmitted,
+            };
+        }
+        state.outcome = offered.map(|offered| FastOpenOutcome {
+            cookie: options.fast_open.filter(|cookie| !cookie.is_request()),
+            mss: u16::try_from(self.agreed.peer_mss).unwrap_or(u16::MAX),
+            requested: offered.is_request(),
+            lost: self.snd.retransmits > 0,
+        });
+        if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
+            // The round trip was that of the SYN.
+            self.snd.sent.push(ack, self.snd.syn_sent_at);
+            self.snd.sent.acknowledge(ack, now, &mut Delivered::default());
+            self.snd.buffer.acknowledge(ack);
+            self.forget_records(ack);
+        }
+    }
+
+    /// The SYN of a connection that began with one comes again: our answer was lost, or the network has doubled it. Its data is not looked at.
+    /// Returns whether it was that.
+    pub(super) fn on_repeated_syn(&mut self, now: Instant, header: &TcpHeader) -> bool {
+        let same = self.rcv.space.to_wire(Pos::INITIAL) == header.seq;
+        let plain = !header.flags.intersects(Flags::ACK | Flags::RST);
+        if !header.flags.contains(Flags::SYN) || !same || !plain || !self.is_early() {
+            return false;
+        }
+        // As for a half-open connection: whoever has said both must not use ECN (RFC 3168 section 6.1.1).
+        if !header.flags.contains(Flags::ECE | Flags::CWR) {
+            self.agreed.ecn = false;
+            self.ecn = None;
+        }
+        self.snd.syn_due |= self.limiter.allow(now);
+        true
+    }
+
+    /// The window of a SYN-ACK whose sender has taken in data: what is left of what it announced.
+    pub(super) fn fast_window(&self) -> u16 {
+        let left = self.rcv.edge.since(self.rcv.next);
+        u16::try_from(left).unwrap_or(u16::MAX)
+    }
+}
