@@ -189,7 +189,7 @@ fn bytes_are_decoded_as_in_appendix_a_1() {
         mss: 1460,
     });
     assert_eq!(told.counts().ce_bytes, 33_555_893);
-    assert_eq!(news, News { packets: 1, bytes: 1460, counted: 1460 });
+    assert_eq!(news, News { packets: 1, bytes: 1460, least: 1, counted: 1460 });
 }
 
 /// Appendix A.2.1: nine packets and a field that goes up by two are two marks; ten packets are ten.
@@ -247,11 +247,14 @@ fn an_estimate_is_settled_by_the_next_option() {
     let mut told = Told::default();
     let mss = 1000;
     let arrival = Arrival { ace: field(0, 2), option: None, delivered: 2000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 2, bytes: 2000, counted: 0 });
+    assert_eq!(told.on_arrival(&arrival), News { packets: 2, bytes: 2000, least: 2, counted: 0 });
     let arrival = Arrival { ace: field(2, 1), option: option(2900), delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 900, counted: 2900 });
+    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 900, least: 1, counted: 2900 });
     let arrival = Arrival { ace: field(3, 1), option: option(3900), delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 1000, counted: 1000 });
+    assert_eq!(
+        told.on_arrival(&arrival),
+        News { packets: 1, bytes: 1000, least: 1, counted: 1000 }
+    );
     assert_eq!((told.counts().ce_packets, told.counts().ce_bytes), (4, 3900));
 }
 
@@ -264,7 +267,7 @@ fn old_and_empty_options_tell_nothing() {
     assert_eq!(told.on_arrival(&arrival), News::default());
     let empty = Some(AccEcn::new(AccEcnOrder::Ect1First, AccEcnCounters::default(), 0));
     let arrival = Arrival { ace: field(1, 1), option: empty, delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 1000, counted: 0 });
+    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 1000, least: 1, counted: 0 });
     assert_eq!(told.counts().ce_bytes, 5000);
     // Only the first field of AccECN1: neither of the others has changed.
     let counters = AccEcnCounters { ect0: 0, ce: 0, ect1: 701 };

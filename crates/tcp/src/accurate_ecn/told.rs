@@ -30,6 +30,8 @@ pub struct News {
     pub packets: u64,
     /// Bytes newly said to have been marked, an estimate where no option says it.
     pub bytes: u64,
+    /// By how much the field went up, if it has not wrapped.
+    pub least: u64,
     /// Bytes by which the option's own count went up.
     pub counted: u64,
 }
@@ -87,7 +89,7 @@ impl Told {
                 bytes
             }
         };
-        News { packets, bytes, counted: counted.unwrap_or(0) }
+        News { packets, bytes, least, counted: counted.unwrap_or(0) }
     }
 
     /// The counts of an option with any. Returns by how much that of marked bytes went up: without its field it has not changed.

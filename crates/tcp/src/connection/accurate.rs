@@ -34,7 +34,7 @@ enum PeerOptions {
 struct Quiet {
     /// Packets that have left.
     sent: u32,
-    /// Packets that were told to be marked.
+    /// Packets that were told to be marked, if the field has not wrapped.
     marked: u64,
     /// Bytes that an option told to be marked.
     counted: u64,
@@ -256,6 +256,7 @@ impl Connection {
         let Some(state) = self.accurate_mut() else { return };
         state.syn_ack = Some(segment.ecn);
         state.sends_options &= simultaneous;
+        state.shows_option = state.sends_options;
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
             state.received.on_packets(Ecn::Ce, 1, 0, false);
         }
@@ -333,7 +334,7 @@ impl Connection {
         state.deaf |= zeroed;
         let option = state.believed(header.options.acc_ecn);
         let news = state.told.on_arrival(&Arrival { ace, option, delivered, mss });
-        state.quiet.marked += news.packets;
+        state.quiet.marked += news.least;
         state.quiet.counted += news.counted;
         let silent = zeroed || state.is_inconsistent();
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
