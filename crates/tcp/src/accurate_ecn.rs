@@ -19,8 +19,8 @@
 //! # What is left open by the RFC
 //!
 //! - How often the field ACE has wrapped is found from the option's bytes if there is one: the fewest packets that can have carried them. It takes the
-//!   place of appendix A.2.2 and agrees with its examples. Without an option it is the safest likely case of appendix A.2.1, unless acknowledgements
-//!   usually cover half of a wrap or more; then that would be a guess with every acknowledgement.
+//!   place of appendix A.2.2 and agrees with its examples. Without an option it is the safest likely case of appendix A.2.1, unless options arrive
+//!   otherwise, so that the next one will tell, or acknowledgements usually cover half of a wrap or more, so that it would be a guess with each of them.
 //! - A count of bytes that would go back is no news (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 

@@ -241,6 +241,30 @@ fn with_the_option_the_bytes_decide() {
     }
 }
 
+/// Where options arrive the next one is waited for, but not for ever.
+#[test]
+fn options_are_waited_for() {
+    let mut told = Told::default();
+    let mss = 1000;
+    told.on_arrival(&Arrival { ace: field(0, 1), option: option(1000), delivered: 1000, mss });
+    let mut marked = 1;
+    for packets in [1, 1, 1, 16] {
+        let arrival = Arrival { ace: field(marked, 0), option: None, delivered: 16_000, mss };
+        // Nothing new: no reason to believe in a wrap, nor to give up on options.
+        assert_eq!(Told::clone(&told).on_arrival(&arrival).packets, 0);
+        told.covered = 0;
+        let arrival = Arrival { ace: field(marked, 1), option: None, delivered: 16_000, mss };
+        let news = told.on_arrival(&arrival);
+        assert_eq!(news.packets, 1);
+        marked += 1;
+        told.covered = 0;
+        if packets == 16 {
+            let arrival = Arrival { ace: field(marked, 0), option: None, delivered: 16_000, mss };
+            assert_eq!(told.on_arrival(&arrival).packets, 16);
+        }
+    }
+}
+
 /// What was estimated without an option is not news once an option tells of it.
 #[test]
 fn an_estimate_is_settled_by_the_next_option() {

@@ -9,6 +9,9 @@ const WRAP: u64 = 8;
 const FRACTION: u32 = 4;
 /// Acknowledgements that cover so many packets on average may wrap the field as a matter of course.
 const THINNED: u32 = 4;
+/// So many acknowledgements that tell of marks without an option, one after the other, and options are not waited for any more: who sends them does so
+/// with marks.
+const WITHOUT: u8 = 4;
 
 /// An acknowledgement that is no older than those before it.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +46,10 @@ pub struct Told {
     /// Marked bytes that were estimated without an option, and that no option has confirmed.
     estimated: u64,
     /// How many packets an acknowledgement covers, on average.
-    covered: u32,
+    pub(super) covered: u32,
+    /// Options arrive, but for so many acknowledgements of late that told of marks without one.
+    options: bool,
+    without: u8,
 }
 
 impl Told {
@@ -69,9 +75,11 @@ impl Told {
         let packets = match counted {
             // The fewest that can have carried what the option says beyond what was taken for granted.
             Some(bytes) => at_least(least, bytes.saturating_sub(self.estimated).div_ceil(mss)),
-            None if thinned => least,
+            // The next option says more.
+            None if thinned || self.options => least,
             None => safest(least, covered),
         };
+        self.expect_options(counted.is_some(), least > 0);
         if delivered > 0 {
             let sample = u32::try_from(covered.min(1 << 16)).unwrap_or(0) << FRACTION;
             self.covered = self.covered - self.covered / 8 + sample / 8;
@@ -90,6 +98,16 @@ impl Told {
             }
         };
         News { packets, bytes, least, counted: counted.unwrap_or(0) }
+    }
+
+    /// An acknowledgement came with counts or without, and told of marks or not.
+    fn expect_options(&mut self, counted: bool, marked: bool) {
+        if counted {
+            (self.options, self.without) = (true, 0);
+        } else if marked {
+            self.without = self.without.saturating_add(1);
+            self.options &= self.without < WITHOUT;
+        }
     }
 
     /// The counts of an option with any. Returns by how much that of marked bytes went up: without its field it has not changed.
