@@ -51,8 +51,8 @@ impl Talk {
     /// Lets both ends send so much more, and runs until it has arrived and is acknowledged.
     fn exchange(&mut self, bytes: [usize; 2], limit: Duration) -> bool {
         let until = self.pair.now() + limit;
-        for side in 0..2 {
-            self.left[side] += bytes[side];
+        for (left, bytes) in self.left.iter_mut().zip(bytes) {
+            *left += bytes;
         }
         let wanted = [self.received[0] + self.left[1], self.received[1] + self.left[0]];
         let zeros = vec![0; 65_536];
@@ -236,7 +236,8 @@ fn codepoint(packet: &mut [u8], ecn: Ecn) -> bool {
 #[test]
 fn middleboxes_that_mangle_stop_nothing() {
     type Change = fn(Side, &mut Vec<u8>, &TcpHeader) -> bool;
-    let changes: [(&str, Change, Option<(bool, bool, bool)>); 14] = [
+    type Case = (&'static str, Change, Option<(bool, bool, bool)>);
+    let changes: [Case; 14] = [
         ("nothing", |_, _, _| true, Some((true, false, true))),
         (
             "clears the flags of SYNs",
