@@ -240,8 +240,9 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
                 let mut host = Host::with(|_, profile| {
                     profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
                 });
-                let config = ListenConfig { syn_backlog: 0, ..ListenConfig::default() };
+                let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
                 let listener = host.listen_with(service(), config);
+                one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual_options())));
                 let stamps = usual_options().timestamps.filter(|_| timestamps);
                 let options = Options { timestamps: stamps, ..usual_options() };
                 let mut peer = Peer::new(at(PEER, 4000), service());
