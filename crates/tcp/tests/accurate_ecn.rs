@@ -474,6 +474,29 @@ fn overtaken_acknowledgements_are_not_decoded() {
     assert_eq!(ecn(&peer).reductions, 1);
 }
 
+/// Nor one that has SACK blocks which say something new, where no timestamp tells that it is older.
+#[test]
+fn overtaken_blocks_do_not_count_marks() {
+    let mut peer = agreed(&offering());
+    peer.write(5000).drain();
+    peer.recv(seg().ack(2101).accurate(6, counts(1101, 1000))).drain();
+    peer.recv(seg().ack(1101).sack(&[(3101, 4101)]).accurate(5, None)).drain();
+    assert_eq!(peer.info().sacked, 1000);
+    assert_eq!(accurate(&peer).delivered.ce_packets, 1);
+}
+
+/// The field says how a repeated SYN-ACK arrived in an acknowledgement without SACK blocks only, and not later instead.
+#[test]
+fn blocks_leave_no_room_for_the_handshake() {
+    let setup = offering();
+    let mut peer = agreed(&setup);
+    peer.recv(seg().seq(1001).ack(101).data(100)).drain();
+    let options = setup.syn_options(&peer);
+    peer.wait(1000).recv(seg().seq(0).syn().options(options).accurate(0b010, None));
+    peer.expect(&["AEe 101:101 ack 1 sack 1001-1101"]);
+    peer.recv(seg().seq(1).ack(101).data(1000)).expect(&["AEe 101:101 ack 1101"]);
+}
+
 /// Section 3.2.3.2.2: the first data with an option does not arrive in time, and is repeated without; so does all that follows.
 #[test]
 fn options_that_may_be_why_data_is_lost_are_given_up() {

@@ -253,8 +253,10 @@ impl Connection {
             return;
         }
         let simultaneous = !self.state.is_synchronized();
+        // The budget for such answers may be used up.
+        let answered = self.rcv.ack_now;
         let Some(state) = self.accurate_mut() else { return };
-        state.syn_ack = Some(segment.ecn);
+        state.syn_ack = Some(segment.ecn).filter(|_| answered);
         state.sends_options &= simultaneous;
         state.shows_option = state.sends_options;
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
@@ -314,18 +316,20 @@ impl Connection {
         }
     }
 
-    /// What `segment` says of marks; it says that `delivered` bytes have newly arrived.
-    pub(super) fn read_marks(&mut self, segment: &Segment<'_>, delivered: u64) -> Marks {
+    /// What `segment` says of marks; it says that `delivered` bytes have newly arrived. A count in one that is `old`, as its acknowledgement has been
+    /// overtaken, is no news (appendix A.1).
+    pub(super) fn read_marks(&mut self, segment: &Segment<'_>, delivered: u64, old: bool) -> Marks {
         let header = segment.header;
-        if self.agreed.ecn {
-            return Marks { echo: header.flags.contains(Flags::ECE), bytes: None };
+        if !self.agreed.accurate {
+            let echo = self.agreed.ecn && header.flags.contains(Flags::ECE);
+            return Marks { echo, bytes: None };
         }
         let mss = u64::from(self.mss());
         let all_acknowledged = self.una() == self.nxt();
         let stamps = header.options.timestamps.filter(|_| self.agreed.timestamps);
         let Some(ecn) = self.ecn.as_deref_mut() else { return Marks::default() };
         let Some(state) = ecn.accurate_mut() else { return Marks::default() };
-        let later = state.is_later(stamps.map(|stamps| stamps.value), delivered);
+        let later = !old && state.is_later(stamps.map(|stamps| stamps.value), delivered);
         if core::mem::take(&mut state.is_handshake) || !later {
             return Marks { echo: false, bytes: Some(0) };
         }
@@ -351,7 +355,7 @@ impl Connection {
         if !self.agreed.accurate {
             return;
         }
-        let marks = self.read_marks(segment, 0);
+        let marks = self.read_marks(segment, 0, false);
         if marks.echo {
             let ack = self.no_acknowledgement(now, 0);
             self.on_echo(&AckContext { ecn_echo: true, marked: marks.bytes, ..ack });
@@ -392,6 +396,9 @@ impl Connection {
 
     /// Packets with `len` bytes of payload in all are about to leave.
     pub(super) fn count_sent(&mut self, len: u64) {
+        if !self.agreed.accurate {
+            return;
+        }
         let packets = len.div_ceil(u64::from(self.mss()));
         let Some(state) = self.accurate_mut() else { return };
         let packets = u32::try_from(packets).unwrap_or(u32::MAX).max(1);
@@ -414,6 +421,9 @@ impl Connection {
 
     /// The new data to send, of `range`. The first is to carry an option, and so leaves room for it (section 3.2.3.2.1).
     pub(super) fn with_room_for_option(&self, range: Range<Pos>, fin: bool) -> (Range<Pos>, bool) {
+        if !self.agreed.accurate {
+            return (range, fin);
+        }
         let full = AccEcn::padded_len(AccEcn::MAX_FIELDS) as u64;
         let most = u64::from(self.mss()).saturating_sub(full);
         let shows =
@@ -426,6 +436,9 @@ impl Connection {
 
     /// Adds the option to new data, `len` bytes from `start` on, where it has room: what travels in full segments comes back in no option.
     pub(super) fn add_option_to_data(&mut self, header: &mut TcpHeader, start: Pos, len: u64) {
+        if !self.agreed.accurate {
+            return;
+        }
         let free = u64::from(self.mss()).saturating_sub(len);
         let Some(state) = self.accurate_mut() else { return };
         let shows = state.shows_with_data;
@@ -447,9 +460,9 @@ impl Connection {
     /// blocks go before the option (section 3.2.3.3).
     pub(super) fn add_marks_to_ack(&mut self, header: &mut TcpHeader) {
         let Some(state) = self.accurate_mut() else { return };
-        if header.options.sack.is_empty()
-            && let Some(arrived) = state.syn_ack.take()
-        {
+        // Once: with SACK blocks it would not be understood.
+        let arrived = state.syn_ack.take().filter(|_| header.options.sack.is_empty());
+        if let Some(arrived) = arrived {
             header.flags = (header.flags - FIELD) | handshake_flags(arrived);
         }
         if !state.sends_options || !(state.shows_option || state.received.has_news()) {

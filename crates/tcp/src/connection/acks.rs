@@ -98,7 +98,7 @@ impl Connection {
             self.update_window(start, ack, window);
         }
 
-        let marks = self.read_marks(segment, delivered.acked_not_sacked + delivered.sacked);
+        let marks = self.read_marks(segment, delivered.acked_not_sacked + delivered.sacked, old);
         self.forget_first_option(ack);
         let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
         let has_sack = !header.options.sack.is_empty();

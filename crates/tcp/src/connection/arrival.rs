@@ -49,8 +49,8 @@ impl Connection {
         }
         if header.flags.contains(Flags::SYN) {
             // RFC 5961 section 4: in whatever place.
-            self.on_repeated_syn_ack(segment, start);
             self.reply(now);
+            self.on_repeated_syn_ack(segment, start);
             return;
         }
         if place == Place::Outside {
