@@ -9,6 +9,7 @@
 use crate::bytes::Script;
 use std::cell::Cell;
 use std::sync::Arc;
+use transom_tcp::accurate_ecn::{AccurateConfig, FIELD};
 use transom_tcp::adu::AduConfig;
 use transom_tcp::connection::{Connection, Endpoint, IcmpError, PathInfo, Piece, ReadError, State};
 use transom_tcp::ecn::EcnConfig;
@@ -29,7 +30,8 @@ use transom_tcp::segment::Segment;
 use transom_tcp::time::{Duration, Instant};
 use transom_tcp::undo::UndoConfig;
 use transom_wire::{
-    Ecn, FastOpen, Flags, Options, PartialReliability, SackBlock, Seq, TcpHeader, Timestamps,
+    AccEcn, AccEcnCounters, AccEcnOrder, Ecn, FastOpen, Flags, Options, PartialReliability,
+    SackBlock, Seq, TcpHeader, Timestamps,
 };
 
 const PORTS: Endpoint = Endpoint { local_port: 1, remote_port: 2 };
@@ -70,8 +72,13 @@ fn profile(script: &mut Script<'_>) -> Profile {
         profile.pacing = PacingChoice::Rate;
     }
     let config = EcnConfig { offer: script.flag(), control_packets: script.flag() };
-    profile.ecn =
-        script.pick(&[EcnChoice::Off, EcnChoice::Classic(config), EcnChoice::PerPacket(config)]);
+    let accurate = AccurateConfig { ecn: config, options: !config.control_packets };
+    profile.ecn = script.pick(&[
+        EcnChoice::Off,
+        EcnChoice::Classic(config),
+        EcnChoice::PerPacket(config),
+        EcnChoice::Accurate(accurate),
+    ]);
     profile.reduction = script.pick(&[ReductionChoice::AtOnce, ReductionChoice::Prr]);
     profile.validation = script.pick(&[
         ValidationChoice::RestartWindow,
@@ -166,8 +173,14 @@ impl Run {
             ]),
             ..Options::default()
         };
-        let syn =
-            TcpHeader { seq: irs, flags: Flags::SYN, window: script.word(), options, ..ports() };
+        let offer = script.pick(&[Flags::empty(), Flags::ECE | Flags::CWR, FIELD]);
+        let syn = TcpHeader {
+            seq: irs,
+            flags: Flags::SYN | offer,
+            window: script.word(),
+            options,
+            ..ports()
+        };
         // Some open with data in the SYN.
         let fast = profile.dup_thresh == 2 && profile.ordering.units().is_none();
         let connection = if script.flag() {
@@ -322,6 +335,15 @@ impl Run {
         if script.below(8) == 0 {
             let point = if script.flag() { seq } else { self.rcv_nxt() } + script.offset();
             options.partial = Some(PartialReliability::ForwardPoint(point));
+        }
+        if script.below(4) == 0 {
+            let counters = AccEcnCounters {
+                ect0: script.word().into(),
+                ce: u32::from(script.word()) << 8,
+                ect1: script.word().into(),
+            };
+            let order = script.pick(&[AccEcnOrder::Ect0First, AccEcnOrder::Ect1First]);
+            options.acc_ecn = Some(AccEcn::new(order, counters, script.below(4)));
         }
         for _ in 0..script.below(5).saturating_sub(1) {
             let left = ack + script.offset();

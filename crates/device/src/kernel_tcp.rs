@@ -46,6 +46,19 @@ pub struct KernelTcpInfo {
     pub data_segments_sent: Option<u64>,
     /// All segments sent, if the kernel tells (4.2).
     pub segments_sent: Option<u64>,
+    /// What accurate ECN has counted, zeros where it is not in use, if the kernel tells (6.18).
+    pub accurate_ecn: Option<KernelAccurateEcn>,
+}
+
+/// The counts of accurate ECN (RFC 9768) of one of the kernel's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelAccurateEcn {
+    /// Segments that arrived with congestion experienced.
+    pub received_ce: u32,
+    /// Payload bytes that arrived with ECT(0), with ECT(1) and with congestion experienced.
+    pub received_bytes: [u32; 3],
+    /// Payload bytes that the peer says have arrived so.
+    pub delivered_bytes: [u32; 3],
 }
 
 /// The states of the kernel's TCP (`TCP_ESTABLISHED` and so on of linux/tcp_states.h).
@@ -98,6 +111,13 @@ impl KernelTcpInfo {
             bytes_sent: long(200),
             data_segments_sent: count(156),
             segments_sent: count(136),
+            accurate_ecn: word(272).and_then(|received_ce_bytes| {
+                Some(KernelAccurateEcn {
+                    received_ce: word(248)?,
+                    received_bytes: [word(268)?, word(264)?, received_ce_bytes],
+                    delivered_bytes: [word(256)?, word(252)?, word(260)?],
+                })
+            }),
         })
     }
 }
@@ -187,6 +207,13 @@ mod tests {
         assert_eq!((info.outstanding, info.in_flight), (10 * 1448, 6 * 1448));
         assert_eq!(info.min_rtt, Some(Duration::from_millis(39)));
         assert_eq!((info.bytes_sent, info.timeouts), (Some(5_000_000_000), Some(3)));
+        assert_eq!(info.accurate_ecn, None);
+        // tcpi_received_ce, then the bytes delivered and received: ECT(1), ECT(0), CE.
+        let counts = (1..=7u32).flat_map(u32::to_ne_bytes);
+        let newer: Vec<u8> = bytes.into_iter().chain(counts).collect();
+        let accurate = KernelTcpInfo::parse(&newer).unwrap().accurate_ecn.unwrap();
+        assert_eq!(accurate.received_ce, 1);
+        assert_eq!((accurate.delivered_bytes, accurate.received_bytes), ([3, 2, 4], [6, 5, 7]));
         // An older kernel, and one that never was.
         let older = KernelTcpInfo::parse(&bytes[..104]).unwrap();
         assert_eq!(

@@ -604,7 +604,7 @@ struct ts_tcp_info {
     uint64_t tcpi_sndbuf_limited;
     // Segments delivered to the peer.
     uint32_t tcpi_delivered;
-    // Zero: no ECN.
+    // Segments that the peer says have arrived marked, with accurate ECN (RFC 9768).
     uint32_t tcpi_delivered_ce;
     // Payload bytes sent, retransmissions included.
     uint64_t tcpi_bytes_sent;
@@ -618,6 +618,34 @@ struct ts_tcp_info {
     uint32_t tcpi_rcv_ooopack;
     // The peer's window, bytes.
     uint32_t tcpi_snd_wnd;
+    // The window offered, bytes.
+    uint32_t tcpi_rcv_wnd;
+    // Zero: not kept.
+    uint32_t tcpi_rehash;
+    // Retransmission timeouts.
+    uint16_t tcpi_total_rto;
+    // Zero: not kept.
+    uint16_t tcpi_total_rto_recoveries;
+    // Zero: not kept.
+    uint32_t tcpi_total_rto_time;
+    // Segments that arrived marked (RFC 3168, RFC 9768).
+    uint32_t tcpi_received_ce;
+    // Payload bytes that the peer says have arrived as ECT(1), with accurate ECN (RFC 9768).
+    uint32_t tcpi_delivered_e1_bytes;
+    // The same for ECT(0).
+    uint32_t tcpi_delivered_e0_bytes;
+    // The same for congestion experienced.
+    uint32_t tcpi_delivered_ce_bytes;
+    // Payload bytes that arrived as ECT(1), where accurate ECN is in use.
+    uint32_t tcpi_received_e1_bytes;
+    // The same for ECT(0).
+    uint32_t tcpi_received_e0_bytes;
+    // The same for congestion experienced.
+    uint32_t tcpi_received_ce_bytes;
+    // Bit 1: the peer's field ACE was zeroed. Bit 2: options are not sent. Bit 3: the peer's options were zeroed.
+    uint16_t tcpi_accecn_fail_mode;
+    // The peer's AccECN options: 0 none seen, 1 an empty one, 2 one with counts, 3 with counts that were zeroed.
+    uint16_t tcpi_accecn_opt_seen;
 };
 
 #ifdef __cplusplus

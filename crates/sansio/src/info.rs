@@ -1,10 +1,10 @@
-//! `TCP_INFO`, laid out as Linux' `struct tcp_info` of version 5.4 and later, so that a program may read it through its own
+//! `TCP_INFO`, laid out as Linux' `struct tcp_info` of version 6.18 (earlier ones end sooner), so that a program may read it through its own
 //! header's structure.
 //!
 //! Linux counts segments where the stack counts bytes; bytes are shown as full segments, rounded up. Times are in microseconds,
 //! those since an event in milliseconds. Fields about what the stack does not have or not remember are zero; they say so.
 
-use transom_tcp::connection::{FastOpenFailure, Info, State};
+use transom_tcp::connection::{AccurateInfo, FastOpenFailure, Info, State};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
@@ -151,7 +151,7 @@ pub struct TcpInfo {
 
     /// Segments delivered to the peer.
     pub tcpi_delivered: u32,
-    /// Zero: no ECN.
+    /// Segments that the peer says have arrived marked, with accurate ECN (RFC 9768).
     pub tcpi_delivered_ce: u32,
 
     /// Payload bytes sent, retransmissions included.
@@ -168,6 +168,65 @@ pub struct TcpInfo {
 
     /// The peer's window, bytes.
     pub tcpi_snd_wnd: u32,
+    /// The window offered, bytes.
+    pub tcpi_rcv_wnd: u32,
+
+    /// Zero: not kept.
+    pub tcpi_rehash: u32,
+
+    /// Retransmission timeouts.
+    pub tcpi_total_rto: u16,
+    /// Zero: not kept.
+    pub tcpi_total_rto_recoveries: u16,
+    /// Zero: not kept.
+    pub tcpi_total_rto_time: u32,
+
+    /// Segments that arrived marked (RFC 3168, RFC 9768).
+    pub tcpi_received_ce: u32,
+    /// Payload bytes that the peer says have arrived as ECT(1), with accurate ECN (RFC 9768).
+    pub tcpi_delivered_e1_bytes: u32,
+    /// The same for ECT(0).
+    pub tcpi_delivered_e0_bytes: u32,
+    /// The same for congestion experienced.
+    pub tcpi_delivered_ce_bytes: u32,
+    /// Payload bytes that arrived as ECT(1), where accurate ECN is in use.
+    pub tcpi_received_e1_bytes: u32,
+    /// The same for ECT(0).
+    pub tcpi_received_e0_bytes: u32,
+    /// The same for congestion experienced.
+    pub tcpi_received_ce_bytes: u32,
+    /// Bit 1: the peer's field ACE was zeroed. Bit 2: options are not sent. Bit 3: the peer's options were zeroed.
+    pub tcpi_accecn_fail_mode: u16,
+    /// The peer's AccECN options: 0 none seen, 1 an empty one, 2 one with counts, 3 with counts that were zeroed.
+    pub tcpi_accecn_opt_seen: u16,
+}
+
+/// What accurate ECN has counted, and nothing else.
+fn accurate_ecn(info: &Info) -> TcpInfo {
+    let Some(accurate) = info.ecn.and_then(|ecn| ecn.accurate) else { return TcpInfo::default() };
+    let AccurateInfo { received, delivered, .. } = accurate;
+    // Counts wrap there, as in Linux.
+    let [e0, e1, ce] = [delivered.ect0_bytes, delivered.ect1_bytes, delivered.ce_bytes];
+    let [r0, r1, rce] = [received.ect0_bytes, received.ect1_bytes, received.ce_bytes];
+    let fail = |set: bool, bit: u16| if set { 1 << bit } else { 0 };
+    TcpInfo {
+        tcpi_delivered_ce: small(delivered.ce_packets),
+        tcpi_delivered_e0_bytes: e0 as u32,
+        tcpi_delivered_e1_bytes: e1 as u32,
+        tcpi_delivered_ce_bytes: ce as u32,
+        tcpi_received_e0_bytes: r0 as u32,
+        tcpi_received_e1_bytes: r1 as u32,
+        tcpi_received_ce_bytes: rce as u32,
+        tcpi_accecn_fail_mode: fail(accurate.field_zeroed, 1)
+            | fail(!accurate.sends_options, 2)
+            | fail(accurate.options_zeroed, 3),
+        tcpi_accecn_opt_seen: match (accurate.options_zeroed, accurate.options_seen) {
+            (true, _) => 3,
+            (false, true) => 1 + u16::from(accurate.counts_seen),
+            (false, false) => 0,
+        },
+        ..TcpInfo::default()
+    }
 }
 
 fn small(value: u64) -> u32 {
@@ -294,7 +353,10 @@ impl TcpInfo {
             tcpi_reord_seen: info.reordering_seen,
             tcpi_rcv_ooopack: small(counters.out_of_order_segments),
             tcpi_snd_wnd: small(info.snd_wnd),
-            ..TcpInfo::default()
+            tcpi_rcv_wnd: small(info.rcv_wnd),
+            tcpi_total_rto: u16::try_from(counters.timeouts).unwrap_or(u16::MAX),
+            tcpi_received_ce: info.ecn.map_or(0, |ecn| small(ecn.marked_segments)),
+            ..accurate_ecn(info)
         }
     }
 }

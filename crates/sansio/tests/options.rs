@@ -10,11 +10,14 @@ use transom_sansio::host::Host;
 use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
+use transom_tcp::accurate_ecn;
+use transom_tcp::compose::compose;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{FlowChoice, OfferedOptions, Profile};
 use transom_tcp::time::{Duration, Instant};
-use transom_wire::{Flags, Options, TcpHeader, Timestamps};
+use transom_wire::ip::{Ecn, set_ecn};
+use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Flags, Options, TcpHeader, Timestamps};
 
 fn set(host: &mut Host, fd: i32, level: i32, name: i32, value: i32) -> Result<()> {
     host.set_option(fd, level, name, &value.to_ne_bytes())
@@ -351,6 +354,46 @@ fn tcp_info_follows_a_connection() {
     host.listen(listener, 7).unwrap();
     let info = host.tcp_info(listener).unwrap();
     assert_eq!((info.tcpi_state, info.tcpi_unacked, info.tcpi_sacked), (TCP_LISTEN, 0, 7));
+}
+
+/// Linux 6.18's fields of accurate ECN (RFC 9768).
+#[test]
+fn tcp_info_has_the_counts_of_accurate_ecn() {
+    let mut host = host_with(support::LOCAL, |config| {
+        config.profile = compose("reno + sack + accecn").unwrap().into();
+    });
+    let fd = socket(&mut host);
+    let _ = host.connect(fd, at("192.0.2.2:80"));
+    let syn = only(&mut host);
+    let mut peer = support::peer(80, syn.header.src_port);
+    peer.take(&[syn]);
+    let counters = AccEcnCounters { ect0: 1, ce: 0, ect1: 1 };
+    let option = |counters| Some(AccEcn::new(AccEcnOrder::Ect0First, counters, 3));
+    let options = Options { mss: Some(1000), acc_ecn: option(counters), ..Options::default() };
+    let flags = Flags::SYN | Flags::ACK | accurate_ecn::flags(0b010);
+    let syn_ack = TcpHeader { options, ..peer.header(flags) };
+    host.inject(host.now(), &peer.packet(&syn_ack, b"")).unwrap();
+    drain(&mut host);
+    let info = host.tcp_info(fd).unwrap();
+    assert_eq!((info.tcpi_accecn_opt_seen, info.tcpi_accecn_fail_mode), (2, 0));
+    host.write(fd, &[0; 1500]).unwrap();
+    let sent = drain(&mut host);
+    peer.take(&sent);
+    // Of 1500 bytes, 900 arrived as ECT(0) and 600 marked; and 7 arrive here marked, 5 as ECT(1).
+    let counters = AccEcnCounters { ect0: 901, ce: 600, ect1: 1 };
+    for (payload, codepoint) in [(&b"sevenths"[..7], Ecn::Ce), (b"fives", Ecn::Ect1)] {
+        let header = peer.header(Flags::ACK | accurate_ecn::flags(6));
+        let options = Options { acc_ecn: option(counters), ..Options::default() };
+        let mut packet = peer.packet(&TcpHeader { options, ..header }, payload);
+        set_ecn(&mut packet, codepoint).unwrap();
+        host.inject(host.now(), &packet).unwrap();
+        peer.seq += payload.len() as u32;
+    }
+    let info = host.tcp_info(fd).unwrap();
+    assert_eq!((info.tcpi_delivered_ce, info.tcpi_received_ce), (1, 1));
+    assert_eq!((info.tcpi_delivered_e0_bytes, info.tcpi_delivered_ce_bytes), (900, 600));
+    assert_eq!((info.tcpi_received_ce_bytes, info.tcpi_received_e1_bytes), (7, 5));
+    assert_eq!((info.tcpi_delivered_e1_bytes, info.tcpi_received_e0_bytes), (0, 0));
 }
 
 #[test]

@@ -33,12 +33,16 @@ impl Side {
 /// Called for each packet that leaves a host: when, from whom, and its bytes.
 pub type Tap = Box<dyn FnMut(Instant, Side, &[u8])>;
 
+/// Called for each packet after the tap: it may change the packet, and says whether it passes.
+pub type Middlebox = Box<dyn FnMut(Instant, Side, &mut Vec<u8>) -> bool>;
+
 /// Two hosts and the links between them.
 pub struct Pair {
     now: Instant,
     hosts: [Stack; 2],
     links: [LinkModel<Vec<u8>>; 2],
     tap: Option<Tap>,
+    middlebox: Option<Middlebox>,
     packets: u64,
 }
 
@@ -55,12 +59,17 @@ impl Pair {
             LinkModel::new(config[0], Streams::new(seed), 0),
             LinkModel::new(config[1], Streams::new(seed), 1),
         ];
-        Pair { now, hosts: [a, b], links, tap: None, packets: 0 }
+        Pair { now, hosts: [a, b], links, tap: None, middlebox: None, packets: 0 }
     }
 
     /// Watches every packet that leaves a host.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// Puts something between the hosts and their links that may change packets, or drop them.
+    pub fn set_middlebox(&mut self, middlebox: Middlebox) {
+        self.middlebox = Some(middlebox);
     }
 
     /// The present.
@@ -93,10 +102,15 @@ impl Pair {
         for side in [Side::A, Side::B] {
             let host = &mut self.hosts[side as usize];
             while let Some(packet) = host.poll_transmit(self.now) {
-                let bytes = packet.to_vec();
+                let mut bytes = packet.to_vec();
                 self.packets += 1;
                 if let Some(tap) = &mut self.tap {
                     tap(self.now, side, &bytes);
+                }
+                if let Some(middlebox) = &mut self.middlebox
+                    && !middlebox(self.now, side, &mut bytes)
+                {
+                    continue;
                 }
                 let (len, ecn) = (bytes.len(), peek_ecn(&bytes));
                 let _ = self.links[side as usize].send_with(self.now, bytes, len, ecn);

@@ -2,7 +2,8 @@
 //!
 //! The initial sequence number of the SYN-ACK is a keyed hash of the connection's name and the peer's own sequence
 //! number, with a slowly counting clock and an index of the peer's MSS folded in. Window scale, SACK and ECN, which do not
-//! fit, travel in the lowest six bits of the timestamp if the peer uses timestamps, and are given up otherwise.
+//! fit, travel in the lowest six bits of the timestamp if the peer uses timestamps, and are given up otherwise. Accurate ECN
+//! (RFC 9768) needs no bit: the acknowledgement that brings the cookie back says that it was agreed on.
 
 use crate::flow::FlowKey;
 use crate::secrets::{Purpose, Secrets};
@@ -23,7 +24,7 @@ const ECN: u32 = 1 << 5;
 pub struct Offered {
     /// Options.
     pub options: Options,
-    /// ECN, to which we have agreed.
+    /// ECN with RFC 3168's flags, to which we have agreed.
     pub ecn: bool,
 }
 

@@ -74,8 +74,10 @@ pub struct AckContext {
     /// Whether the congestion window was what held the sender back since the last acknowledgement; a window
     /// that was not used must not grow (RFC 7661).
     pub cwnd_limited: bool,
-    /// The receiver echoed congestion experienced (RFC 3168).
+    /// The receiver echoed congestion experienced (RFC 3168), or counted more of it (RFC 9768).
     pub ecn_echo: bool,
+    /// Bytes newly said to have arrived marked, where accurate ECN tells it (RFC 9768).
+    pub marked: Option<u64>,
     /// The segment size, SMSS of RFC 5681, in bytes.
     pub mss: u32,
 }

@@ -11,6 +11,7 @@
 //! (congestion control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit;
 //! nothing here knows which choice it is.
 
+mod accurate;
 mod acks;
 mod api;
 mod arrival;
@@ -35,6 +36,7 @@ mod reductions;
 mod timers;
 mod user_timeout;
 
+pub use accurate::AccurateInfo;
 pub use api::{ReadError, Received, WriteError};
 pub use controls::{MOST_HELD, WriteOptions};
 pub use delivery::{Adu, Piece};

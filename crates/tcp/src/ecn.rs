@@ -3,16 +3,18 @@
 //! Both ends agree in the handshake (RFC 3168 section 6.1.1). From then on a sender marks its data as ECN-capable, a router that
 //! would drop marks instead, and the receiver echoes the mark. How it does that is the unit's choice; that the sender answers an
 //! echo once a window, as it would a loss, and says so with CWR, is the connection's business.
+//!
+//! Accurate ECN (RFC 9768) tells counts instead of an echo, in both directions at once: [`accurate_ecn`](crate::accurate_ecn).
 
 //! # Beyond RFC 3168
 //!
 //! RFC 3168 lets only new data be marked. Packets that are lost instead can cost more than data does: a SYN-ACK or a retransmission costs a
 //! timeout. draft-ietf-tcpm-generalized-ecn ("ECN++", an experiment under RFC 8311 section 4.3) lets more be marked;
-//! [`EcnConfig::control_packets`] chooses it, as far as it is safe with the feedback of RFC 3168:
+//! [`EcnConfig::control_packets`] chooses it, as far as it is safe with the feedback of RFC 3168, and the same with that of RFC 9768:
 //!
 //! | packet | ECN-capable | why |
 //! |---|---|---|
-//! | SYN | no | A server cannot tell of a mark on it with RFC 3168's flags, and Linux servers decline ECN if a SYN is ECN-capable. It takes accurate ECN (RFC 9768). |
+//! | SYN | no | A server cannot tell of a mark on it with RFC 3168's flags, and Linux servers decline ECN if a SYN is ECN-capable. With accurate ECN (RFC 9768) it can, but whether the server has that is not known yet. |
 //! | SYN-ACK | the first | ECN is agreed by then. A mark is echoed by the acknowledgement that completes the handshake, and the initial window becomes one segment. Sent again it is not, in case somebody drops it for the codepoint: RFC 5562, which the draft replaces, sent a second one after every mark. |
 //! | SYN-ACK of a SYN cookie | no | Nobody would send it again otherwise. |
 //! | retransmission, FIN, window probe | yes | Marks come back like data's. |

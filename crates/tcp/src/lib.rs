@@ -53,6 +53,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod accurate_ecn;
 pub mod ack_context;
 pub mod ack_policy;
 pub mod adu;

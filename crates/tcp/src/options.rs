@@ -40,8 +40,10 @@ pub struct Agreed {
     pub sack: bool,
     /// Data may be given up, both ways.
     pub partial: bool,
-    /// ECN (RFC 3168), which flags and not options agree on.
+    /// ECN with the flags of RFC 3168, which flags and not options agree on.
     pub ecn: bool,
+    /// Accurate ECN (RFC 9768), which flags agree on too.
+    pub accurate: bool,
 }
 
 /// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
@@ -90,6 +92,7 @@ impl Agreed {
             sack: ours.sack_permitted && theirs.sack_permitted,
             partial: permits_partial(ours) && permits_partial(theirs),
             ecn: false,
+            accurate: false,
         }
     }
 

@@ -3,12 +3,14 @@
 //! A listener under attack holds many of these, so one is small and owns no memory. It becomes a
 //! [`Connection`](crate::connection::Connection) when the peer proves that it received the SYN-ACK.
 
+use crate::accurate_ecn::{self, Agreement, Received};
 use crate::connection::{Endpoint, PathInfo};
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::pos::Pos;
 use crate::profile::Profile;
 use crate::segment::Segment;
 use crate::time::{Duration, Instant};
+use transom_wire::tcp::MAX_OPTIONS_LEN;
 use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// A connection in SYN-RECEIVED that was opened passively.
@@ -25,6 +27,14 @@ pub struct HalfOpen {
     sent_at: Instant,
     deadline: Instant,
     transmissions: u32,
+    /// How the peer's latest SYN arrived.
+    syn_codepoint: Ecn,
+    /// This end knows accurate ECN.
+    knows_accurate: bool,
+    /// A SYN without the offer of accurate ECN has arrived after one with it, or such a SYN-ACK has left.
+    silent: bool,
+    /// The SYN has arrived again.
+    repeated: bool,
 }
 
 /// What to do after a segment arrived for a half-open connection.
@@ -38,6 +48,8 @@ pub enum HalfOpenAction {
     Challenge(TcpHeader),
     /// Send this reset.
     Reset(TcpHeader),
+    /// Send this reset and forget the half-open connection: its SYNs contradict each other.
+    Refuse(TcpHeader),
     /// Forget the half-open connection: the peer reset it. The listener stays as it was.
     Drop,
     /// The handshake is complete: make a connection and give it the segment.
@@ -65,7 +77,15 @@ impl HalfOpen {
             Some(&syn.options),
         );
         let mut agreed = Agreed::new(&ours, &syn.options, path.ip_header);
-        agreed.ecn = profile.ecn.config().is_some() && syn.flags.contains(Flags::ECE | Flags::CWR);
+        let knows_accurate = profile.ecn.accurate().is_some();
+        if knows_accurate {
+            let agreement = accurate_ecn::answer_to_syn(syn.flags);
+            agreed.accurate = agreement == Agreement::Accurate;
+            agreed.ecn = agreement == Agreement::Classic;
+        } else {
+            let offered = syn.flags.contains(Flags::ECE | Flags::CWR);
+            agreed.ecn = profile.ecn.config().is_some() && offered;
+        }
         if let Some(stamps) = syn.options.timestamps.filter(|_| agreed.timestamps) {
             timestamps.start(stamps.value, now);
         }
@@ -81,6 +101,10 @@ impl HalfOpen {
             sent_at: now,
             deadline: Instant::FAR_FUTURE,
             transmissions: 0,
+            syn_codepoint: Ecn::NotEct,
+            knows_accurate,
+            silent: false,
+            repeated: false,
         }
     }
 
@@ -102,15 +126,40 @@ impl HalfOpen {
             ..TcpHeader::default()
         };
         let iss = ack.ack - 1;
+        // Whoever uses accurate ECN says it in the acknowledgement: 0 and 1 are for all others (RFC 9768 section 5.1).
+        let accurate = profile.ecn.accurate().is_some() && accurate_ecn::ace(ack.flags) > 1;
         let mut half = HalfOpen::new(profile, endpoint, path, iss, timestamp_offset, &syn, now);
         half.transmissions = 1;
+        half.agreed.accurate = accurate;
+        half.agreed.ecn = false;
         half
     }
 
-    /// With ECN or without, as a SYN cookie remembers it.
+    /// With ECN as RFC 3168 has it or without, as a SYN cookie remembers it.
     pub fn with_ecn(mut self, profile: &Profile, agreed: bool) -> Self {
         self.agreed.ecn = agreed && profile.ecn.config().is_some();
+        self.agreed.accurate &= !self.agreed.ecn;
         self
+    }
+
+    /// The SYN arrived with this codepoint, which accurate ECN tells the peer.
+    pub fn with_syn_codepoint(mut self, arrived: Ecn) -> Self {
+        self.syn_codepoint = arrived;
+        self
+    }
+
+    pub(crate) fn syn_codepoint(&self) -> Ecn {
+        self.syn_codepoint
+    }
+
+    /// Whether nothing may leave ECN-capable, as the peer may have taken this end for one without ECN (RFC 9768 section 3.1.5).
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Whether the SYN-ACK has left more than once.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.repeated || self.transmissions > 1
     }
 
     /// The ports.
@@ -172,6 +221,7 @@ impl HalfOpen {
         self.transmissions = self.transmissions.saturating_add(1);
         self.sent_at = now;
         self.deadline = now + wait.max(Duration::from_millis(100));
+        self.silent |= self.withholds_accurate();
         self.syn_ack_header(profile, now)
     }
 
@@ -180,12 +230,10 @@ impl HalfOpen {
         let max_window = profile.flow.max_window();
         let stamps = self.timestamps.option(now);
         let ours = syn_options(profile, self.path.announced_mss(), max_window, stamps, None);
-        TcpHeader {
+        let mut header = TcpHeader {
             seq: self.iss,
             ack: self.irs + 1,
-            flags: Flags::SYN
-                | Flags::ACK
-                | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
+            flags: Flags::SYN | Flags::ACK | self.ecn_flags(),
             window: self.window,
             options: Options {
                 window_scale: ours.window_scale.filter(|_| self.agreed.send_scale.is_some()),
@@ -195,7 +243,30 @@ impl HalfOpen {
                 ..ours
             },
             ..self.base()
+        };
+        let options = profile.ecn.accurate().is_some_and(|config| config.options);
+        if self.agreed.accurate && options && !self.is_repeated() {
+            let room = MAX_OPTIONS_LEN.saturating_sub(header.options.encoded_len());
+            header.options.acc_ecn = Received::default().handshake_option(room);
         }
+        header
+    }
+
+    /// The flags by which the SYN-ACK agrees to ECN.
+    fn ecn_flags(&self) -> Flags {
+        if self.agreed.accurate && !self.withholds_accurate() {
+            accurate_ecn::handshake_flags(self.syn_codepoint)
+        } else if self.agreed.ecn {
+            Flags::ECE
+        } else {
+            Flags::empty()
+        }
+    }
+
+    /// Whether the SYN-ACK has to do without accurate ECN's flags: the second went without its option, and was not answered either (RFC 9768
+    /// section 3.2.3.2.2).
+    fn withholds_accurate(&self) -> bool {
+        self.agreed.accurate && self.transmissions > 2
     }
 
     /// The codepoint of the SYN-ACK that [`HalfOpen::syn_ack`] made last. Where ECN is agreed and the profile extends it to control packets
@@ -204,12 +275,34 @@ impl HalfOpen {
     pub fn codepoint(&self, profile: &Profile) -> Ecn {
         let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
         let first = self.transmissions <= 1;
-        if self.agreed.ecn && extended && first { Ecn::Ect0 } else { Ecn::NotEct }
+        if (self.agreed.ecn || self.agreed.accurate) && extended && first {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
-    /// The peer repeats its SYN, and without the offer of ECN: whoever has said both must not use it (RFC 3168 section 6.1.1).
-    pub fn on_repeated_syn(&mut self, syn: &TcpHeader) {
+    /// The peer repeats its SYN. If it does so without the offer of ECN it must not be used: whoever has said both may use it or not (RFC 3168
+    /// section 6.1.1). With accurate ECN what was agreed on stays, but nothing leaves ECN-capable (RFC 9768 section 3.1.5).
+    pub fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
         self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);
+        self.silent |= self.agreed.accurate && accurate_ecn::ace(syn.flags) == 0;
+        self.syn_codepoint = arrived;
+        self.repeated = true;
+    }
+
+    /// Whether a SYN asks for another feedback than the one before it, so that the two ends could come to use different ones (RFC 9768 section
+    /// 3.1.5).
+    fn is_contradicted_by(&self, syn: Flags) -> bool {
+        let wanted = accurate_ecn::answer_to_syn(syn);
+        self.knows_accurate
+            && ((self.agreed.accurate && wanted == Agreement::Classic)
+                || (self.agreed.ecn && wanted == Agreement::Accurate))
+    }
+
+    /// The field ACE: nothing has been counted yet.
+    fn field(&self) -> Flags {
+        if self.agreed.accurate { accurate_ecn::count_flags(0) } else { Flags::empty() }
     }
 
     fn base(&self) -> TcpHeader {
@@ -237,7 +330,7 @@ impl HalfOpen {
         let ack = || TcpHeader {
             seq: self.iss + 1,
             ack: self.irs + 1,
-            flags: Flags::ACK,
+            flags: Flags::ACK | self.field(),
             window: self.window,
             options: Options {
                 timestamps: self.agreed.timestamps.then(|| self.timestamps.option(now)),
@@ -257,6 +350,12 @@ impl HalfOpen {
         if flags.contains(Flags::SYN) {
             // The same SYN again: our answer was lost. Another one is a challenge's business (RFC 5961 section 4).
             return if header.seq == self.irs && !flags.contains(Flags::ACK) {
+                if self.is_contradicted_by(flags) {
+                    let ack = self.irs + 1 + segment.payload.len() as u32;
+                    let flags = Flags::RST | Flags::ACK;
+                    let reset = TcpHeader { ack, flags, ..self.base() };
+                    return HalfOpenAction::Refuse(reset);
+                }
                 HalfOpenAction::RepeatSynAck
             } else {
                 HalfOpenAction::Challenge(ack())

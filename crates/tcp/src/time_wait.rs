@@ -18,6 +18,7 @@ pub struct TimeWait {
     snd_nxt: Seq,
     rcv_nxt: Seq,
     window: u16,
+    field: Flags,
     timestamps: Option<TimestampState>,
     lasts: Duration,
     expires: Instant,
@@ -50,6 +51,7 @@ impl TimeWait {
             snd_nxt: summary.snd_nxt,
             rcv_nxt: summary.rcv_nxt,
             window: summary.window,
+            field: summary.field,
             timestamps: summary.timestamps,
             lasts,
             expires: now + lasts,
@@ -81,7 +83,7 @@ impl TimeWait {
             dst_port: self.remote_port,
             seq: self.snd_nxt,
             ack: self.rcv_nxt,
-            flags: Flags::ACK,
+            flags: Flags::ACK | self.field,
             window: self.window,
             options: Options {
                 timestamps: self.timestamps.map(|state| state.option(now)),
@@ -163,4 +165,6 @@ pub(crate) struct Summary {
     pub(crate) rcv_nxt: Seq,
     pub(crate) window: u16,
     pub(crate) timestamps: Option<TimestampState>,
+    /// The field ACE of accurate ECN, if it is in use.
+    pub(crate) field: Flags,
 }

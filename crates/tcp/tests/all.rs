@@ -8,6 +8,7 @@ mod common;
 #[path = "../../../fuzz/sequences/seeds.rs"]
 mod seeds;
 
+mod accurate_ecn;
 mod ack_policy;
 mod arbitrary;
 mod closing;

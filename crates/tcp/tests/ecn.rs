@@ -306,7 +306,7 @@ fn a_mark_on_the_syn_ack_is_echoed() {
 fn a_syn_repeated_without_the_offer_ends_it() {
     let (mut half, peer) = answered(&extended(), BOTH);
     assert!(half.agreed().ecn);
-    half.on_repeated_syn(&syn(&extended(), &peer, Flags::empty()));
+    half.on_repeated_syn(&syn(&extended(), &peer, Flags::empty()), Ecn::NotEct);
     assert!(!half.agreed().ecn);
     assert_eq!(line(&half.syn_ack(&extended().profile, peer.now)), "SA 0:1 ack 1");
 

@@ -77,7 +77,7 @@ pub use ipv4::{Ipv4Header, Ipv4Options, Ipv4Packet};
 pub use ipv6::{Ipv6Header, Ipv6Packet};
 pub use seq::Seq;
 pub use tcp::{
-    FastOpen, Flags, OptionIter, Options, PartialReliability, SackBlock, SackBlocks, TcpHeader,
-    TcpOption, TcpPacket, Timestamps, UserTimeout, emit_options,
+    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, Flags, OptionIter, Options, PartialReliability,
+    SackBlock, SackBlocks, TcpHeader, TcpOption, TcpPacket, Timestamps, UserTimeout, emit_options,
 };
 pub use udp::{UdpHeader, UdpPacket};

@@ -27,8 +27,8 @@ mod options;
 mod tests;
 
 pub use options::{
-    FastOpen, OptionIter, Options, PartialReliability, SackBlock, SackBlocks, TcpOption,
-    Timestamps, UserTimeout, emit_options,
+    AccEcn, AccEcnCounters, AccEcnOrder, FastOpen, OptionIter, Options, PartialReliability,
+    SackBlock, SackBlocks, TcpOption, Timestamps, UserTimeout, emit_options,
 };
 
 use crate::{Error, Seq};

@@ -6,6 +6,7 @@
 use super::exchange::run;
 use super::number;
 use transom_sim::random::Rng;
+use transom_tcp::accurate_ecn::AccurateConfig;
 use transom_tcp::adu::AduConfig;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
@@ -57,6 +58,10 @@ pub(crate) fn profile(seed: u64, rng: &mut Rng) -> Profile {
         },
         undo,
         ecn: match rng.below(3) {
+            // Of the seed, so that the others keep what they draw.
+            _ if seed % 4 == 3 => {
+                EcnChoice::Accurate(AccurateConfig { ecn: config, options: seed % 8 == 3 })
+            }
             0 => EcnChoice::Off,
             1 => EcnChoice::Classic(config),
             _ => EcnChoice::PerPacket(config),

@@ -254,7 +254,7 @@ impl Stack {
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
-                entry.half.on_repeated_syn(segment.header);
+                entry.half.on_repeated_syn(segment.header, segment.ecn);
                 if over(entry.last_syn_ack) {
                     entry.last_syn_ack = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
@@ -270,6 +270,11 @@ impl Stack {
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
                 self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+            }
+            HalfOpenAction::Refuse(header) => {
+                self.counters.resets_sent += 1;
+                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                self.drop_half_open(index);
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
             HalfOpenAction::Complete => {
@@ -470,7 +475,8 @@ impl Stack {
             entry.cookies_until = now + Duration::from_secs(128);
             self.counters.cookies_sent += 1;
             let iss = cookie::make(&self.secrets, &key, syn, now);
-            let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+            let half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
+                .with_syn_codepoint(segment.ecn);
             let mut header = half.syn_ack_header(&profile, now);
             // A cookie does not remember that partial reliability was agreed.
             header.options.partial = None;
@@ -480,7 +486,9 @@ impl Stack {
                 stamps.value = cookie::fold(&offered, stamps.value);
             } else {
                 // Without timestamps there is no place to keep these.
-                header.flags.remove(Flags::ECE);
+                if half.agreed().ecn {
+                    header.flags.remove(Flags::ECE);
+                }
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
@@ -494,7 +502,8 @@ impl Stack {
             // [MAY-2] beyond everything the old incarnation used
             iss = beyond + (iss.get() & 0x000f_ffff) + 1;
         }
-        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now);
+        let mut half = HalfOpen::new(&profile, Self::endpoint(&key), path, iss, offset, syn, now)
+            .with_syn_codepoint(segment.ecn);
         if let FastSyn::Open(cookie) = fast {
             self.open_fast(now, key, listener, &half, segment, cookie);
             return;

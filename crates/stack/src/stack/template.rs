@@ -112,6 +112,7 @@ impl Template {
                 user_timeout: None,
                 fast_open: None,
                 partial: None,
+                acc_ecn: None,
                 sack,
             } if sack.is_empty() => {
                 let tcp = tcp.first_chunk_mut::<32>()?;

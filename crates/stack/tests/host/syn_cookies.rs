@@ -3,6 +3,7 @@
 use crate::harness::*;
 use std::sync::Arc;
 use transom_stack::listener::{ListenConfig, ListenerId};
+use transom_tcp::accurate_ecn::{self, AccurateConfig};
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::profile::EcnChoice;
@@ -227,4 +228,62 @@ fn with_timestamps_a_cookie_keeps_ecn() {
         let capable = if kept { Ecn::Ect0 } else { Ecn::NotEct };
         assert_eq!(host.sent()[0].ip().ecn(), capable);
     }
+}
+
+/// Accurate ECN needs nothing to be kept: the SYN-ACK says how the SYN arrived, and the acknowledgement, that it was agreed on (RFC 9768 section 5.1).
+/// So it survives without timestamps too. Whoever agreed on RFC 3168 says 0 or 1 there.
+#[test]
+fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
+    for timestamps in [true, false] {
+        for (arrived, said) in [(Ecn::NotEct, 0b010), (Ecn::Ce, 0b110)] {
+            for (back, agreed) in [(0b010, true), (0b101, true), (0b000, false), (0b001, false)] {
+                let mut host = Host::with(|_, profile| {
+                    profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+                });
+                let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
+                let listener = host.listen_with(service(), config);
+                one(host.inject(&Peer::new(at(PEER, 3999), service()).syn(usual_options())));
+                let stamps = usual_options().timestamps.filter(|_| timestamps);
+                let options = Options { timestamps: stamps, ..usual_options() };
+                let mut peer = Peer::new(at(PEER, 4000), service());
+                let header = peer.header(Flags::SYN | accurate_ecn::FIELD);
+                let syn = TcpHeader { ack: Seq::new(0), options, ..header };
+                let mut syn = peer.packet(&syn, &[]);
+                transom_wire::ip::set_ecn(&mut syn, arrived).unwrap();
+                let answer = one(host.inject(&syn)).tcp();
+                assert_eq!(answer.flags, SYN_ACK | accurate_ecn::flags(said));
+                assert!(answer.options.acc_ecn.is_some());
+                peer.answer(&TcpHeader { flags: SYN_ACK, ..answer }, options);
+                host.inject(&peer.segment(Flags::ACK | accurate_ecn::flags(back), &[]));
+                let id = host.accept(listener);
+                assert_eq!(host.counters().cookies_accepted, 1);
+                let now = host.now;
+                let ecn = host.connection(id).info(now).ecn;
+                assert_eq!(ecn.is_some_and(|ecn| ecn.accurate.is_some()), agreed, "{back:#b}");
+                host.sent();
+                host.write_all(id, &stream(1000));
+                let capable = if agreed { Ecn::Ect0 } else { Ecn::NotEct };
+                assert_eq!(host.sent()[0].ip().ecn(), capable, "{back:#b}");
+            }
+        }
+    }
+}
+
+/// A SYN that asks for another feedback than the one before is refused, and the entry is gone (RFC 9768 section 3.1.5).
+#[test]
+fn syns_that_contradict_each_other_are_refused() {
+    let mut host = Host::with(|_, profile| {
+        profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+    });
+    let _listener = host.listen_with(service(), ListenConfig::default());
+    let peer = Peer::new(at(PEER, 4000), service());
+    let syn = |flags| {
+        let header = peer.header(Flags::SYN | flags);
+        peer.packet(&TcpHeader { ack: Seq::new(0), options: usual_options(), ..header }, &[])
+    };
+    assert!(one(host.inject(&syn(accurate_ecn::FIELD))).flags().contains(SYN_ACK));
+    assert_eq!(host.stack.half_open_count(), 1);
+    let reset = one(host.inject(&syn(Flags::ECE | Flags::CWR)));
+    assert_eq!(reset.flags(), Flags::RST | Flags::ACK);
+    assert_eq!(host.stack.half_open_count(), 0);
 }

@@ -1,6 +1,7 @@
 //! The words there are, and what they choose.
 
 use super::{ArgumentError, Arguments};
+use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
 use crate::congestion::{ALGORITHMS, CongestionChoice};
 use crate::ecn::EcnConfig;
@@ -209,6 +210,17 @@ macro_rules! plain {
 }
 
 const OFFERED: EcnConfig = EcnConfig { offer: true, control_packets: false };
+
+/// Accurate ECN; options=off sends the count of packets alone.
+fn accurate(
+    profile: &mut Profile,
+    given: &mut Arguments<'_>,
+    ecn: EcnConfig,
+) -> Result<(), ArgumentError> {
+    let options = given.word("options", &[("on", true), ("off", false)])?.unwrap_or(true);
+    profile.ecn = EcnChoice::Accurate(AccurateConfig { ecn, options });
+    Ok(())
+}
 
 /// The receive buffer of `size`, or of the size that was asked for.
 fn memory(
@@ -437,6 +449,21 @@ pub const WORDS: &[Word] = &[
         Ecn,
         "RFC 8257, for DCTCP at both ends",
         ecn = EcnChoice::PerPacket(OFFERED)
+    ),
+    word(
+        "passive-accecn",
+        Unit::Ecn,
+        "RFC 9768, agreed to and not offered; options=on",
+        |profile, given| accurate(profile, given, EcnConfig { offer: false, ..OFFERED }),
+    ),
+    word("accecn", Unit::Ecn, "RFC 9768, offered; options=on", |profile, given| {
+        accurate(profile, given, OFFERED)
+    }),
+    word(
+        "accecn++",
+        Unit::Ecn,
+        "RFC 9768, for SYN-ACKs, retransmissions, probes and FINs too; options=on",
+        |profile, given| accurate(profile, given, EcnConfig { control_packets: true, ..OFFERED }),
     ),
     plain!("no-pacing", Pacing, "as soon as the windows allow", pacing = PacingChoice::None),
     plain!("pacing", Pacing, "spread over the round trip", pacing = PacingChoice::Rate),

@@ -3,7 +3,7 @@
 //! Routers mark packets as soon as a short queue builds, and the receiver echoes exactly which. α estimates the share of marked bytes, once
 //! each window; a window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
 //!
-//! The connection has to deliver exact feedback: [`AckContext::ecn_echo`] for each acknowledgement, and one
+//! The connection has to deliver exact feedback: [`AckContext::marked`] or [`AckContext::ecn_echo`] for each acknowledgement, and one
 //! [`CongestionEvent::Ecn`] for each window with marks.
 //!
 //! What is left open by the RFC: α is a fixed-point number with 20 bits and rounds down, so a flow without marks keeps an α of up to 15/2²⁰
@@ -96,9 +96,9 @@ impl CongestionControl for Controller {
     // Section 3.3.
     fn on_sample(&mut self, _window: &mut Window, ack: &AckContext) {
         self.acked = self.acked.saturating_add(ack.acked);
-        if ack.ecn_echo {
-            self.marked = self.marked.saturating_add(ack.acked);
-        }
+        // Told in bytes, or by an echo that is for all that the acknowledgement covers.
+        let echoed = if ack.ecn_echo { ack.acked } else { 0 };
+        self.marked = self.marked.saturating_add(ack.marked.unwrap_or(echoed));
         if !ack.round_start || self.acked == 0 {
             return;
         }

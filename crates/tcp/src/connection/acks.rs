@@ -65,6 +65,7 @@ impl Connection {
             if in_order {
                 self.update_window(start, ack, window);
             }
+            self.hear_marks_alone(now, segment);
             self.after_acknowledgement(now, 0);
             return true;
         }
@@ -97,6 +98,8 @@ impl Connection {
             self.update_window(start, ack, window);
         }
 
+        let marks = self.read_marks(segment, delivered.acked_not_sacked + delivered.sacked, old);
+        self.forget_first_option(ack);
         let bare = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
         let has_sack = !header.options.sack.is_empty();
         // RFC 6675 section 2: with SACK it is the news that counts, whatever else the segment does. A peer that agreed
@@ -107,7 +110,9 @@ impl Connection {
             } else {
                 ack == una && bare && same_window && !old
             };
-        let news = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
+        let arrived = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
+        // A count of marks is told once, an echo until it is answered.
+        let news = arrived || (marks.echo && marks.bytes.is_some());
         let round_start = news && ack > self.snd.round_end;
         self.duplicate_seen |= duplicate;
         if news {
@@ -147,7 +152,8 @@ impl Connection {
                 prior_in_flight,
                 in_flight: 0,
                 cwnd_limited: self.was_cwnd_limited(una, prior_in_flight),
-                ecn_echo: self.agreed.ecn && header.flags.contains(Flags::ECE),
+                ecn_echo: marks.echo,
+                marked: marks.bytes,
                 mss: self.mss(),
             });
         }
@@ -157,13 +163,12 @@ impl Connection {
         let reported = reported.map(|block| position(block.left)..position(block.right));
         self.learn_of_reordering(ack, duplicate, reported.as_ref().map(|range| range.start));
         if self.hears_of_ack(round_start) {
-            let echo = self.agreed.ecn && header.flags.contains(Flags::ECE);
             let kind = AckKind::NEW_DATA.only_if(delivered.acked > 0)
                 | AckKind::DUPLICATE.only_if(duplicate)
                 | AckKind::SACK.only_if(delivered.sacked > 0)
                 | AckKind::DSACK.only_if(duplicated > 0)
                 | AckKind::WINDOW_UPDATE.only_if(window != prior_window)
-                | AckKind::ECN_ECHO.only_if(echo);
+                | AckKind::ECN_ECHO.only_if(marks.echo);
             let Delivered { acked, sacked, rtt, .. } = delivered;
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
             let mut event =

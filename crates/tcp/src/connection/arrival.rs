@@ -53,6 +53,7 @@ impl Connection {
         if header.flags.contains(Flags::SYN) {
             // RFC 5961 section 4: in whatever place.
             self.reply(now);
+            self.on_repeated_syn_ack(segment, start);
             return;
         }
         if place == Place::Outside {
@@ -84,7 +85,7 @@ impl Connection {
             if self.state == State::Closed {
                 return; // What came with the SYN is nobody's any more.
             }
-            self.on_syn_ack_echo(now, header.flags);
+            self.on_handshake_ack(now, segment);
         }
         if place == Place::Inside && self.rejects_segment(start, segment.payload.len() as u64) {
             self.rcv.ack_now = true;

@@ -150,6 +150,7 @@ impl Connection {
             rcv_nxt: self.rcv.space.to_wire(next),
             window: u16::try_from(window >> self.agreed.receive_scale).unwrap_or(u16::MAX),
             timestamps: self.agreed.timestamps.then_some(self.rcv.timestamps),
+            field: if self.agreed.accurate { self.echo() } else { Flags::empty() },
         }
     }
 }

@@ -1,7 +1,9 @@
 //! ECN on the connection's two halves (RFC 3168 section 6.1): marks that arrive, echoes that come back [SHLD-8].
 
+use super::accurate::Accurate;
 use super::timers::Timer;
 use super::{Connection, output::Plan};
+use crate::accurate_ecn::{self, Agreement};
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
 use crate::ecn::EcnFeedback;
@@ -14,11 +16,22 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use transom_wire::{Ecn, Flags};
 
+/// How marks are told, in both directions.
+#[derive(Debug)]
+pub(super) enum Feedback {
+    /// By an echo (RFC 3168, RFC 8257); the receiving half.
+    Echo(Box<dyn EcnFeedback>),
+    /// By counts (RFC 9768).
+    Accurate(Box<Accurate>),
+}
+
 /// What the connection knows of marks.
 #[derive(Debug)]
 pub(super) struct EcnState {
-    /// The receiving half.
-    feedback: Box<dyn EcnFeedback>,
+    /// How marks are told.
+    feedback: Feedback,
+    /// Nothing leaves ECN-capable.
+    pub(super) silent: bool,
     /// What has to be acknowledged before anything else: up to where, and with the echo or not.
     pub(super) early_ack: Option<(Pos, bool)>,
     /// The next new data tells the receiver that the window was reduced.
@@ -34,9 +47,10 @@ pub(super) struct EcnState {
 }
 
 impl EcnState {
-    pub(super) fn new(feedback: Box<dyn EcnFeedback>) -> Self {
+    pub(super) fn new(feedback: Feedback) -> Self {
         EcnState {
             feedback,
+            silent: false,
             early_ack: None,
             cwr_due: false,
             reduced_upto: Pos::INITIAL,
@@ -45,30 +59,132 @@ impl EcnState {
             reductions: 0,
         }
     }
+
+    pub(super) fn accurate(&self) -> Option<&Accurate> {
+        match &self.feedback {
+            Feedback::Accurate(state) => Some(state),
+            Feedback::Echo(_) => None,
+        }
+    }
+
+    pub(super) fn accurate_mut(&mut self) -> Option<&mut Accurate> {
+        match &mut self.feedback {
+            Feedback::Accurate(state) => Some(state),
+            Feedback::Echo(_) => None,
+        }
+    }
+
+    /// The handshake brought the mark of a SYN or SYN-ACK of ours, and `nxt` is SND.NXT.
+    pub(super) fn note_handshake_mark(&mut self, nxt: Pos) {
+        self.reduced_upto = nxt;
+        self.reductions += 1;
+    }
 }
 
 impl Connection {
-    /// ECE, if acknowledgements carry it now.
+    /// The flags by which acknowledgements tell of marks now: ECE, or the field ACE.
     pub(super) fn echo(&self) -> Flags {
-        match &self.ecn {
-            Some(ecn) if ecn.feedback.echo() => Flags::ECE,
+        match self.ecn.as_ref().map(|ecn| &ecn.feedback) {
+            Some(Feedback::Echo(feedback)) if feedback.echo() => Flags::ECE,
+            Some(Feedback::Accurate(state)) => state.field(),
             _ => Flags::empty(),
+        }
+    }
+
+    /// The flags by which our SYN-ACK agrees to ECN.
+    pub(super) fn syn_ack_flags(&self) -> Flags {
+        match self.accurate() {
+            Some(state) => state.syn_ack_flags(),
+            None if self.agreed.ecn => Flags::ECE,
+            None => Flags::empty(),
+        }
+    }
+
+    /// The flags by which our SYN offers ECN. One that is not answered may be one whose flags somebody dislikes: RFC 3168 section 6.1.1.1 gives up at
+    /// once, RFC 9768 section 3.1.4.1 tries twice.
+    pub(super) fn offer(&self) -> Flags {
+        let accurate = self.profile.ecn.accurate().is_some();
+        let (offer, attempts) = match accurate {
+            true => (Flags::AE | Flags::ECE | Flags::CWR, 2),
+            false => (Flags::ECE | Flags::CWR, 1),
+        };
+        if self.offers_ecn() && self.snd.syn_transmissions <= attempts {
+            offer
+        } else {
+            Flags::empty()
+        }
+    }
+
+    /// What is agreed on, by the flags of the peer's first SYN-ACK, or of a SYN that crosses ours.
+    pub(super) fn agree_on_ecn(&mut self, flags: Flags) {
+        let is_answer = flags.contains(Flags::ACK);
+        if self.offers_ecn() && self.profile.ecn.accurate().is_some() {
+            // It says which of our SYNs it answers, if one of them did not offer.
+            let agreement = if is_answer {
+                accurate_ecn::agreed_by_syn_ack(flags)
+            } else {
+                accurate_ecn::answer_to_syn(flags)
+            };
+            self.agreed.accurate = agreement == Agreement::Accurate;
+            self.agreed.ecn = agreement == Agreement::Classic;
+            return;
+        }
+        // Section 6.1.1 of RFC 3168: a SYN-ACK agrees by ECE alone (both flags would be ours, sent back), a SYN that crosses ours by both.
+        let said = flags & (Flags::ECE | Flags::CWR);
+        let agrees = if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
+        // Nor is there ECN once a SYN without the offer has left: the peer may have heard the one or the other.
+        let offered = self.offers_ecn() && self.snd.syn_transmissions <= 1;
+        self.agreed.ecn = offered && said == agrees;
+    }
+
+    /// The state for what is agreed on.
+    pub(super) fn ecn_state(&self) -> Option<Box<EcnState>> {
+        let accurate = self.profile.ecn.accurate().filter(|_| self.agreed.accurate);
+        let feedback = match accurate {
+            Some(config) => Feedback::Accurate(Box::new(Accurate::new(config.options))),
+            None => Feedback::Echo(self.profile.ecn_feedback().filter(|_| self.agreed.ecn)?),
+        };
+        Some(Box::new(EcnState::new(feedback)))
+    }
+
+    /// The peer's SYN-ACK arrived, or a SYN that crosses ours.
+    pub(super) fn on_answer_to_syn(&mut self, now: Instant, segment: &Segment<'_>) {
+        let is_answer = segment.header.flags.contains(Flags::ACK);
+        // Who has sent a SYN without the offer can be taken for one without ECN, but by a peer that has answered the offer with accurate ECN
+        // (section 3.1.5 of RFC 9768).
+        let withdrawn = self.offer().is_empty() && !(is_answer && self.agreed.accurate);
+        let Some(ecn) = self.ecn.as_deref_mut() else { return };
+        ecn.silent = withdrawn;
+        match &mut ecn.feedback {
+            Feedback::Echo(_) => self.on_marked_syn_ack(segment),
+            Feedback::Accurate(_) if is_answer => self.on_accurate_syn_ack(now, segment),
+            Feedback::Accurate(state) => state.on_syn(segment.ecn),
+        }
+    }
+
+    /// The acknowledgement of our SYN-ACK arrived.
+    pub(super) fn on_handshake_ack(&mut self, now: Instant, segment: &Segment<'_>) {
+        if self.agreed.accurate {
+            self.on_accurate_handshake_ack(now, segment);
+        } else {
+            self.on_syn_ack_echo(now, segment.header.flags);
         }
     }
 
     /// The SYN-ACK arrived with a mark, as those of peers that extend ECN to control packets can: it is told to them like data's. (A plain RFC 3168
     /// peer does not make it markable, and has no use for the echo but a reduction too many.)
-    pub(super) fn on_marked_syn_ack(&mut self, segment: &Segment<'_>) {
+    fn on_marked_syn_ack(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = &mut self.ecn else { return };
+        let Feedback::Echo(feedback) = &mut ecn.feedback else { return };
         if segment.ecn == Ecn::Ce {
             ecn.marked_segments += 1;
-            ecn.feedback.on_data(true, false);
+            feedback.on_data(true, false);
         }
     }
 
     /// The handshake is complete, and its last acknowledgement tells of a mark on our SYN-ACK: the initial window is one segment, as if the
     /// SYN-ACK had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
-    pub(super) fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
+    fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
         if self.active || !extended || !flags.contains(Flags::ECE) {
             return;
@@ -76,8 +192,7 @@ impl Connection {
         let nxt = self.nxt();
         let Some(ecn) = &mut self.ecn else { return };
         ecn.cwr_due = true;
-        ecn.reduced_upto = nxt;
-        ecn.reductions += 1;
+        ecn.note_handshake_mark(nxt);
         self.reduce(CongestionEvent::HandshakeLoss, now);
     }
 
@@ -85,13 +200,16 @@ impl Connection {
     /// honest path, and an attacker must not have a reduction for a guess.
     pub(super) fn on_mark(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = &mut self.ecn else { return };
+        let Feedback::Echo(feedback) = &mut ecn.feedback else {
+            return self.count_codepoint(segment);
+        };
         if segment.payload.is_empty() {
             return;
         }
         let marked = segment.ecn == Ecn::Ce;
         ecn.marked_segments += u64::from(marked);
-        let before = ecn.feedback.echo();
-        let at_once = ecn.feedback.on_data(marked, segment.header.flags.contains(Flags::CWR));
+        let before = feedback.echo();
+        let at_once = feedback.on_data(marked, segment.header.flags.contains(Flags::CWR));
         if at_once && (self.rcv.ack_now || self.timers.is_set(Timer::Ack)) {
             ecn.early_ack = Some((self.rcv.next, before));
         }
@@ -133,7 +251,8 @@ impl Connection {
         );
         let nxt = self.nxt();
         if let Some(ecn) = self.ecn.as_mut().filter(|_| counts) {
-            ecn.cwr_due = true;
+            // RFC 9768 has no use for it: the flag is part of a count.
+            ecn.cwr_due = ecn.accurate().is_none();
             ecn.reduced_upto = nxt;
         }
     }
@@ -143,7 +262,7 @@ impl Connection {
     /// controller that does not answer marks.
     pub(super) fn codepoint(&self, plan: &Plan) -> Ecn {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
-        let capable = self.ecn.is_some()
+        let capable = self.ecn.as_ref().is_some_and(|ecn| !ecn.silent)
             && self.snd.congestion.answers_marks()
             && match plan {
                 Plan::Data(range, _) | Plan::TailProbe(range, Some(_)) => {

@@ -1,6 +1,6 @@
 //! What can be observed of a connection.
 
-use super::{Connection, FastOpenInfo, PartialInfo, State};
+use super::{AccurateInfo, Connection, FastOpenInfo, PartialInfo, State};
 use crate::extension::Variable;
 use crate::ordering::UnitFaults;
 use crate::pos::Pos;
@@ -283,6 +283,10 @@ pub struct EcnInfo {
     pub marked_segments: u64,
     /// Reductions of the window for marks that the peer echoed.
     pub reductions: u64,
+    /// Nothing leaves ECN-capable any more, as somebody on the path changes codepoints or flags that are not theirs to change.
+    pub disabled: bool,
+    /// Counts of bytes and packets, where accurate ECN was agreed (RFC 9768).
+    pub accurate: Option<AccurateInfo>,
 }
 
 impl Connection {
@@ -357,6 +361,8 @@ impl Connection {
             ecn: self.ecn.as_ref().map(|ecn| EcnInfo {
                 marked_segments: ecn.marked_segments,
                 reductions: ecn.reductions,
+                disabled: ecn.silent,
+                accurate: ecn.accurate().map(super::accurate::Accurate::info),
             }),
             partial: self.partial_info(),
             counters: self.counters,

@@ -1,7 +1,6 @@
 //! Opening: our own SYN, the answer to it, and what a passive open hands over.
 
 use super::controls::Controls;
-use super::ecn::EcnState;
 use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
 use super::path_mtu::PathMtu;
@@ -27,7 +26,7 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
-use transom_wire::{Flags, Options, Seq, TcpHeader};
+use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +74,13 @@ impl PathInfo {
     }
 }
 
+/// How the SYN-ACK of `half` left, unless several did in different ways.
+pub(super) fn our_codepoint(profile: &Profile, half: &HalfOpen) -> Option<Ecn> {
+    let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
+    let one = half.transmissions() <= 1 && !half.is_repeated();
+    (one || !extended).then(|| half.codepoint(profile))
+}
+
 impl Connection {
     /// Opens actively: a SYN will leave with the next [`Connection::poll_transmit`].
     ///
@@ -119,6 +125,7 @@ impl Connection {
         connection.counters.segments_received = 1;
         connection.counters.segments_sent = u64::from(half.transmissions());
         connection.after_agreement();
+        connection.take_accurate_handshake(half);
         connection
     }
 
@@ -248,8 +255,7 @@ impl Connection {
         self.snd.recovery = units::recovery(&self.profile, self.agreed.sack, self.agreed.partial);
         self.snd.recovery_waits = self.snd.recovery.has_deadlines();
         self.partial = PartialState::for_profile(&self.profile);
-        let feedback = self.profile.ecn_feedback().filter(|_| self.agreed.ecn);
-        self.ecn = feedback.map(|feedback| Box::new(EcnState::new(feedback)));
+        self.ecn = self.ecn_state();
         self.snd.window = Window::initial(self.mss());
         self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
         if self.snd.syn_transmissions > 1 {
@@ -309,19 +315,14 @@ impl Connection {
         self.start_receiving(header.seq);
         let ours = self.our_syn_options(now, None);
         self.agreed = Agreed::new(&ours, &header.options, self.path.ip_header);
-        // Section 6.1.1 of RFC 3168: a SYN-ACK agrees by ECE alone (both flags would be ours, sent back), a SYN that crosses ours by both.
-        let said = flags & (Flags::ECE | Flags::CWR);
-        let agrees = if flags.contains(Flags::ACK) { Flags::ECE } else { Flags::ECE | Flags::CWR };
-        // Nor is there ECN once a SYN without the offer has left: the peer may have heard the one or the other.
-        let offered = self.offers_ecn() && self.snd.syn_transmissions <= 1;
-        self.agreed.ecn = offered && said == agrees;
+        self.agree_on_ecn(flags);
         if let Some(stamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) {
             self.rcv.timestamps.start(stamps.value, now);
         }
         self.take_user_timeout(&header.options);
         self.rcv.edge = Pos::FIRST_DATA + u64::from(self.syn_window());
         self.after_agreement();
-        self.on_marked_syn_ack(segment);
+        self.on_answer_to_syn(now, segment);
         // The window in a SYN is never scaled (RFC 7323 section 2.2).
         let window = u64::from(header.window);
         self.snd.max_window = window;

@@ -101,6 +101,7 @@ impl Connection {
         let len = end.since(range.start);
         self.counters.segments_sent += 1;
         self.counters.bytes_sent += len;
+        self.count_sent(len);
         let mss = u64::from(self.mss());
         let syn = header.flags.contains(Flags::SYN);
         let cut = len > mss && !syn && !self.is_path_probe(&range);
@@ -139,7 +140,11 @@ impl Connection {
         // segments that differ in size split badly. What arrived out of order is reported at once anyway.
         let report =
             self.rcv.ack_now && (!self.rcv.dsack.is_empty() || self.rcv.ordering.has_gap());
-        if report || self.user_timeout.due || self.forward_point_is_due() {
+        if report
+            || self.user_timeout.due
+            || self.forward_point_is_due()
+            || self.marks_want_pure_ack()
+        {
             return Some(Plan::Ack);
         }
         if let Some(plan) = self.plan_data(now) {
@@ -227,6 +232,7 @@ impl Connection {
                 return None;
             }
         }
+        let (range, fin) = self.with_room_for_option(range, fin);
         Some(Plan::Data(range, fin))
     }
 
@@ -328,6 +334,7 @@ impl Connection {
     fn max_super_segment(&self) -> u64 {
         let mss = u64::from(self.mss());
         let most = self.path.max_super_segment.map_or(mss, u64::from);
+        let most = if self.field_forbids_cutting() { mss } else { most };
         (most - remainder(most, mss)).max(mss)
     }
 
@@ -475,6 +482,8 @@ impl Connection {
         self.note_new_data();
         debug_assert!(range.end <= self.snd.right_edge, "sent beyond the peer's window");
         let mut header = self.data_header(now, &range);
+        let payload = range.end.min(self.snd.buffer.end()).since(range.start);
+        self.add_option_to_data(&mut header, range.start, payload);
         // RFC 3168 section 6.1.2.
         if self.ecn.as_mut().is_some_and(|ecn| core::mem::take(&mut ecn.cwr_due)) {
             header.flags |= Flags::CWR;
@@ -497,6 +506,7 @@ impl Connection {
             self.snd.repeat_due = false;
             self.rearm_retransmission(now);
         }
+        self.suspect_option(&range);
         let header = self.data_header(now, &range);
         if let Some(episode) = &mut self.snd.episode {
             let stamp = header.options.timestamps.map(|stamps| stamps.value);
@@ -574,12 +584,7 @@ impl Connection {
             self.counters.retransmitted_segments += 1;
         }
         self.rearm_retransmission(now);
-        // A SYN that is not answered may be one whose flags somebody dislikes (RFC 3168 section 6.1.1.1).
-        let offer = if self.offers_ecn() && self.snd.syn_transmissions == 1 {
-            Flags::ECE | Flags::CWR
-        } else {
-            Flags::empty()
-        };
+        let offer = self.offer();
         let base = TcpHeader {
             seq: self.snd.space.initial(),
             flags: Flags::SYN | offer,
@@ -607,17 +612,15 @@ impl Connection {
         let header = TcpHeader {
             window,
             ack: self.rcv.space.to_wire(self.rcv.next),
-            flags: Flags::SYN
-                | Flags::ACK
-                | if self.agreed.ecn { Flags::ECE } else { Flags::empty() },
-            options: Options {
+            flags: Flags::SYN | Flags::ACK | self.syn_ack_flags(),
+            options: self.with_accurate_option(Options {
                 window_scale,
                 sack_permitted: self.agreed.sack,
                 timestamps: base.options.timestamps.filter(|_| self.agreed.timestamps),
                 partial: base.options.partial.filter(|_| self.agreed.partial),
                 fast_open: self.fast_syn_ack(),
                 ..base.options
-            },
+            }),
             ..base
         };
         (header, Pos::FIRST_DATA..Pos::FIRST_DATA)
@@ -633,6 +636,7 @@ impl Connection {
             self.rcv.policy.on_ack_sent();
         }
         self.rcv.last_ack_sent = next;
+        self.note_field_sent();
         let window = self.advertise(next);
         let (urgent_flag, urgent) = self.urgent_pointer(self.nxt());
         TcpHeader {
@@ -665,6 +669,7 @@ impl Connection {
             self.rcv.ordering.sack_blocks(&mut blocks, room, &|pos| space.to_wire(pos));
             header.options.sack = blocks;
         }
+        self.add_marks_to_ack(&mut header);
         header
     }
 

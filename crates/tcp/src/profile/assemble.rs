@@ -135,7 +135,7 @@ impl Profile {
     pub(crate) fn ecn_feedback(&self) -> Option<Box<dyn EcnFeedback>> {
         match self.ecn {
             EcnChoice::Off => None,
-            EcnChoice::Classic(_) => Some(Box::new(Classic::default())),
+            EcnChoice::Classic(_) | EcnChoice::Accurate(_) => Some(Box::new(Classic::default())),
             EcnChoice::PerPacket(_) => Some(Box::new(PerPacket::default())),
         }
     }

@@ -1,6 +1,7 @@
 //! What there is to choose for each unit.
 
 use super::MAX_WINDOW;
+use crate::accurate_ecn::AccurateConfig;
 use crate::adu::AduConfig;
 use crate::ecn::EcnConfig;
 use crate::flow::receive_window::ReceiveWindowConfig;
@@ -96,6 +97,8 @@ pub enum EcnChoice {
     Classic(EcnConfig),
     /// RFC 8257, for DCTCP at both ends: it is not negotiated.
     PerPacket(EcnConfig),
+    /// RFC 9768, and RFC 3168 with a peer that knows nothing better.
+    Accurate(AccurateConfig),
 }
 
 impl EcnChoice {
@@ -104,6 +107,15 @@ impl EcnChoice {
         match *self {
             EcnChoice::Off => None,
             EcnChoice::Classic(config) | EcnChoice::PerPacket(config) => Some(config),
+            EcnChoice::Accurate(AccurateConfig { ecn, .. }) => Some(ecn),
+        }
+    }
+
+    /// How accurate ECN is used, if it is.
+    pub fn accurate(&self) -> Option<AccurateConfig> {
+        match *self {
+            EcnChoice::Accurate(config) => Some(config),
+            _ => None,
         }
     }
 }

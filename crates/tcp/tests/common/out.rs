@@ -49,6 +49,8 @@ impl Out {
             (Flags::ACK, 'A'),
             (Flags::ECE, 'E'),
             (Flags::CWR, 'W'),
+            // As tcpdump has it.
+            (Flags::AE, 'e'),
         ];
         let set = letters.iter().filter(|(flag, _)| self.header.flags.contains(*flag));
         set.map(|&(_, letter)| letter).collect()
@@ -65,6 +67,15 @@ impl Out {
             for block in &self.header.options.sack {
                 let relative = |seq: Seq| seq.distance_from(self.initial.1);
                 line += &format!(" {}-{}", relative(block.left), relative(block.right));
+            }
+        }
+        if let Some(option) = self.header.options.acc_ecn {
+            line += " acc";
+            for (name, field) in [("e0", option.ect0()), ("ce", option.ce()), ("e1", option.ect1())]
+            {
+                if let Some(bytes) = field {
+                    line += &format!(" {name} {bytes}");
+                }
             }
         }
         if self.header.flags.contains(Flags::URG) {

@@ -1,6 +1,6 @@
 //! Segments a script sends, written in one line: `seg().ack(1).data(1000)`.
 
-use transom_wire::{Ecn, Flags, Options, PartialReliability, Timestamps, UserTimeout};
+use transom_wire::{AccEcn, Ecn, Flags, Options, PartialReliability, Timestamps, UserTimeout};
 
 /// A segment that is to arrive. Without a sequence number it follows what the script sent before.
 #[derive(Clone, Debug)]
@@ -54,6 +54,17 @@ impl Seg {
     /// In a packet that a router has marked.
     pub fn ce(self) -> Self {
         Seg { ecn: Ecn::Ce, ..self }
+    }
+
+    /// In a packet with this codepoint.
+    pub fn codepoint(self, ecn: Ecn) -> Self {
+        Seg { ecn, ..self }
+    }
+
+    /// With this field ACE, and the option if there is one (RFC 9768).
+    pub fn accurate(self, ace: u64, acc_ecn: Option<AccEcn>) -> Self {
+        let flags = self.flags | transom_tcp::accurate_ecn::flags(ace);
+        Seg { flags, options: Options { acc_ecn, ..self.options }, ..self }
     }
 
     /// Without ACK.

@@ -16,11 +16,13 @@
 //!   lets the receiver of the option use 14).
 //! - What follows an end-of-list option is not looked at.
 
+mod acc_ecn;
 mod fast_open;
 mod partial;
 mod sack;
 mod user_timeout;
 
+pub use acc_ecn::{AccEcn, AccEcnCounters, AccEcnOrder};
 pub use fast_open::FastOpen;
 pub use partial::PartialReliability;
 pub use sack::{SackBlock, SackBlocks};
@@ -59,6 +61,8 @@ pub struct Options {
     pub fast_open: Option<FastOpen>,
     /// Partial reliability (an experiment, RFC 6994): permitted on SYN segments, a forward point on others.
     pub partial: Option<PartialReliability>,
+    /// Accurate ECN: bytes received with each codepoint (RFC 9768 3.2.3); not on SYN segments without ACK.
+    pub acc_ecn: Option<AccEcn>,
 }
 
 impl Default for Options {
@@ -81,6 +85,7 @@ impl Options {
             user_timeout: None,
             fast_open: None,
             partial: None,
+            acc_ecn: None,
         }
     }
 
@@ -123,7 +128,12 @@ impl Options {
     #[inline(always)]
     fn note(&mut self, option: &TcpOption<'_>) {
         match *option {
-            TcpOption::Nop | TcpOption::Unknown { .. } => {}
+            TcpOption::Nop => {}
+            // Of another length than usual, but its whole fields count (RFC 9768 3.2.3).
+            TcpOption::Unknown { kind: kind @ (AccEcn::KIND_0 | AccEcn::KIND_1), data } => {
+                _ = self.acc_ecn.get_or_insert_with(|| AccEcn::decode(kind, data));
+            }
+            TcpOption::Unknown { .. } => {}
             TcpOption::Mss(mss) => _ = self.mss.get_or_insert(mss),
             TcpOption::WindowScale(shift) => _ = self.window_scale.get_or_insert(shift),
             TcpOption::SackPermitted => self.sack_permitted = true,
@@ -133,6 +143,7 @@ impl Options {
             TcpOption::UserTimeout(timeout) => _ = self.user_timeout.get_or_insert(timeout),
             TcpOption::FastOpen(cookie) => _ = self.fast_open.get_or_insert(cookie),
             TcpOption::Partial(partial) => _ = self.partial.get_or_insert(partial),
+            TcpOption::AccEcn(counters) => _ = self.acc_ecn.get_or_insert(counters),
         }
     }
 
@@ -149,6 +160,7 @@ impl Options {
             user_timeout,
             fast_open,
             partial,
+            acc_ecn,
         } = self;
         let mut len = 0;
         if mss.is_some() {
@@ -174,6 +186,9 @@ impl Options {
         if let Some(partial) = partial {
             len += usize::from(partial.option_len());
         }
+        if let Some(acc_ecn) = acc_ecn {
+            len += AccEcn::padded_len(acc_ecn.fields());
+        }
         len
     }
 
@@ -186,7 +201,7 @@ impl Options {
     /// Writes the options and returns their length in bytes, a multiple of four.
     ///
     /// The order is MSS, SACK-permitted, timestamps, window scale, SACK, user timeout, fast open,
-    /// partial reliability.
+    /// partial reliability, AccECN.
     /// NOPs in front keep each option's value on a four-byte boundary (RFC 7323 appendix A);
     /// SACK-permitted takes the place of the timestamps' NOPs when both are sent.
     ///
@@ -238,6 +253,13 @@ impl Options {
         if let Some(partial) = self.partial {
             TcpOption::Partial(partial).write(&mut out)?;
         }
+        if let Some(acc_ecn) = self.acc_ecn {
+            let option_len = 2 + acc_ecn.as_slice().len();
+            for _ in option_len..option_len.next_multiple_of(4) {
+                out.put([NOP])?;
+            }
+            TcpOption::AccEcn(acc_ecn).write(&mut out)?;
+        }
         Ok(len)
     }
 }
@@ -269,10 +291,19 @@ impl fmt::Display for Options {
             }
         }
         match self.partial {
-            Some(PartialReliability::Permitted) => write!(f, " partial-reliability"),
-            Some(PartialReliability::ForwardPoint(seq)) => write!(f, " forward-point {seq}"),
-            None => Ok(()),
+            Some(PartialReliability::Permitted) => write!(f, " partial-reliability")?,
+            Some(PartialReliability::ForwardPoint(seq)) => write!(f, " forward-point {seq}")?,
+            None => {}
         }
+        let Some(acc_ecn) = self.acc_ecn else { return Ok(()) };
+        write!(f, " acc-ecn")?;
+        for (name, field) in [("e0", acc_ecn.ect0()), ("ce", acc_ecn.ce()), ("e1", acc_ecn.ect1())]
+        {
+            if let Some(bytes) = field {
+                write!(f, " {name} {bytes}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -297,6 +328,8 @@ pub enum TcpOption<'a> {
     FastOpen(FastOpen),
     /// Partial reliability (kind 253 with this experiment's identifier).
     Partial(PartialReliability),
+    /// AccECN0 or AccECN1 (kinds 172 and 174).
+    AccEcn(AccEcn),
     /// Any other kind, or a known kind with a length that is wrong for it.
     Unknown {
         /// The option's kind, neither 0 nor 1.
@@ -326,6 +359,9 @@ impl<'a> TcpOption<'a> {
             (FAST_OPEN, _) => FastOpen::new(data).map(TcpOption::FastOpen),
             (PartialReliability::KIND, _) => {
                 PartialReliability::decode(data).map(TcpOption::Partial)
+            }
+            (AccEcn::KIND_0 | AccEcn::KIND_1, _) if matches!(data.len(), 0 | 3 | 6 | 9) => {
+                Some(TcpOption::AccEcn(AccEcn::decode(kind, data)))
             }
             _ => None,
         };
@@ -367,6 +403,11 @@ impl<'a> TcpOption<'a> {
                     Some(seq) => out.put(seq.get().to_be_bytes()),
                     None => Ok(()),
                 }
+            }
+            TcpOption::AccEcn(acc_ecn) => {
+                let fields = acc_ecn.as_slice();
+                out.put([acc_ecn.kind(), 2 + fields.len() as u8])?;
+                out.put_slice(fields)
             }
             // Kinds 0 and 1 have no length byte: written as asked they would read back as something
             // else.

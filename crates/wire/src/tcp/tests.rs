@@ -339,6 +339,60 @@ fn partial_reliability_is_an_experiment_with_an_identifier() {
     assert_eq!(std::format!("{forward}"), " forward-point 4275878552");
 }
 
+/// RFC 9768 figure 4 and table 5.
+#[test]
+fn accurate_ecn_counts_in_three_bytes_and_either_order() {
+    let counters = AccEcnCounters { ect0: 0x0102_0304, ce: 0x05_0607, ect1: 0x08_090a };
+    let (zero, one) = (AccEcnOrder::Ect0First, AccEcnOrder::Ect1First);
+    for (order, fields, bytes) in [
+        (zero, 3, &[1, 172, 11, 2, 3, 4, 5, 6, 7, 8, 9, 10][..]),
+        (zero, 2, &[172, 8, 2, 3, 4, 5, 6, 7]),
+        (zero, 1, &[1, 1, 1, 172, 5, 2, 3, 4]),
+        (zero, 0, &[1, 1, 172, 2]),
+        (one, 3, &[1, 174, 11, 8, 9, 10, 5, 6, 7, 2, 3, 4]),
+        (one, 2, &[174, 8, 8, 9, 10, 5, 6, 7]),
+        (one, 1, &[1, 1, 1, 174, 5, 8, 9, 10]),
+        (one, 0, &[1, 1, 174, 2]),
+    ] {
+        let option = AccEcn::new(order, counters, fields);
+        let options = Options { acc_ecn: Some(option), ..Options::default() };
+        let mut out = [0; 12];
+        assert_eq!(options.emit(&mut out), Ok(bytes.len()));
+        assert_eq!(&out[..bytes.len()], bytes);
+        assert_eq!(Options::parse(bytes), Ok(options));
+        assert_eq!(bytes.len(), AccEcn::padded_len(fields));
+        let first = if order == zero { option.ect0() } else { option.ect1() };
+        let value = if order == zero { 0x02_0304 } else { 0x08_090a };
+        assert_eq!(first, (fields > 0).then_some(value));
+        assert_eq!(option.ce(), (fields > 1).then_some(0x05_0607));
+    }
+    // Of any other length the whole fields count; written back it is what it was.
+    for (bytes, fields) in [
+        (&[172, 3, 9][..], 0),
+        (&[172, 7, 2, 3, 4, 9, 9], 1),
+        (&[172, 10, 2, 3, 4, 5, 6, 7, 9, 9], 2),
+        (&[172, 14, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9, 9, 9], 3),
+    ] {
+        let read = Options::parse(bytes).unwrap().acc_ecn;
+        assert_eq!(read, Some(AccEcn::new(zero, counters, fields)), "{bytes:?}");
+        let mut out = [0; 16];
+        assert!(emit_options(&mut out, OptionIter::new(bytes)).is_ok());
+        assert_eq!(&out[..bytes.len()], bytes);
+    }
+    // The first of two counts; an empty one is one.
+    let twice = [172, 2, 174, 5, 1, 1, 1];
+    assert_eq!(Options::parse(&twice).unwrap().acc_ecn, Some(AccEcn::new(zero, counters, 0)));
+    let option = Some(AccEcn::new(one, counters, 2));
+    let shown = std::format!("{}", Options { acc_ecn: option, ..Options::default() });
+    assert_eq!(shown, " acc-ecn ce 329223 e1 526602");
+    // Beside timestamps and two SACK blocks there is room for two fields, not for three.
+    let stamped = Options { timestamps: Some(Timestamps::default()), ..Options::default() };
+    for (fields, room) in [(3, 1), (2, 2), (1, 2), (0, 2)] {
+        let acc_ecn = Some(AccEcn::new(zero, counters, fields));
+        assert_eq!(Options { acc_ecn, ..stamped }.sack_room(), room);
+    }
+}
+
 fn arbitrary_options() -> impl Strategy<Value = Options> {
     let stamps = any::<(u32, u32)>().prop_map(|(value, echo)| Timestamps { value, echo });
     let block = any::<(u32, u32)>()
@@ -356,6 +410,11 @@ fn arbitrary_options() -> impl Strategy<Value = Options> {
         let point = |seq| PartialReliability::ForwardPoint(Seq::new(seq));
         seq.map_or(PartialReliability::Permitted, point)
     });
+    let counters =
+        any::<(u32, u32, u32)>().prop_map(|(ect0, ce, ect1)| AccEcnCounters { ect0, ce, ect1 });
+    let order = prop::sample::select(vec![AccEcnOrder::Ect0First, AccEcnOrder::Ect1First]);
+    let acc_ecn = (order, counters, 0..=AccEcn::MAX_FIELDS)
+        .prop_map(|(order, counters, fields)| AccEcn::new(order, counters, fields));
     (
         any::<Option<u16>>(),
         any::<Option<u8>>(),
@@ -365,17 +424,21 @@ fn arbitrary_options() -> impl Strategy<Value = Options> {
         prop::option::of(timeout),
         prop::option::of(cookie),
         prop::option::of(partial),
+        prop::option::of(acc_ecn),
     )
         .prop_map(
-            |(mss, window_scale, sack_permitted, timestamps, sack, uto, tfo, partial)| Options {
-                mss,
-                window_scale,
-                sack_permitted,
-                timestamps,
-                sack,
-                user_timeout: uto,
-                fast_open: tfo,
-                partial,
+            |(mss, window_scale, sack_permitted, timestamps, sack, uto, tfo, partial, acc_ecn)| {
+                Options {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    sack,
+                    user_timeout: uto,
+                    fast_open: tfo,
+                    partial,
+                    acc_ecn,
+                }
             },
         )
 }

@@ -1,0 +1,145 @@
+//! Accurate ECN (RFC 9768): how many packets and bytes arrived with each codepoint, and not only whether any was marked.
+//!
+//! Each end counts what arrives ([`Received`]) and tells it in every segment: the lowest three bits of the count of marked packets stand in the
+//! flags AE, CWR and ECE, which together are the field ACE, and 24 bits of each count of bytes in an option, where there is room. The other end
+//! follows the counts ([`Told`]). Nothing here knows a connection: when segments leave and what follows from marks is decided there.
+//!
+//! # What the handshake agrees on
+//!
+//! | SYN (AE, CWR, ECE) | SYN-ACK | both ends use |
+//! |---|---|---|
+//! | 1 1 1 | 0 1 0, 0 1 1, 1 0 0 or 1 1 0: how the SYN arrived | accurate ECN |
+//! | 1 1 1 | 1 0 1, which nobody sends yet | accurate ECN |
+//! | 1 1 1 | 0 0 1 | RFC 3168 |
+//! | 1 1 1 | 0 0 0, or 1 1 1 sent back | no ECN |
+//! | 0 1 1 | 0 0 1 | RFC 3168 |
+//! | 0 0 0 | 0 0 0 | no ECN |
+//! | any other | as to 1 1 1 | accurate ECN |
+//!
+//! # What is left open by the RFC
+//!
+//! - How often the field ACE has wrapped is found from the option's bytes if there is one: the fewest packets that can have carried them. It takes the
+//!   place of appendix A.2.2 and agrees with its examples. Without an option it is the safest likely case of appendix A.2.1, unless options arrive
+//!   otherwise, so that the next one will tell, or acknowledgements usually cover half of a wrap or more, so that it would be a guess with each of them.
+//! - A count of bytes that would go back is no news (section 3.2.3.1 would take it for nearly 16 MiB of it).
+//! - There is no test for continuous marks (section 3.2.2.3).
+
+mod received;
+#[cfg(test)]
+mod tests;
+mod told;
+
+pub use received::Received;
+pub use told::{Arrival, News, Told};
+
+use crate::ecn::EcnConfig;
+use transom_wire::{Ecn, Flags};
+
+/// With whom accurate ECN is agreed, and what it is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccurateConfig {
+    /// As for RFC 3168, which is what is used with a peer that knows nothing better.
+    pub ecn: EcnConfig,
+    /// Send options with counts of bytes too. Those of the peer are read in any case.
+    pub options: bool,
+}
+
+impl Default for AccurateConfig {
+    fn default() -> Self {
+        AccurateConfig { ecn: EcnConfig::default(), options: true }
+    }
+}
+
+/// What has arrived, or has been told to have arrived, since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets with congestion experienced.
+    pub ce_packets: u64,
+    /// Payload bytes with congestion experienced.
+    pub ce_bytes: u64,
+    /// Payload bytes with ECT(0).
+    pub ect0_bytes: u64,
+    /// Payload bytes with ECT(1).
+    pub ect1_bytes: u64,
+}
+
+/// The counters of marked packets start here (section 3.2.1), so that a field of zeros is noticed.
+const FIRST_PACKETS: u64 = 5;
+/// The counters of ECT(0) and ECT(1) start here.
+const FIRST_BYTES: u64 = 1;
+
+/// The three flags that are the field ACE after the handshake.
+pub const FIELD: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
+
+/// The field ACE of a segment: 0 to 7.
+pub const fn ace(flags: Flags) -> u8 {
+    (flags.bits() >> Flags::ECE.bits().trailing_zeros() & 7) as u8
+}
+
+/// The flags whose field ACE is `value`, of which three bits count.
+pub const fn flags(value: u64) -> Flags {
+    Flags::from_bits_truncate(((value & 7) as u16) << Flags::ECE.bits().trailing_zeros())
+}
+
+/// The flags of a segment that tells of `packets` marked packets.
+pub const fn count_flags(packets: u64) -> Flags {
+    flags(FIRST_PACKETS.wrapping_add(packets))
+}
+
+/// How a SYN or SYN-ACK arrived, as the SYN-ACK and the pure acknowledgement of the SYN-ACK say it (tables 2 and 3).
+pub const fn handshake_flags(arrived: Ecn) -> Flags {
+    flags(match arrived {
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
+    })
+}
+
+/// How the peer says a SYN or SYN-ACK arrived; `None` if it does not say.
+pub const fn handshake_codepoint(said: Flags) -> Option<Ecn> {
+    match ace(said) {
+        0b010 => Some(Ecn::NotEct),
+        0b011 => Some(Ecn::Ect1),
+        0b100 => Some(Ecn::Ect0),
+        0b110 => Some(Ecn::Ce),
+        _ => None,
+    }
+}
+
+/// Which feedback a handshake leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// RFC 9768.
+    Accurate,
+    /// RFC 3168.
+    Classic,
+    /// None.
+    None,
+}
+
+/// What an end with accurate ECN uses that receives a SYN (table 2 and section 3.1.3).
+pub const fn answer_to_syn(syn: Flags) -> Agreement {
+    match ace(syn) {
+        0b000 => Agreement::None,
+        0b011 => Agreement::Classic,
+        _ => Agreement::Accurate,
+    }
+}
+
+/// What the end that offered accurate ECN uses, by the SYN-ACK (table 2 and section 3.1.3).
+pub const fn agreed_by_syn_ack(syn_ack: Flags) -> Agreement {
+    match ace(syn_ack) {
+        0b000 | 0b111 => Agreement::None,
+        0b001 => Agreement::Classic,
+        _ => Agreement::Accurate,
+    }
+}
+
+/// Whether no router may have made `arrived` of what left as `sent` (section 3.2.2.3, RFC 3168 section 18).
+pub fn is_mangled(sent: Ecn, arrived: Ecn) -> bool {
+    match sent {
+        Ecn::NotEct | Ecn::Ce => arrived != sent,
+        Ecn::Ect0 | Ecn::Ect1 => arrived == Ecn::NotEct,
+    }
+}

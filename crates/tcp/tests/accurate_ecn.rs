@@ -1,0 +1,579 @@
+//! Accurate ECN, worked by hand (RFC 9768). In the lines `W`, `E` and `e` are CWR, ECE and AE: together the field ACE, where `e` is 4, `W` 2 and
+//! `E` 1. The counts of an option begin with 1, 0 and 1.
+
+use crate::common;
+
+use common::{Peer, Setup, half_open, line, seg};
+use std::sync::Arc;
+use transom_tcp::accurate_ecn::{AccurateConfig, Counts};
+use transom_tcp::compose::compose;
+use transom_tcp::connection::{AccurateInfo, Connection, EcnInfo};
+use transom_tcp::ecn::EcnConfig;
+use transom_tcp::passive::{HalfOpen, HalfOpenAction};
+use transom_tcp::profile::EcnChoice;
+use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Ecn, Flags, TcpHeader};
+
+const OFFER: Flags = Flags::AE.union(Flags::CWR).union(Flags::ECE);
+const CODEPOINTS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+fn config(control_packets: bool) -> AccurateConfig {
+    AccurateConfig { ecn: EcnConfig { offer: true, control_packets }, options: true }
+}
+
+fn with(config: AccurateConfig) -> Setup {
+    Setup::default().profile(|profile| profile.ecn = EcnChoice::Accurate(config))
+}
+
+fn offering() -> Setup {
+    with(config(false))
+}
+
+/// The option with the counts of ECT(0), CE and, in the last field, ECT(1).
+fn counts(ect0: u32, ce: u32) -> Option<AccEcn> {
+    let counters = AccEcnCounters { ect0, ce, ect1: 1 };
+    Some(AccEcn::new(AccEcnOrder::Ect0First, counters, 3))
+}
+
+fn ecn(peer: &Peer) -> EcnInfo {
+    peer.info().ecn.unwrap()
+}
+
+fn accurate(peer: &Peer) -> AccurateInfo {
+    ecn(peer).accurate.unwrap()
+}
+
+/// The SYN-ACK arrives with this field in place of ACE, this codepoint and this option.
+fn answered(setup: &Setup, ace: u64, arrived: Ecn, option: Option<AccEcn>) -> Peer {
+    let mut peer = setup.connecting();
+    peer.expect(&["SEWe 0:1"]).wait(100);
+    let options = setup.syn_options(&peer);
+    peer.recv(seg().syn().codepoint(arrived).options(options).accurate(ace, option));
+    peer.timestamps = setup.timestamps && setup.profile.options.timestamps;
+    peer.connection.set_quick_ack(false);
+    peer
+}
+
+/// An active connection that has agreed on accurate ECN.
+fn agreed(setup: &Setup) -> Peer {
+    let mut peer = answered(setup, 0b010, Ecn::NotEct, counts(1, 0));
+    peer.expect(&["AW 1:1 ack 1 acc e0 1 ce 0 e1 1"]);
+    // The first data makes room for an option.
+    peer.write(100).expect(&["PAEe 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0"]);
+    peer.wait(100).recv(seg().ack(101).accurate(5, counts(101, 0))).silent();
+    peer
+}
+
+/// Table 3: the acknowledgement of the SYN-ACK says how that arrived, and later ones count it.
+#[test]
+fn the_syn_acks_codepoint_comes_back() {
+    let lines = ["AW 1:1 ack 1", "AEW 1:1 ack 1", "Ae 1:1 ack 1", "AWe 1:1 ack 1"];
+    for (arrived, line) in CODEPOINTS.into_iter().zip(lines) {
+        let mut peer = answered(&offering(), 0b010, arrived, counts(1, 0));
+        peer.expect(&[&format!("{line} acc e0 1 ce 0 e1 1")]);
+        let marked = u64::from(arrived == Ecn::Ce);
+        assert_eq!(accurate(&peer).received.ce_packets, marked);
+        let field = if marked == 1 { "PAWe" } else { "PAEe" };
+        peer.write(100).expect(&[&format!("{field} 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0")]);
+        assert!(!ecn(&peer).disabled);
+    }
+}
+
+/// It does so before data that waits, whose flags are a count (section 3.2.2.1).
+#[test]
+fn the_handshake_is_completed_without_data() {
+    let setup = offering();
+    let mut peer = setup.connecting();
+    peer.write(3000).expect(&["SEWe 0:1"]).wait(100);
+    let options = setup.syn_options(&peer);
+    peer.recv(seg().syn().options(options).accurate(0b010, counts(1, 0)));
+    peer.expect(&[
+        "AW 1:1 ack 1 acc e0 1 ce 0 e1 1",
+        // 12 bytes of the first full segment are the option's (section 3.2.3.2.1).
+        "AEe 1:989 ack 1 acc e0 1 ce 0 e1 1 ect0",
+        "AEe 989:1989 ack 1 ect0",
+        "AEe 1989:2989 ack 1 ect0",
+    ]);
+}
+
+/// Table 2, and section 3.1.3 for 1 0 1.
+#[test]
+fn the_client_falls_back_to_what_the_server_knows() {
+    for (ace, data, accurate) in [
+        (0b000, "PA 1:101 ack 1", false),
+        (0b001, "PA 1:101 ack 1 ect0", false),
+        (0b101, "PAEe 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0", true),
+        (0b111, "PA 1:101 ack 1", false),
+    ] {
+        let mut peer = answered(&offering(), ace, Ecn::NotEct, None);
+        assert_eq!(peer.drain().len(), 1);
+        peer.write(100).expect(&[data]);
+        let info = peer.info().ecn;
+        assert_eq!(info.is_some_and(|info| info.accurate.is_some()), accurate, "{ace:#b}");
+        assert_eq!(info.is_some(), accurate || ace == 0b001);
+    }
+    // RFC 3168 as it is, echo and CWR.
+    let mut peer = answered(&offering(), 0b001, Ecn::NotEct, None);
+    peer.drain();
+    peer.write(40_000);
+    assert_eq!(peer.drain().len(), 10);
+    peer.recv(seg().ack(1001).flags(Flags::ECE)).drain();
+    assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5000, 1));
+}
+
+/// Section 3.1.4.1: twice with the offer, then without. What is agreed on in spite of that holds.
+#[test]
+fn a_syn_is_sent_twice_with_the_offer() {
+    let setup = offering();
+    let mut peer = setup.connecting();
+    peer.expect(&["SEWe 0:1"]).next_timer();
+    peer.expect(&["SEWe 0:1"]).next_timer();
+    peer.expect(&["S 0:1"]);
+    let options = setup.syn_options(&peer);
+    peer.recv(seg().syn().options(options).accurate(0b010, None)).drain();
+    peer.write(100).expect(&["PAEe 1:101 ack 1 acc e0 1 ce 0 e1 1 ect0"]);
+
+    let mut peer = setup.connecting();
+    peer.next_timer().next_timer();
+    peer.drain();
+    peer.recv(seg().syn().options(options).accurate(0b001, None)).drain();
+    peer.write(100).expect(&["PA 1:101 ack 1"]);
+    assert!(ecn(&peer).disabled, "a server with RFC 3168 may have heard the SYN without");
+}
+
+/// A listener's entry for a SYN with these flags that arrives with this codepoint.
+fn listening(setup: &Setup, flags: Flags, arrived: Ecn) -> (HalfOpen, Peer) {
+    let (_, peer) = setup.half_open();
+    let options = setup.syn_options(&peer);
+    let (syn, _) = peer.build(&seg().seq(0).no_ack().syn().flags(flags).options(options));
+    let iss = transom_wire::Seq::new(common::ISS);
+    let half = HalfOpen::new(&setup.profile, common::PORTS, setup.path, iss, 7_000, &syn, peer.now)
+        .with_syn_codepoint(arrived);
+    (half, peer)
+}
+
+/// Table 2 and section 3.1.3, as a listener.
+#[test]
+fn the_syn_ack_says_how_the_syn_arrived() {
+    let option = "acc e0 1 ce 0 e1 1";
+    let lines = ["SAW 0:1 ack 1", "SAEW 0:1 ack 1", "SAe 0:1 ack 1", "SAWe 0:1 ack 1"];
+    for (arrived, expected) in CODEPOINTS.into_iter().zip(lines) {
+        for flags in [OFFER, Flags::AE, Flags::ECE, Flags::CWR, Flags::AE | Flags::CWR] {
+            let setup = with(AccurateConfig::default());
+            let (mut half, peer) = listening(&setup, flags, arrived);
+            let syn_ack = half.syn_ack(&setup.profile, peer.now);
+            assert_eq!(line(&syn_ack), format!("{expected} {option}"), "{flags:?}");
+        }
+    }
+    let setup = with(AccurateConfig::default());
+    for (flags, expected) in
+        [(Flags::ECE | Flags::CWR, "SAE 0:1 ack 1"), (Flags::empty(), "SA 0:1 ack 1")]
+    {
+        let (mut half, peer) = listening(&setup, flags, Ecn::NotEct);
+        assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), expected);
+    }
+    // Who knows RFC 3168 alone takes the offer for its own; by default that is so, and nothing is offered.
+    let setup = Setup::default();
+    let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
+    assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), "SAE 0:1 ack 1");
+    setup.connecting().expect(&["S 0:1"]);
+}
+
+/// Section 3.2.3.2.2: the second SYN-ACK goes without the option, the third without the flags. What was agreed on stays, but nothing is ECN-capable
+/// after the third (section 3.1.5).
+#[test]
+fn a_syn_ack_sent_again_does_with_less() {
+    let setup = offering();
+    let (mut half, peer) = listening(&setup, OFFER, Ecn::Ect0);
+    let mut next = || line(&half.syn_ack(&setup.profile, peer.now));
+    assert_eq!(next(), "SAe 0:1 ack 1 acc e0 1 ce 0 e1 1");
+    assert_eq!(next(), "SAe 0:1 ack 1");
+    let mut second = completed(&setup, &half, seg().accurate(0b010, None));
+    second.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
+    let mut next = || line(&half.syn_ack(&setup.profile, peer.now));
+    assert_eq!(next(), "SA 0:1 ack 1");
+    let mut third = completed(&setup, &half, seg().accurate(0b010, None));
+    third.write(100).expect(&["PAEe 1:101 ack 1"]);
+    third.recv(seg().ack(101).data(500).ce()).expect(&["AWe 101:101 ack 501"]);
+    assert_eq!(accurate(&third).received.ce_bytes, 500, "what arrives is counted all the same");
+    assert!(!accurate(&third).sends_options, "an option may be why it did not arrive");
+}
+
+/// Section 3.1.5: the latest SYN counts; one without the offer changes nothing but that nothing is ECN-capable; one with another offer is a
+/// contradiction.
+#[test]
+fn a_repeated_syn_is_answered_for_itself() {
+    let setup = offering();
+    let again = |flags| {
+        let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
+        half.syn_ack(&setup.profile, peer.now);
+        let options = setup.syn_options(&peer);
+        let (syn, _) = peer.build(&seg().seq(0).no_ack().syn().flags(flags).options(options));
+        let action = half_open(&half, &peer, &syn);
+        half.on_repeated_syn(&syn, Ecn::Ce);
+        (action, line(&half.syn_ack_header(&setup.profile, peer.now)), half)
+    };
+    let (action, syn_ack, half) = again(OFFER);
+    assert_eq!((action, syn_ack.as_str()), (HalfOpenAction::RepeatSynAck, "SAWe 0:1 ack 1"));
+    completed(&setup, &half, seg().accurate(0b010, None))
+        .write(100)
+        .expect(&["PAEe 1:101 ack 1 ect0"]);
+    let (action, syn_ack, half) = again(Flags::empty());
+    assert_eq!((action, syn_ack.as_str()), (HalfOpenAction::RepeatSynAck, "SAWe 0:1 ack 1"));
+    completed(&setup, &half, seg().accurate(0b010, None)).write(100).expect(&["PAEe 1:101 ack 1"]);
+    let (action, ..) = again(Flags::ECE | Flags::CWR);
+    let HalfOpenAction::Refuse(reset) = action else { panic!("{action:?}") };
+    assert_eq!(line(&reset).split(' ').next(), Some("RA"));
+
+    // The other way round.
+    let (half, peer) = listening(&setup, Flags::ECE | Flags::CWR, Ecn::NotEct);
+    let (syn, _) = peer.build(&seg().seq(0).no_ack().syn().flags(OFFER));
+    assert!(matches!(half_open(&half, &peer, &syn), HalfOpenAction::Refuse(_)));
+}
+
+/// The connection of a listener's entry that `ack` completes.
+fn completed(setup: &Setup, half: &HalfOpen, ack: common::Seg) -> Peer {
+    let (_, mut peer) = setup.half_open();
+    peer.next = 1;
+    let (header, _) = peer.build(&ack);
+    assert_eq!(half_open(half, &peer, &header), HalfOpenAction::Complete);
+    peer.connection = Connection::from_half_open(Arc::new(setup.profile.clone()), half, peer.now);
+    peer.connection.set_quick_ack(false);
+    peer.recv(ack).drain();
+    peer
+}
+
+/// Table 4, and section 3.2.2.3 for what left as Not-ECT or ECT(0).
+#[test]
+fn the_acknowledgement_of_the_syn_ack_is_no_count() {
+    for control_packets in [false, true] {
+        let setup = with(config(control_packets));
+        for ace in 0..8 {
+            let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
+            half.syn_ack(&setup.profile, peer.now);
+            let mut peer = completed(&setup, &half, seg().accurate(ace, counts(1, 0)));
+            let marked = ace == 0b110;
+            let mangled = match ace {
+                0b000 => true,
+                0b010 => control_packets,
+                0b011 | 0b100 | 0b110 => !control_packets,
+                _ => false,
+            };
+            let what = format!("{ace:#b}, ECN++ {control_packets}");
+            assert_eq!(accurate(&peer).delivered.ce_packets, u64::from(marked), "{what}");
+            assert_eq!(accurate(&peer).field_zeroed, ace == 0, "{what}");
+            assert_eq!((ecn(&peer).disabled, ecn(&peer).reductions), (mangled, u64::from(marked)));
+            // A marked SYN-ACK makes the initial window one segment, as a lost one does.
+            assert_eq!(peer.info().cwnd, if marked { 1000 } else { 10_000 }, "{what}");
+            let capable = if mangled { "" } else { " ect0" };
+            peer.write(500).expect(&[&format!("PAEe 1:501 ack 1{capable}")]);
+        }
+    }
+}
+
+/// Section 3.2.2.3 for the client, whose SYN is not ECN-capable: the window is answerable for a mark all the same.
+#[test]
+fn a_syn_that_arrives_changed_ends_ecn_in_its_direction() {
+    for (ace, marked) in [(0b011, false), (0b100, false), (0b110, true)] {
+        let mut peer = answered(&offering(), ace, Ecn::NotEct, counts(1, 0));
+        peer.drain();
+        assert!(ecn(&peer).disabled);
+        assert_eq!(ecn(&peer).reductions, u64::from(marked));
+        assert_eq!(peer.info().cwnd, if marked { 1000 } else { 10_000 });
+        peer.write(500).expect(&["PAEe 1:501 ack 1 acc e0 1 ce 0 e1 1"]);
+        // What arrives marked is told.
+        peer.recv(seg().ack(501).accurate(5, None).data(100).ce());
+        peer.expect(&["AWe 501:501 ack 101 acc e0 1 ce 100"]);
+        // And marks that are told are answered: some of the path may mark what it has taken for ECN-capable.
+        if !marked {
+            peer.write(10_000);
+            peer.drain();
+            peer.recv(seg().ack(1501).accurate(6, None)).drain();
+            assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5000, 1));
+        }
+    }
+}
+
+/// Section 3.2.2.4: a field of zero is no count of an honest path. Marks are not answered then, as there is no telling what they are.
+#[test]
+fn a_zeroed_field_ends_ecn() {
+    let mut peer = answered(&offering(), 0b010, Ecn::NotEct, None);
+    peer.drain();
+    peer.write(4988);
+    assert_eq!(peer.drain().len(), 5);
+    peer.wait(100).recv(seg().ack(989).accurate(0, None)).drain();
+    assert!(accurate(&peer).field_zeroed && ecn(&peer).disabled);
+    for acked in 1..4 {
+        peer.recv(seg().ack(989 + acked * 1000).accurate(acked as u64, None)).drain();
+    }
+    assert_eq!((ecn(&peer).reductions, peer.info().cwnd >= 10_000), (0, true));
+    peer.write(100).expect(&["PAEe 4989:5089 ack 1"]);
+    // Later on it is one of eight values.
+    let mut peer = agreed(&offering());
+    peer.write(1000).drain();
+    peer.recv(seg().ack(1101).accurate(0, None)).silent();
+    assert!(!accurate(&peer).field_zeroed);
+    assert_eq!(accurate(&peer).delivered.ce_packets, 3);
+}
+
+/// Section 3.2.3.2.4: an option whose first counts are zero is not believed, then or later. The field is.
+#[test]
+fn a_zeroed_option_is_not_believed() {
+    let zeroed = counts(0, 0);
+    let mut peer = answered(&offering(), 0b010, Ecn::NotEct, zeroed);
+    peer.drain();
+    assert!(accurate(&peer).options_zeroed);
+    peer.write(2000).drain();
+    peer.wait(100).recv(seg().ack(989).accurate(6, counts(1, 500))).drain();
+    assert_eq!(accurate(&peer).delivered, Counts { ce_packets: 1, ..Counts::default() });
+    assert_eq!(ecn(&peer).reductions, 1);
+}
+
+/// Section 3.2.3.2.5: bytes that are marked in no packet are no honest path's.
+#[test]
+fn counts_that_contradict_each_other_end_ecn() {
+    let mut peer = agreed(&offering());
+    peer.write(1000).expect(&["PAEe 101:1101 ack 1 ect0"]);
+    peer.recv(seg().ack(1101).accurate(5, counts(101, 1000))).silent();
+    assert!(ecn(&peer).disabled);
+    assert_eq!(ecn(&peer).reductions, 1, "but it is a mark");
+    // The count of packets may have come before the option.
+    let mut peer = agreed(&offering());
+    peer.write(2000).drain();
+    peer.recv(seg().ack(1101).accurate(6, None)).silent();
+    peer.recv(seg().ack(2077).accurate(6, counts(1089, 988))).silent();
+    assert!(!ecn(&peer).disabled);
+    // Eight packets may have been marked.
+    let mut peer = agreed(&offering());
+    peer.write(8000).drain();
+    peer.recv(seg().ack(8101).accurate(5, counts(101, 8000))).silent();
+    assert!(!ecn(&peer).disabled);
+    assert_eq!(accurate(&peer).delivered.ce_packets, 8);
+}
+
+/// Section 3.1.5: the window is reduced once a round trip, and no flag says so.
+#[test]
+fn marks_reduce_the_window_once_a_round_trip() {
+    let mut peer = agreed(&offering());
+    peer.write(40_000);
+    assert_eq!(peer.drain().len(), 10);
+    peer.wait(100).recv(seg().ack(1101).accurate(6, counts(101, 1000))).silent();
+    // FlightSize was 10 000; what has left with the SYN-ACK's acknowledgement grew nothing.
+    assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5000, 1));
+    for at in 2..6 {
+        peer.recv(
+            seg().ack(at * 1000 + 101).accurate(5 + at as u64, counts(101, at as u32 * 1000)),
+        );
+    }
+    assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5000, 1), "the same round trip");
+    peer.drain();
+    peer.recv(seg().ack(7101).accurate(10, counts(2101, 5000)));
+    peer.expect(&["AEe 10101:11101 ack 1 ect0", "AEe 11101:12101 ack 1 ect0"]);
+    assert_eq!(accurate(&peer).delivered.ce_packets, 5);
+    // No ECE of RFC 3168, though the bit is set: the field is the same as before.
+    peer.recv(seg().ack(10_101).accurate(10, counts(5101, 5000))).drain();
+    assert_eq!(ecn(&peer).reductions, 1);
+    peer.recv(seg().ack(11_101).accurate(11, counts(5101, 6000))).drain();
+    assert_eq!(ecn(&peer).reductions, 2, "sent after the reduction");
+}
+
+/// Section 3.2.2.5.1: marked data after unmarked is acknowledged at once, and so are two marks.
+#[test]
+fn marks_are_acknowledged_in_time() {
+    let mut peer = agreed(&offering());
+    peer.recv(seg().ack(101).data(1000).codepoint(Ecn::Ect0)).silent();
+    peer.recv(seg().ack(101).data(1000).codepoint(Ecn::Ect0));
+    peer.expect(&["AEe 101:101 ack 2001 acc e0 2001"]);
+    peer.recv(seg().ack(101).data(1000).ce()).expect(&["AWe 101:101 ack 3001 acc e0 2001 ce 1000"]);
+    peer.recv(seg().ack(101).data(1000).ce()).silent();
+    peer.recv(seg().ack(101).data(1000).ce());
+    peer.expect(&["A 101:101 ack 5001 acc e0 2001 ce 3000"]);
+    // The delay of what is not marked is the policy's.
+    peer.recv(seg().ack(101).data(100)).silent().wait(40).expect(&["A 101:101 ack 5101"]);
+    // Pure acknowledgements are marked by nobody honest, but three are told.
+    for _ in 0..2 {
+        peer.recv(seg().ack(101).ce()).silent();
+    }
+    peer.recv(seg().ack(101).ce()).expect(&["AEW 101:101 ack 5101"]);
+    assert_eq!(ecn(&peer).marked_segments, 6);
+    let received = Counts { ce_packets: 6, ce_bytes: 3000, ect0_bytes: 2000, ect1_bytes: 0 };
+    assert_eq!(accurate(&peer).received, received);
+}
+
+/// Only acceptable segments count (section 3.2).
+#[test]
+fn what_is_not_acceptable_is_not_counted() {
+    let mut peer = agreed(&offering());
+    peer.recv(seg().seq(200_000).ack(101).data(1000).ce()).drain();
+    peer.recv(seg().seq(-5).ack(101).data(3).ce()).drain();
+    peer.recv(seg().ack(101).syn().ce().seq(5)).drain();
+    assert_eq!(accurate(&peer).received, Counts::default());
+}
+
+/// Section 3.2.3.3: two SACK blocks go before the option, and the option before a third.
+#[test]
+fn two_sack_blocks_go_before_the_option() {
+    let setup = offering().timestamps();
+    let mut peer = agreed(&setup);
+    let ect0 = |at: i64| seg().seq(at).ack(101).data(100).codepoint(Ecn::Ect0);
+    peer.recv(ect0(1001)).expect(&["AEe 101:101 ack 1 sack 1001-1101 acc e0 101"]);
+    peer.recv(ect0(2001)).expect(&["AEe 101:101 ack 1 sack 2001-2101 1001-1101 acc e0 201"]);
+    peer.recv(ect0(3001)).expect(&["AEe 101:101 ack 1 sack 3001-3101 2001-2101 acc e0 301"]);
+    peer.recv(ect0(4001).ce());
+    peer.expect(&["AWe 101:101 ack 1 sack 4001-4101 3001-3101 acc e0 301 ce 100"]);
+    // Three counts do not fit beside two blocks: what has changed, in the other order.
+    peer.recv(ect0(5001).codepoint(Ecn::Ect1));
+    peer.expect(&["AWe 101:101 ack 1 sack 5001-5101 4001-4101 acc e1 101"]);
+    // Without news there are three blocks.
+    peer.recv(ect0(6001).codepoint(Ecn::NotEct));
+    peer.expect(&["AWe 101:101 ack 1 sack 6001-6101 5001-5101 4001-4101"]);
+}
+
+/// Data carries the option where it has room. Where it has not, marks are told by an acknowledgement of their own.
+#[test]
+fn full_segments_have_no_room_for_the_option() {
+    let mut peer = agreed(&offering());
+    peer.recv(seg().ack(101).data(500).codepoint(Ecn::Ect0)).silent();
+    peer.write(992).expect(&["PAEe 101:1093 ack 501 acc e0 501 ect0"]);
+    peer.recv(seg().ack(1093).accurate(5, None).data(500).codepoint(Ecn::Ect0)).silent();
+    peer.write(1000).expect(&["PAEe 1093:2093 ack 1001 ect0"]);
+    peer.recv(seg().ack(2093).accurate(5, None).data(500).ce());
+    peer.expect(&["AWe 2093:2093 ack 1501 acc e0 1001 ce 500"]);
+    peer.write(1000).expect(&["PAWe 2093:3093 ack 1501 ect0"]);
+}
+
+/// Whoever cuts a super-segment sets CWR in the first segment only. So there is none while CWR is part of the count.
+#[test]
+fn a_field_with_cwr_is_not_cut() {
+    let mut setup = offering();
+    setup.path.max_super_segment = Some(64_000);
+    let mut peer = agreed(&setup);
+    peer.write(3000).expect(&["PAEe 101:3101 ack 1 ect0"]);
+    peer.recv(seg().ack(3101).accurate(5, None).data(500).ce()).drain();
+    peer.write(2000).expect(&["AWe 3101:4101 ack 501 ect0", "PAWe 4101:5101 ack 501 ect0"]);
+}
+
+/// Appendix A.1: an acknowledgement that others have overtaken is not decoded, or the field would seem to have wrapped.
+#[test]
+fn overtaken_acknowledgements_are_not_decoded() {
+    let mut peer = agreed(&offering().timestamps());
+    peer.write(4940).drain();
+    peer.wait(100);
+    let stamp = |value: u32| seg().ts(value, 0);
+    let now = 5_000 + peer.millis() as u32;
+    peer.recv(stamp(now).ack(3065).accurate(7, counts(1089, 1976))).drain();
+    assert_eq!(accurate(&peer).delivered.ce_packets, 2);
+    peer.recv(stamp(now - 1).ack(2077).accurate(6, counts(1089, 988))).drain();
+    // The same acknowledgement, but older, and at the same time.
+    peer.recv(stamp(now - 1).ack(3065).accurate(6, counts(1089, 988))).drain();
+    peer.recv(stamp(now).ack(3065).accurate(6, counts(1089, 988))).drain();
+    let delivered = Counts { ce_packets: 2, ce_bytes: 1976, ect0_bytes: 1088, ect1_bytes: 0 };
+    assert_eq!(accurate(&peer).delivered, delivered);
+    // A later one is, though it acknowledges nothing: control packets were marked.
+    peer.recv(stamp(now + 1).ack(3065).accurate(8, counts(1089, 1976))).drain();
+    assert_eq!(accurate(&peer).delivered.ce_packets, 3);
+    assert_eq!(ecn(&peer).reductions, 1);
+}
+
+/// Nor one that has SACK blocks which say something new, where no timestamp tells that it is older.
+#[test]
+fn overtaken_blocks_do_not_count_marks() {
+    let mut peer = agreed(&offering());
+    peer.write(5000).drain();
+    peer.recv(seg().ack(2101).accurate(6, counts(1101, 1000))).drain();
+    peer.recv(seg().ack(1101).sack(&[(3101, 4101)]).accurate(5, None)).drain();
+    assert_eq!(peer.info().sacked, 1000);
+    assert_eq!(accurate(&peer).delivered.ce_packets, 1);
+}
+
+/// The field says how a repeated SYN-ACK arrived in an acknowledgement without SACK blocks only, and not later instead.
+#[test]
+fn blocks_leave_no_room_for_the_handshake() {
+    let setup = offering();
+    let mut peer = agreed(&setup);
+    peer.recv(seg().seq(1001).ack(101).data(100)).drain();
+    let options = setup.syn_options(&peer);
+    peer.wait(1000).recv(seg().seq(0).syn().options(options).accurate(0b010, None));
+    peer.expect(&["AEe 101:101 ack 1 sack 1001-1101"]);
+    peer.recv(seg().seq(1).ack(101).data(1000)).expect(&["AEe 101:101 ack 1101"]);
+}
+
+/// Section 3.2.3.2.2: the first data with an option does not arrive in time, and is repeated without; so does all that follows.
+#[test]
+fn options_that_may_be_why_data_is_lost_are_given_up() {
+    let mut peer = answered(&offering(), 0b010, Ecn::NotEct, counts(1, 0));
+    peer.drain();
+    peer.write(500).expect(&["PAEe 1:501 ack 1 acc e0 1 ce 0 e1 1 ect0"]);
+    peer.next_timer();
+    peer.expect(&["PAEe 1:501 ack 1"]);
+    assert!(!accurate(&peer).sends_options);
+    peer.recv(seg().ack(501).accurate(5, None).data(1500).codepoint(Ecn::Ect0));
+    peer.wait(40).expect(&["AEe 501:501 ack 1501"]);
+}
+
+/// The SYN-ACK again: the acknowledgement says how this one arrived, and goes without the option (section 3.2.2.1).
+#[test]
+fn a_repeated_syn_ack_is_answered_for_itself() {
+    let setup = offering();
+    let mut peer = answered(&setup, 0b010, Ecn::NotEct, counts(1, 0));
+    peer.drain();
+    let options = setup.syn_options(&peer);
+    let again = seg().seq(0).syn().options(options).accurate(0b010, None);
+    peer.wait(1000).recv(again.clone().ce()).expect(&["AWe 1:1 ack 1"]);
+    assert_eq!(accurate(&peer).received.ce_packets, 1);
+    peer.wait(1000).recv(again.ce()).expect(&["AWe 1:1 ack 1"]);
+    assert_eq!(accurate(&peer).received.ce_packets, 1, "once, however many are marked");
+    assert!(!accurate(&peer).sends_options);
+    peer.write(100).expect(&["PAWe 1:101 ack 1 ect0"]);
+}
+
+/// Section 3.1.2: SYNs that cross are answered as a listener would.
+#[test]
+fn syns_cross() {
+    let setup = offering();
+    let mut peer = setup.connecting();
+    peer.expect(&["SEWe 0:1"]).wait(50);
+    let options = setup.syn_options(&peer);
+    peer.recv(seg().syn().no_ack().flags(OFFER).codepoint(Ecn::Ect0).options(options));
+    peer.expect(&["SAe 0:1 ack 1 acc e0 1 ce 0 e1 1"]);
+    let syn_ack = seg().seq(0).syn().options(options).accurate(0b010, counts(1, 0));
+    peer.wait(50).recv(syn_ack).expect(&["AW 1:1 ack 1 acc e0 1 ce 0 e1 1"]);
+    peer.recv(seg().accurate(0b010, counts(1, 0))).silent();
+    assert!(!ecn(&peer).disabled);
+    peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
+}
+
+/// DCTCP with bytes: half of a round trip's are marked, whatever the acknowledgements cover.
+#[test]
+fn dctcp_counts_the_bytes_that_are_told() {
+    let setup = offering().profile(|profile| {
+        profile.congestion = compose("dctcp").unwrap().congestion;
+    });
+    let mut peer = agreed(&setup);
+    peer.write(20_000);
+    assert_eq!(peer.drain().len(), 10);
+    // α was 15/16 after a round trip without marks, and half of this one's bytes make it 15/16 · 15/16 + 1/32 = 233/256.
+    peer.wait(100).recv(seg().ack(10_101).accurate(10, counts(5101, 5000))).drain();
+    assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5450, 1));
+    assert_eq!(accurate(&peer).delivered.ce_bytes, 5000);
+}
+
+/// In TIME-WAIT the field is what it was.
+#[test]
+fn time_wait_repeats_the_field() {
+    let mut peer = agreed(&offering());
+    peer.recv(seg().ack(101).data(100).ce()).drain();
+    peer.read(100).close();
+    peer.expect(&["FAWe 101:102 ack 101"]);
+    peer.recv(seg().ack(102).accurate(5, None).fin()).expect(&["AWe 102:102 ack 102"]);
+    let mut time_wait = transom_tcp::time_wait::TimeWait::new(&peer.connection, peer.now).unwrap();
+    let (fin, _): (TcpHeader, _) = peer.build(&seg().seq(101).ack(102).fin());
+    let segment = transom_tcp::segment::Segment {
+        header: &fin,
+        payload: transom_tcp::packet::Payload::EMPTY,
+        segment_size: None,
+        ecn: Ecn::NotEct,
+    };
+    let action = time_wait.on_segment(peer.now, &segment);
+    let transom_tcp::time_wait::TimeWaitAction::Ack(ack) = action else { panic!("{action:?}") };
+    assert_eq!(line(&ack), "AWe 102:102 ack 102");
+}
