@@ -14,7 +14,7 @@ use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
 use transom_net::Info;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::AccurateInfo;
 
 /// The kernel's setting `net.ipv4.tcp_ecn` in a namespace, and from 3 on, where that means accurate ECN, `net.ipv4.tcp_ecn_option`; `None`, and a word

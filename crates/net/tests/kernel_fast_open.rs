@@ -21,7 +21,7 @@ const BOTH: u32 = 0x403;
 fn lab(fast_open: u32) -> Option<Lab> {
     let (namespace, tun) = tun(TunOffload::Segmentation)?;
     namespace.set_sysctl("net.ipv4.tcp_fastopen", &fast_open.to_string()).unwrap();
-    Some(Lab::new(namespace, start(tun, Profile::default()), None))
+    Some(Lab::new(namespace, start(tun, Profile::classic()), None))
 }
 
 /// A number of the kernel's statistics.

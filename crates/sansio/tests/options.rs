@@ -11,7 +11,7 @@ use transom_sansio::info::*;
 use transom_sansio::options::*;
 use transom_sansio::socket::{IPPROTO_TCP, SOCK_STREAM};
 use transom_tcp::accurate_ecn;
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::congestion::ALGORITHMS;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{FlowChoice, OfferedOptions, Profile};

@@ -11,7 +11,7 @@ use transom_stack::config::StackConfig;
 use transom_stack::listener::ListenConfig;
 use transom_stack::stack::{ConnectionId, Stack};
 use transom_tcp::accurate_ecn::{self, FIELD};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::{AccurateInfo, Info};
 use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets;

@@ -6,7 +6,7 @@ use crate::common;
 use common::{Peer, Setup, half_open, line, seg};
 use std::sync::Arc;
 use transom_tcp::accurate_ecn::{AccurateConfig, Counts};
-use transom_tcp::compose::compose;
+use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::{AccurateInfo, Connection, EcnInfo};
 use transom_tcp::ecn::EcnConfig;
 use transom_tcp::passive::{HalfOpen, HalfOpenAction};

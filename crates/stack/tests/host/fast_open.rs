@@ -51,7 +51,7 @@ fn peer(n: u16) -> Peer {
 fn client() -> Host {
     let mut config = transom_stack::config::StackConfig::new(vec![(PEER.into(), 24)]);
     config.secret = *b"another for test";
-    config.profile = std::sync::Arc::new(Profile::default());
+    config.profile = std::sync::Arc::new(Profile::classic());
     Host::start(config, transom_testkit::host::Unwatched)
 }
 
