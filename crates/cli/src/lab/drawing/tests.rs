@@ -134,6 +134,7 @@ fn flows_take_the_ways_that_the_simulator_takes() {
         [[links]]
         from = "a"
         to = "west"
+        delay = "1ms"
         [[links]]
         from = "west"
         to = "south"
@@ -233,7 +234,7 @@ fn a_network_that_is_too_large_is_not_drawn() {
     for router in 0..61 {
         text += &format!("[routers.r{router}]\n");
     }
-    text += "[hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"r0\"\n[[links]]\nfrom = \"r60\"\nto = \"b\"\n";
+    text += "[hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"r0\"\n[[links]]\nfrom = \"r60\"\nto = \"b\"\ndelay = \"1ms\"\n";
     for router in 0..60 {
         text += &format!("[[links]]\nfrom = \"r{router}\"\nto = \"r{}\"\n", router + 1);
     }

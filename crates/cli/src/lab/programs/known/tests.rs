@@ -7,7 +7,7 @@ use super::*;
 fn scenario(more: &str, form: Option<&str>) -> Scenario {
     let text = format!(
         "[scenario]\nname = \"test\"\nduration = \"1s\"\n[hosts.a]\n[hosts.b]\n\
-         [[links]]\nfrom = \"a\"\nto = \"b\"\n\
+         [[links]]\nfrom = \"a\"\nto = \"b\"\ndelay = \"1ms\"\n\
          [[flows]]\nname = \"flow\"\nfrom = \"a\"\nto = \"b\"\nkind = \"bulk\"\n\
          [forms.quick.scenario]\nduration = \"2s\"\n{more}"
     );
