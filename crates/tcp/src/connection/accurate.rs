@@ -7,7 +7,6 @@ use crate::accurate_ecn::{
 };
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
-use crate::connection::open::our_codepoint;
 use crate::passive::HalfOpen;
 use crate::pos::Pos;
 use crate::segment::Segment;
@@ -213,7 +212,7 @@ impl Connection {
 
     /// What a listener knows of the handshake.
     pub(super) fn take_accurate_handshake(&mut self, half: &HalfOpen) {
-        let sent = our_codepoint(&self.profile, half);
+        let sent = half.sent_codepoint(&self.profile);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         ecn.silent |= half.is_silent();
         let Some(state) = ecn.accurate_mut() else { return };
