@@ -263,6 +263,16 @@ impl Connection {
         }
     }
 
+    /// The peer's SYN arrived again, while our SYN-ACK is out. What was agreed on stays (section 3.1.5).
+    pub(super) fn on_repeated_accurate_syn(&mut self, segment: &Segment<'_>) {
+        let Some(ecn) = self.ecn.as_deref_mut() else { return };
+        ecn.silent |= accurate_ecn::ace(segment.header.flags) == 0;
+        let Some(state) = ecn.accurate_mut() else { return };
+        state.on_syn(segment.ecn);
+        // An option may be why the SYN-ACK did not arrive (section 3.2.3.2.2).
+        state.sends_options = false;
+    }
+
     /// The acknowledgement of our SYN-ACK arrived (section 3.2.2.1, table 4).
     pub(super) fn on_accurate_handshake_ack(&mut self, now: Instant, segment: &Segment<'_>) {
         let header = segment.header;
