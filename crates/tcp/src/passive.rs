@@ -35,6 +35,8 @@ pub struct HalfOpen {
     silent: bool,
     /// The SYN has arrived again.
     repeated: bool,
+    /// A SYN cookie stood for it.
+    cookie: bool,
 }
 
 /// What to do after a segment arrived for a half-open connection.
@@ -105,6 +107,7 @@ impl HalfOpen {
             knows_accurate,
             silent: false,
             repeated: false,
+            cookie: false,
         }
     }
 
@@ -130,6 +133,7 @@ impl HalfOpen {
         let accurate = profile.ecn.accurate().is_some() && accurate_ecn::ace(ack.flags) > 1;
         let mut half = HalfOpen::new(profile, endpoint, path, iss, timestamp_offset, &syn, now);
         half.transmissions = 1;
+        half.cookie = true;
         half.agreed.accurate = accurate;
         half.agreed.ecn = false;
         half
@@ -155,6 +159,15 @@ impl HalfOpen {
     /// Whether nothing may leave ECN-capable, as the peer may have taken this end for one without ECN (RFC 9768 section 3.1.5).
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
+    }
+
+    /// How the SYN-ACK left, unless several did in different ways. That of a cookie, or of a connection that sends it itself, was not ECN-capable.
+    pub(crate) fn sent_codepoint(&self, profile: &Profile) -> Option<Ecn> {
+        let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
+        if !extended || self.cookie || self.transmissions == 0 {
+            return Some(Ecn::NotEct);
+        }
+        (!self.is_repeated()).then(|| self.codepoint(profile))
     }
 
     /// Whether the SYN-ACK has left more than once.

@@ -542,6 +542,39 @@ fn syns_cross() {
     peer.write(100).expect(&["PAEe 1:101 ack 1 ect0"]);
 }
 
+/// A connection that begins with its SYN (RFC 7413) sends its SYN-ACK itself. A SYN without the offer changes nothing but that nothing is ECN-capable.
+#[test]
+fn a_fast_open_agrees_too() {
+    for again in [None, Some(OFFER), Some(Flags::empty())] {
+        let setup = with(config(true));
+        let (half, mut peer) = listening(&setup, OFFER, Ecn::NotEct);
+        let profile = Arc::new(setup.profile.clone());
+        peer.connection = Connection::from_half_open(profile, &half, peer.now);
+        let options = setup.syn_options(&peer);
+        let syn = |flags| seg().seq(0).no_ack().syn().flags(flags).options(options);
+        let (header, _) = peer.build(&syn(OFFER));
+        let segment = transom_tcp::segment::Segment {
+            header: &header,
+            payload: transom_tcp::packet::Payload::borrowed(b"hello"),
+            segment_size: None,
+            ecn: Ecn::NotEct,
+        };
+        peer.connection.begin_fast(peer.now, &segment, None);
+        peer.connection.set_quick_ack(false);
+        peer.pump();
+        peer.expect(&["SAW 0:1 ack 6 acc e0 1 ce 0 e1 1"]);
+        if let Some(flags) = again {
+            peer.recv(syn(flags).ce()).expect(&["SAWe 0:1 ack 6"]);
+        }
+        // It left as Not-ECT, ECN++ or not, and so it arrived.
+        peer.next = 6;
+        peer.recv(seg().accurate(0b010, counts(1, 0))).silent();
+        let capable = if again == Some(Flags::empty()) { "" } else { " ect0" };
+        peer.write(100).expect(&[&format!("PAEe 1:101 ack 6{capable}")]);
+        assert_eq!(accurate(&peer).received, Counts::default(), "the SYN's data does not count");
+    }
+}
+
 /// DCTCP with bytes: half of a round trip's are marked, whatever the acknowledgements cover.
 #[test]
 fn dctcp_counts_the_bytes_that_are_told() {

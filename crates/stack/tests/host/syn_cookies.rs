@@ -238,7 +238,9 @@ fn a_cookie_needs_nothing_to_agree_on_accurate_ecn() {
         for (arrived, said) in [(Ecn::NotEct, 0b010), (Ecn::Ce, 0b110)] {
             for (back, agreed) in [(0b010, true), (0b101, true), (0b000, false), (0b001, false)] {
                 let mut host = Host::with(|_, profile| {
-                    profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+                    // No cookie's SYN-ACK is ECN-capable, and none is taken for changed.
+                    let ecn = EcnConfig { offer: true, control_packets: timestamps };
+                    profile.ecn = EcnChoice::Accurate(AccurateConfig { ecn, options: true });
                 });
                 let config = ListenConfig { syn_backlog: 1, ..ListenConfig::default() };
                 let listener = host.listen_with(service(), config);

@@ -7,7 +7,6 @@ use crate::accurate_ecn::{
 };
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
-use crate::connection::open::our_codepoint;
 use crate::passive::HalfOpen;
 use crate::pos::Pos;
 use crate::segment::Segment;
@@ -213,7 +212,7 @@ impl Connection {
 
     /// What a listener knows of the handshake.
     pub(super) fn take_accurate_handshake(&mut self, half: &HalfOpen) {
-        let sent = our_codepoint(&self.profile, half);
+        let sent = half.sent_codepoint(&self.profile);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         ecn.silent |= half.is_silent();
         let Some(state) = ecn.accurate_mut() else { return };
@@ -262,6 +261,16 @@ impl Connection {
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
             state.received.on_packets(Ecn::Ce, 1, 0, false);
         }
+    }
+
+    /// The peer's SYN arrived again, while our SYN-ACK is out. What was agreed on stays (section 3.1.5).
+    pub(super) fn on_repeated_accurate_syn(&mut self, segment: &Segment<'_>) {
+        let Some(ecn) = self.ecn.as_deref_mut() else { return };
+        ecn.silent |= accurate_ecn::ace(segment.header.flags) == 0;
+        let Some(state) = ecn.accurate_mut() else { return };
+        state.on_syn(segment.ecn);
+        // An option may be why the SYN-ACK did not arrive (section 3.2.3.2.2).
+        state.sends_options = false;
     }
 
     /// The acknowledgement of our SYN-ACK arrived (section 3.2.2.1, table 4).

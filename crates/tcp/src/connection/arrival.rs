@@ -36,7 +36,7 @@ impl Connection {
             State::SynSent => return self.on_segment_in_syn_sent(now, segment),
             _ => {}
         }
-        if self.state == State::SynReceived && self.on_repeated_syn(now, segment.header) {
+        if self.state == State::SynReceived && self.on_repeated_syn(now, segment) {
             return;
         }
         let header = segment.header;

@@ -232,14 +232,17 @@ impl Connection {
 
     /// The SYN of a connection that began with one comes again: our answer was lost, or the network has doubled it. Its data is not looked at.
     /// Returns whether it was that.
-    pub(super) fn on_repeated_syn(&mut self, now: Instant, header: &TcpHeader) -> bool {
+    pub(super) fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let header = segment.header;
         let same = self.rcv.space.to_wire(Pos::INITIAL) == header.seq;
         let plain = !header.flags.intersects(Flags::ACK | Flags::RST);
         if !header.flags.contains(Flags::SYN) || !same || !plain || !self.is_early() {
             return false;
         }
         // As for a half-open connection: whoever has said both must not use ECN (RFC 3168 section 6.1.1).
-        if !header.flags.contains(Flags::ECE | Flags::CWR) {
+        if self.agreed.accurate {
+            self.on_repeated_accurate_syn(segment);
+        } else if !header.flags.contains(Flags::ECE | Flags::CWR) {
             self.agreed.ecn = false;
             self.ecn = None;
         }

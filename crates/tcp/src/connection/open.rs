@@ -26,7 +26,7 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
-use transom_wire::{Ecn, Flags, Options, Seq, TcpHeader};
+use transom_wire::{Flags, Options, Seq, TcpHeader};
 
 /// The two ports of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,13 +72,6 @@ impl PathInfo {
     pub fn announced_mss(&self) -> u16 {
         u16::try_from(self.interface_mtu.saturating_sub(self.ip_header + 20)).unwrap_or(u16::MAX)
     }
-}
-
-/// How the SYN-ACK of `half` left, unless several did in different ways.
-pub(super) fn our_codepoint(profile: &Profile, half: &HalfOpen) -> Option<Ecn> {
-    let extended = profile.ecn.config().is_some_and(|config| config.control_packets);
-    let one = half.transmissions() <= 1 && !half.is_repeated();
-    (one || !extended).then(|| half.codepoint(profile))
 }
 
 impl Connection {
