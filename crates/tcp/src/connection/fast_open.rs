@@ -9,6 +9,7 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
+use crate::accurate_ecn::ace;
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::sent::Delivered;
@@ -239,8 +240,13 @@ impl Connection {
         if !header.flags.contains(Flags::SYN) || !same || !plain || !self.is_early() {
             return false;
         }
-        // As for a half-open connection: whoever has said both must not use ECN (RFC 3168 section 6.1.1).
-        if !header.flags.contains(Flags::ECE | Flags::CWR) {
+        // As for a half-open connection: whoever has said both must not use ECN (RFC 3168 section 6.1.1). With accurate ECN what was agreed on stays, but
+        // nothing leaves ECN-capable (RFC 9768 section 3.1.5).
+        if self.agreed.accurate {
+            if let Some(ecn) = self.ecn.as_mut().filter(|_| ace(header.flags) == 0) {
+                ecn.silent = true;
+            }
+        } else if !header.flags.contains(Flags::ECE | Flags::CWR) {
             self.agreed.ecn = false;
             self.ecn = None;
         }
