@@ -64,6 +64,7 @@ fn a_cookie_is_asked_for_and_used() {
     peer.expect(&["A 301:301 ack 1"]);
     assert_eq!(peer.info().fast_open, FastOpenInfo { syn_data_acked: true, ..Default::default() });
     assert_eq!(peer.info().srtt, Some(ms(100)), "the SYN was measured");
+    assert_eq!(peer.info().since_data_sent, Some(ms(100)));
     assert_eq!((peer.info().unacknowledged, peer.info().cwnd), (0, 10_000), "no growth for it");
     peer.write(10).expect(&["PA 301:311 ack 1"]);
     let used = FastOpenOutcome { cookie: None, mss: 1000, requested: false, lost: false };
@@ -161,6 +162,8 @@ fn a_held_syn_waits_for_data() {
     peer.run_to(60_000).silent();
     assert!(peer.connection.holds_syn() && peer.connection.next_timeout().is_none());
     peer.write(20).expect(&["S 0:21 cookie 8"]);
+    answer(&setup, &mut peer, 21, None);
+    assert_eq!(peer.info().since_data_sent, Some(ms(100)), "and not a minute");
     let mut peer = opening(&setup, cookie(7), 1000, true, 0);
     peer.silent().shutdown().expect(&["S 0:1 cookie 8"]);
     let mut peer = opening(&setup, cookie(7), 1000, true, 0);

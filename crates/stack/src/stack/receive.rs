@@ -567,8 +567,9 @@ impl Stack {
     }
 }
 
-/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits.
+/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits. The option of accurate ECN is dispensable, and goes for it.
 fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
     let with = Options { fast_open: cookie, ..options };
-    if with.encoded_len() <= 40 { with } else { options }
+    let without = Options { acc_ecn: if cookie.is_some() { None } else { with.acc_ecn }, ..with };
+    [with, without].into_iter().find(|fit| fit.encoded_len() <= 40).unwrap_or(options)
 }

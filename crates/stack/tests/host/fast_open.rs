@@ -4,8 +4,9 @@ use crate::harness::*;
 use std::net::SocketAddr;
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::stack::{ConnectionId, Packet};
+use transom_tcp::accurate_ecn::AccurateConfig;
 use transom_tcp::connection::{Event, FastOpenFailure, State};
-use transom_tcp::profile::Profile;
+use transom_tcp::profile::{EcnChoice, Profile};
 use transom_tcp::time::Duration;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader, Timestamps};
 
@@ -98,7 +99,8 @@ fn from_end_to_end() {
 
     let second = connect(&mut client, b"hello again");
     let syn = client.sent_one();
-    assert_eq!((syn.flags(), syn.payload()), (Flags::SYN, b"hello again".to_vec()));
+    assert!(syn.flags().contains(Flags::SYN) && !syn.flags().contains(Flags::ACK));
+    assert_eq!(syn.payload(), b"hello again");
     server.call(|stack, now| stack.on_packet(now, Packet::borrowed(&syn.bytes)));
     // Nothing has come back to the client, and the server has its request and answers it.
     let accepted = server.accept(listener);
@@ -261,6 +263,29 @@ fn beside_a_flood_of_syns() {
     let cookie = cookie_for(&mut small, peer(0).from);
     assert!(opens(&mut small, &peer(1), cookie, b"data").0);
     assert!(small.inject(&syn(&peer(2), with(cookie), b"data")).is_empty());
+}
+
+/// Accurate ECN's option and a cookie do not fit one SYN-ACK with all others: the cookie goes.
+#[test]
+fn a_cookie_goes_before_the_option_of_accurate_ecn() {
+    let mut host = Host::with(|_, profile| {
+        profile.ecn = EcnChoice::Accurate(AccurateConfig::default());
+    });
+    let listener = listening(&mut host, 10);
+    let offers = Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE;
+    let answer = |host: &mut Host, n: u16, option: FastOpen| {
+        let header = TcpHeader { options: with(option), ..peer(n).header(offers) };
+        one(host.inject(&peer(n).packet(&header, b"data"))).tcp()
+    };
+    let cookie = answer(&mut host, 0, FastOpen::REQUEST).options.fast_open.expect("a cookie");
+    let open = answer(&mut host, 1, cookie);
+    assert_eq!(open.ack, peer(1).seq + 5);
+    assert!(open.options.acc_ecn.is_some() && open.options.encoded_len() <= 40);
+    // The SYN again, without the offer: what was agreed on stays.
+    host.run_for(Duration::from_millis(100));
+    let again = one(host.inject(&peer(1).syn(usual_options()))).tcp();
+    assert_eq!((again.flags & SYN_ACK, again.ack), (SYN_ACK, peer(1).seq + 5));
+    assert_eq!(host.stack.acceptable(listener), 1);
 }
 
 /// RFC 7413 section 2.1: what a listener with Fast Open has to expect. While a connection is there, or remembered, its SYN brings no data a second time;
