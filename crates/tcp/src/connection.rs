@@ -216,8 +216,6 @@ struct Sender {
     tail_probe_due: bool,
     /// A probe, or a segment overriding silly-window avoidance, has to leave.
     probe_due: bool,
-    /// The last transmission of data or FIN.
-    last_sent: Instant,
     /// The last write was cut short and the application wants to hear of room.
     writer_waits: bool,
     /// The retransmission timer has expired, and what it sends again has not left yet: pacing may hold it.
@@ -249,7 +247,7 @@ impl Sender {
 
     /// How long ago data, or a FIN, was last sent.
     fn sent_since(&self, now: Instant) -> Option<Duration> {
-        (self.sent.end() > Pos::FIRST_DATA).then(|| now.since(self.last_sent))
+        (self.sent.end() > Pos::FIRST_DATA).then(|| now.since(self.sent.latest()))
     }
 
     /// Of what has been delivered now, the first that was never sent again stands at `lowest`; up to `highest` something was known to have arrived before. So

@@ -155,6 +155,11 @@ impl SentList {
         self.start
     }
 
+    /// When data, or a FIN, last left; before that, when the list was made.
+    pub fn latest(&self) -> Instant {
+        self.latest
+    }
+
     /// The next position to send, SND.NXT.
     pub fn end(&self) -> Pos {
         self.end

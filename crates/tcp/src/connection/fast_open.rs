@@ -9,7 +9,6 @@
 
 use super::timers::Timer;
 use super::{Connection, State};
-use crate::accurate_ecn::ace;
 use crate::pos::Pos;
 use crate::segment::Segment;
 use crate::sent::Delivered;
@@ -224,7 +223,6 @@ impl Connection {
         });
         if ack > Pos::FIRST_DATA && ack <= state.sent_upto {
             // The round trip was that of the SYN.
-            self.snd.last_sent = self.snd.syn_sent_at;
             self.snd.sent.push(ack, self.snd.syn_sent_at);
             self.snd.sent.acknowledge(ack, now, &mut Delivered::default());
             self.snd.buffer.acknowledge(ack);

@@ -169,7 +169,6 @@ impl Connection {
                 probe_outstanding: false,
                 probe_due: false,
                 tail_probe_due: false,
-                last_sent: now,
                 writer_waits: false,
                 repeat_due: false,
                 retransmits: 0,

@@ -266,9 +266,9 @@ impl Connection {
         let snd = &mut self.snd;
         if snd.sent.outstanding() == 0
             && snd.buffer.end() > snd.sent.end()
-            && now.since(snd.last_sent) > snd.timer.rto()
+            && now.since(snd.sent.latest()) > snd.timer.rto()
         {
-            let silence = Silence { now, since: snd.last_sent, srtt: snd.timer.srtt() };
+            let silence = Silence { now, since: snd.sent.latest(), srtt: snd.timer.srtt() };
             let Worth { cwnd, ssthresh } = snd.validation.on_silence(&snd.window, &silence);
             self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: true }, now);
         }
@@ -535,7 +535,6 @@ impl Connection {
 
     /// What follows from data having left.
     fn after_data(&mut self, now: Instant, len: u64) {
-        self.snd.last_sent = now;
         self.rcv.policy.on_data_sent(now);
         if self.snd.pacing.is_some() {
             let rate = self.own_pacing_rate();

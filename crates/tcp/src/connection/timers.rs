@@ -338,7 +338,7 @@ impl Connection {
     }
 
     fn on_idle(&mut self, now: Instant) {
-        let active = self.snd.last_sent.max(self.rcv.last_heard);
+        let active = self.snd.sent.latest().max(self.rcv.last_heard);
         if now.since(active) < IDLE_RELEASE {
             self.timers.set(Timer::Idle, active + IDLE_RELEASE);
             return;
