@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check: formatting, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
+# Runs every check: formatting, documents, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
 #
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
 # need them say SKIPPED. With rustup it adds the target that shows what does without std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
