@@ -34,11 +34,14 @@ const PAPERS: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # Results
 
-What the papers say that Transom is built from, and what comes out here. This page is made by `transom papers results > RESULTS.md` from the scenarios in
-`papers/` and the summaries of runs in `papers/results/`. A claim *holds* if what was measured lies within the band that the scenario derives from the
-paper's text, with every seed. It *differs* if not, and then a note below the table says what was found. Numbers are means over the seeds. \
-`transom papers describe ID` shows the bands and how each experiment is set up. A quick form is scaled down, as its scenario says; its
-numbers are those of the scaled experiment.
+This page compares the claims of the papers that Transom is built from with its own measurements. `transom papers results > RESULTS.md` makes it from the
+scenarios in `papers/` and the summaries of runs in `papers/results/`.
+
+- Each scenario derives a band from the paper's text. A claim *holds* if the measurement lies within the band with every seed. Otherwise it *differs*,
+  and a note below the table says what was found.
+- Numbers are means over the seeds.
+- `transom papers describe ID` shows the bands, and how each experiment is set up.
+- A quick form is scaled down, as its scenario says. Its numbers are those of the scaled experiment.
 ";
 
 /// An experiment in the form that there are results of.
