@@ -169,6 +169,11 @@ impl Stack {
         self.with_connection(id, now, |connection| connection.set_path_mtu_discovery(choice))
     }
 
+    /// The differentiated services code point of a connection's packets.
+    pub fn dscp(&self, id: ConnectionId) -> Option<u8> {
+        Some(self.slots.get(self.slot_index(id)?)?.carrier.dscp)
+    }
+
     /// The hop limit of a connection's packets.
     pub fn hop_limit(&self, id: ConnectionId) -> Option<u8> {
         Some(self.slots.get(self.slot_index(id)?)?.carrier.hop_limit)

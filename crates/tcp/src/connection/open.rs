@@ -221,6 +221,7 @@ impl Connection {
             error: None,
             soft_error: None,
             reports_soft_errors: profile.report_soft_errors,
+            untold: Default::default(),
             orphaned: false,
             dismissed: false,
             nodelay: profile.nodelay,
