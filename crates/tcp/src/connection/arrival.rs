@@ -273,6 +273,7 @@ impl Connection {
         let urgent = start + u64::from(header.urgent);
         if urgent > self.rcv.ordering.read_pos() && urgent > self.rcv.urgent {
             self.rcv.urgent = urgent;
+            self.untold.urgent = true;
             self.raise(Event::Urgent);
         }
     }

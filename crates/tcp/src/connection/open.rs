@@ -42,6 +42,8 @@ pub struct Endpoint {
 pub struct PathInfo {
     /// The largest IP packet that is believed to pass, in bytes (path MTU).
     pub mtu: u32,
+    /// IPv4 packets of that size do not pass whole: they have to leave without DF.
+    pub fragments: bool,
     /// The largest IP packet our own interface takes; what the MSS option announces.
     pub interface_mtu: u32,
     /// Bytes of IP header: 20 or 40.
@@ -137,7 +139,8 @@ impl Connection {
             active: false,
             endpoint,
             path,
-            path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
+            path_mtu: (path.mtu < path.interface_mtu || path.fragments)
+                .then(|| PathMtu::narrow(path.mtu, path.fragments, now)),
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),
@@ -221,6 +224,7 @@ impl Connection {
             error: None,
             soft_error: None,
             reports_soft_errors: profile.report_soft_errors,
+            untold: Default::default(),
             orphaned: false,
             dismissed: false,
             nodelay: profile.nodelay,

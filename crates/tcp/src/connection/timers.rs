@@ -220,6 +220,7 @@ impl Connection {
         self.snd.retransmits = self.snd.retransmits.saturating_add(1);
         // [MUST-20] R1
         if self.snd.retransmits == self.profile.r1 {
+            self.untold.retransmitting = true;
             self.raise(Event::Trouble);
         }
         self.counters.timeouts += 1;
