@@ -11,7 +11,6 @@ mod page;
 mod sample;
 mod transfer;
 
-use crate::report;
 use crate::units::parse_bytes;
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
@@ -158,7 +157,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
     let page = page::build(args, &network, &timeline, len, &original, results);
     let report = args.out.join("report.html");
-    report::write(&report, &page).with_context(|| format!("cannot write {}", report.display()))?;
+    transom_report::write(&report, &page)
+        .with_context(|| format!("cannot write {}", report.display()))?;
     let capture = network.finish();
     if args.json {
         print_json(len, &original, results, intact, &report, &pcap, &capture)?;

@@ -3,7 +3,6 @@
 mod accuracy;
 mod check;
 pub(crate) mod columns;
-mod drawing;
 mod emulation;
 mod finish;
 pub(crate) mod interruption;
@@ -11,16 +10,12 @@ mod list;
 mod live;
 mod merge;
 mod new;
-mod overview;
-mod page;
 mod programs;
 mod report;
 pub(crate) mod run;
 mod schema;
-mod statistics;
 mod tui;
 mod watch;
-pub(crate) mod words;
 
 use std::process::ExitCode;
 

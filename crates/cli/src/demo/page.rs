@@ -4,8 +4,8 @@ use super::Args;
 use super::network::Network;
 use super::observe::Timeline;
 use super::transfer::Outcome;
-use crate::report::{Chart, Hue, ReportData, Row, Section, Shape, Style};
 use std::sync::PoisonError;
+use transom_report::{Chart, Hue, ReportData, Row, Section, Shape, Style};
 
 const MIB: f64 = 1024.0 * 1024.0;
 

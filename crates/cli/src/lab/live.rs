@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-
-use crate::report::{self, Block, Cell, MOST_POINTS, ReportData, Table};
+use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table};
 
 /// Between two pictures of a run.
 const INTERVAL: Duration = Duration::from_millis(250);
