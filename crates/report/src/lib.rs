@@ -6,6 +6,7 @@
 //! |---|---|
 //! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
 //! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
+//! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
 //!
 //! [`render()`] turns it into a page that needs no network, no server and no
 //! other file. The text is HTML from the start, so a reader without scripts still gets the results; the
@@ -55,6 +56,7 @@ mod statistics;
 mod svg;
 mod table;
 mod ticks;
+pub mod transfer;
 pub mod words;
 
 use std::io;
