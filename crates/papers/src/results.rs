@@ -1,15 +1,14 @@
-//! The page: tables of claims, findings, and tables of points.
+//! The page of results: tables of claims, findings, and tables of points.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::Context;
 use transom_lab::scenario::{Band, Claim, Setting, Unit};
 
-use super::super::catalogue::{EXPERIMENTS, Experiment};
-use super::super::summary::{RunValues, Summary};
-use super::super::values::{number, shown};
+use crate::summary::RunValues;
+use crate::values::{number, shown};
+use crate::{EXPERIMENTS, Error, Experiment, Summary};
 
 /// What the papers are called.
 const PAPERS: &[(&str, &str)] = &[
@@ -79,15 +78,25 @@ struct Point {
     cells: Vec<(String, String)>,
 }
 
-/// The whole page.
-pub(super) fn page(directory: &Path) -> anyhow::Result<String> {
+/// What the papers claim and what was found, as a page in Markdown: made from the experiments and the summaries in a directory.
+///
+/// ```
+/// let directory = tempfile::tempdir()?;
+/// let page = transom_papers::results(directory.path())?;
+/// assert!(page.starts_with("# Results") && page.contains("| not run |"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If a summary, or a page beside the summaries, cannot be read.
+pub fn results(directory: &Path) -> Result<String, Error> {
     let mut page = HEAD.to_owned();
     for (paper, title) in PAPERS {
         let found: Vec<Found> = EXPERIMENTS
             .iter()
             .filter(|one| one.paper() == *paper)
             .map(|one| Found::new(one, directory))
-            .collect::<anyhow::Result<_>>()?;
+            .collect::<Result<_, Error>>()?;
         let _ = write!(page, "\n## {title}\n\n");
         page += &claims(&found);
         for one in found.iter().filter(|one| !one.headings.is_empty()) {
@@ -103,7 +112,7 @@ pub(super) fn page(directory: &Path) -> anyhow::Result<String> {
 const MEASURED: &[(&str, &str)] =
     &[("benchmarks", "measured by benchmarks"), ("linux", "measured with the kernel's TCP")];
 
-fn measured(directory: &Path, paper: &str) -> anyhow::Result<String> {
+fn measured(directory: &Path, paper: &str) -> Result<String, Error> {
     let mut page = String::new();
     for (name, how) in MEASURED {
         let path = directory.join(format!("{paper}-{name}.md"));
@@ -114,7 +123,7 @@ fn measured(directory: &Path, paper: &str) -> anyhow::Result<String> {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+                return Err(Error::Io { action: "read", path, error });
             }
         }
     }
@@ -122,7 +131,7 @@ fn measured(directory: &Path, paper: &str) -> anyhow::Result<String> {
 }
 
 impl Found {
-    fn new(experiment: &'static Experiment, directory: &Path) -> anyhow::Result<Found> {
+    fn new(experiment: &'static Experiment, directory: &Path) -> Result<Found, Error> {
         let of = |full| Summary::read(directory, experiment.id, full);
         let (full, summary) = match of(true)? {
             Some(summary) => (true, Some(summary)),
@@ -309,7 +318,7 @@ fn claims(found: &[Found]) -> String {
 }
 
 /// A table of an experiment's points.
-fn points(one: &Found) -> anyhow::Result<String> {
+fn points(one: &Found) -> Result<String, Error> {
     let paper = one.experiment.described()?;
     let mut text = format!("\n### {}: {}\n\n", one.experiment.id, paper.shows);
     if one.summary.is_none() {

@@ -1,18 +1,19 @@
 //! Which experiments there are.
 
-use anyhow::{Context, anyhow, bail};
 use transom_lab::scenario::{Paper, Scenario};
 
+use crate::{Error, elsewhere};
+
 /// The form that takes little time.
-pub(super) const QUICK: &str = "quick";
+const QUICK: &str = "quick";
 
 /// An experiment: a scenario in the program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Experiment {
+pub struct Experiment {
     /// Its id, such as "ltcp/fig5".
-    pub(super) id: &'static str,
+    pub id: &'static str,
     /// The file in the repository.
-    pub(super) file: &'static str,
+    pub file: &'static str,
     text: &'static str,
 }
 
@@ -27,7 +28,7 @@ macro_rules! experiments {
 }
 
 /// All of them, paper by paper.
-pub(super) const EXPERIMENTS: &[Experiment] = experiments![
+pub const EXPERIMENTS: &[Experiment] = experiments![
     "ictcp/fig3",
     "ictcp/fig3-rto",
     "ictcp/fig6",
@@ -61,32 +62,46 @@ pub(super) const EXPERIMENTS: &[Experiment] = experiments![
     "router/shrink",
 ];
 
+/// What a form is called.
+pub fn form(full: bool) -> &'static str {
+    if full { "full" } else { QUICK }
+}
+
 impl Experiment {
     /// The paper's part of the id.
-    pub(super) fn paper(&self) -> &'static str {
+    pub fn paper(&self) -> &'static str {
         self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
     }
 
     /// The scenario, quick or with the paper's lengths and rates.
-    pub(super) fn scenario(&self, full: bool) -> anyhow::Result<Scenario> {
+    ///
+    /// # Errors
+    /// If it cannot be read, which no experiment's test allows.
+    pub fn scenario(&self, full: bool) -> Result<Scenario, Error> {
         let form = (!full).then_some(QUICK);
-        Scenario::parse_form(self.file, self.text, form).map_err(|errors| anyhow!("{errors}"))
+        Scenario::parse_form(self.file, self.text, form).map_err(Error::Scenario)
     }
 
     /// Its text.
-    pub(super) fn text(&self) -> &'static str {
+    pub fn text(&self) -> &'static str {
         self.text
     }
 
     /// What it reproduces.
-    pub(super) fn described(&self) -> anyhow::Result<Paper> {
+    ///
+    /// # Errors
+    /// If the scenario cannot be read or names no paper, which no experiment's test allows.
+    pub fn described(&self) -> Result<Paper, Error> {
         let scenario = self.scenario(true)?;
-        scenario.paper().cloned().with_context(|| format!("{} names no paper", self.file))
+        scenario.paper().cloned().ok_or(Error::NoPaper(self.file))
     }
 }
 
 /// The experiments that are meant by ids or by the names of papers; all of them by none.
-pub(super) fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
+///
+/// # Errors
+/// If a word is neither, or one of [`elsewhere`].
+pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
     if words.is_empty() {
         return Ok(EXPERIMENTS.to_vec());
     }
@@ -102,11 +117,11 @@ pub(super) fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
                 found.push(*one);
             }
         }
-        if !any && let Some(one) = super::elsewhere::named(word) {
-            bail!("{word} is no scenario: `{}` in the repository runs it", one.command);
+        if !any && let Some(one) = elsewhere::named(word) {
+            return Err(Error::Elsewhere { id: one.id, command: one.command });
         }
         if !any {
-            bail!("there is no experiment {word}; `transom papers list` shows which there are");
+            return Err(Error::Unknown(word.into()));
         }
     }
     Ok(found)

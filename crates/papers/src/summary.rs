@@ -4,16 +4,15 @@
 //! accepted stands in the scenario, so that a better band or another wording repeats no run.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use transom_lab::results::{Found, Manifest, Store, StoredRun};
 use transom_lab::run::{Judgement, compare, judge};
 use transom_lab::scenario::{Band, Quantity, RunId, Setting, Variant};
 
-use super::catalogue::Experiment;
-use super::run::form;
+use crate::{Error, Experiment, form};
 
 /// The form of the files.
 const FORMAT: u32 = 1;
@@ -21,46 +20,46 @@ const FORMAT: u32 = 1;
 /// What was measured in an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Summary {
+pub struct Summary {
     format: u32,
     /// The experiment.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// Whether it was run with the paper's lengths and rates.
-    pub(super) full: bool,
+    pub(crate) full: bool,
     /// The programs that made the runs.
     versions: Vec<String>,
     /// The runs, by point and seed.
-    pub(super) runs: Vec<RunValues>,
+    pub(crate) runs: Vec<RunValues>,
 }
 
 /// What was measured in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct RunValues {
+pub(crate) struct RunValues {
     /// What the sweep sets.
-    pub(super) settings: Vec<Setting>,
-    pub(super) seed: u64,
-    pub(super) values: Vec<Measured>,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) seed: u64,
+    pub(crate) values: Vec<Measured>,
 }
 
 /// A quantity and its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Measured {
-    pub(super) quantity: Quantity,
+pub(crate) struct Measured {
+    pub(crate) quantity: Quantity,
     /// What it was divided by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) relative_to: Option<Quantity>,
+    pub(crate) relative_to: Option<Quantity>,
     /// At which point that was measured, from one, if not at the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) baseline: Option<usize>,
+    pub(crate) baseline: Option<usize>,
     /// In bits per second, nanoseconds, bytes, or without a unit.
-    pub(super) values: Vec<Option<f64>>,
+    pub(crate) values: Vec<Option<f64>>,
 }
 
 impl Measured {
     /// Whether it is what a band is about.
-    pub(super) fn is_of(&self, band: &Band, baseline: Option<usize>) -> bool {
+    pub(crate) fn is_of(&self, band: &Band, baseline: Option<usize>) -> bool {
         (&self.quantity, &self.relative_to, self.baseline)
             == (&band.quantity, &band.relative_to, baseline)
     }
@@ -69,11 +68,10 @@ impl Measured {
 impl Summary {
     /// Of the finished runs of a results directory that are runs of this experiment as it is now, whichever version of the program made them.
     /// What they say is worked out from what was seen.
-    pub(super) fn of(
-        experiment: &Experiment,
-        full: bool,
-        store: &Store,
-    ) -> anyhow::Result<Summary> {
+    ///
+    /// # Errors
+    /// If the directory or what was seen cannot be read.
+    pub fn of(experiment: &Experiment, full: bool, store: &Store) -> Result<Summary, Error> {
         let emulated = experiment.described()?.emulated;
         let stored: Vec<StoredRun> = store
             .list()?
@@ -123,34 +121,47 @@ impl Summary {
         Ok(Summary { format: FORMAT, id: experiment.id.into(), full, versions, runs })
     }
 
+    /// Whether there is no run in it.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     /// The file's name.
     fn name(id: &str, full: bool) -> String {
         format!("{}.{}.json", id.replace('/', "-"), form(full))
     }
 
-    /// Writes it to a directory, which is made if it is not there.
-    pub(super) fn write(&self, directory: &Path) -> anyhow::Result<PathBuf> {
+    /// Writes it to a directory, which is made if it is not there, and gives the file.
+    ///
+    /// # Errors
+    /// If the file or the directory cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<PathBuf, Error> {
         let path = directory.join(Self::name(&self.id, self.full));
-        let mut text = serde_json::to_string_pretty(self)?;
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::other);
+        let mut text = text.map_err(Error::io("write", &path))?;
         text.push('\n');
         fs::create_dir_all(directory)
             .and_then(|()| fs::write(&path, text))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .map_err(Error::io("write", &path))?;
         Ok(path)
     }
 
     /// Reads the one of an experiment, if it is there.
-    pub(super) fn read(directory: &Path, id: &str, full: bool) -> anyhow::Result<Option<Summary>> {
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not a summary of this experiment in this form.
+    pub fn read(directory: &Path, id: &str, full: bool) -> Result<Option<Summary>, Error> {
         let path = directory.join(Self::name(id, full));
         if !path.exists() {
             return Ok(None);
         }
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let summary: Summary = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no summary", path.display()))?;
+        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let summary: Summary = match serde_json::from_str(&text) {
+            Ok(summary) => summary,
+            Err(error) => return Err(Error::NoSummary { path, error }),
+        };
         if (summary.format, summary.id.as_str(), summary.full) != (FORMAT, id, full) {
-            bail!("{} is of another experiment, or of another version of Transom", path.display());
+            return Err(Error::AnotherSummary(path));
         }
         Ok(Some(summary))
     }

@@ -1,18 +1,18 @@
 //! The experiments that are no scenarios: what they measure is this program itself, or what it takes the kernel for.
 
-use super::catalogue::EXPERIMENTS;
+use crate::EXPERIMENTS;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Elsewhere {
+pub struct Elsewhere {
     /// Its id, such as "ictcp/fig4".
-    pub(super) id: &'static str,
+    pub id: &'static str,
     /// What it shows.
-    pub(super) shows: &'static str,
+    pub shows: &'static str,
     /// What runs it, in the repository.
-    pub(super) command: &'static str,
+    pub command: &'static str,
     /// Where its results stand.
-    pub(super) results: &'static str,
+    pub results: &'static str,
 }
 
 const EXTENSIONS: &str = "cargo run --release -p transom-benches -- --group extensions --cpu one";
@@ -31,7 +31,7 @@ const fn of(
 }
 
 /// All of them, paper by paper.
-pub(super) const ELSEWHERE: &[Elsewhere] = &[
+const ELSEWHERE: &[Elsewhere] = &[
     of(
         "ictcp/fig4",
         "What extensions cost that are woken per ack and per round, with 1 to 1000 connections",
@@ -64,7 +64,7 @@ pub(super) const ELSEWHERE: &[Elsewhere] = &[
 ];
 
 /// Those that are meant by ids or by the names of papers; all of them by none.
-pub(super) fn find(words: &[String]) -> Vec<Elsewhere> {
+pub fn find(words: &[String]) -> Vec<Elsewhere> {
     let meant = |one: &&Elsewhere| {
         words.is_empty()
             || words.iter().any(|word| {
@@ -76,7 +76,7 @@ pub(super) fn find(words: &[String]) -> Vec<Elsewhere> {
 }
 
 /// The one with this id, and that no scenario has it.
-pub(super) fn named(id: &str) -> Option<&'static Elsewhere> {
+pub fn named(id: &str) -> Option<&'static Elsewhere> {
     ELSEWHERE.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
 }
 
