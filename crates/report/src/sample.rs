@@ -176,7 +176,7 @@ pub(super) fn sample() -> ReportData {
         notes: vec![
             "A note may hold <markup>, \"quotes\" & ampersands: they are shown, not obeyed.".into(),
         ],
-        command: "cargo test -p transom sample_page -- --ignored".into(),
+        command: "cargo test -p transom-report sample_page -- --ignored".into(),
         ..ReportData::default()
     }
 }
