@@ -374,9 +374,7 @@ pub struct Connection {
     events: u8,
     error: Option<ConnectionError>,
     soft_error: Option<Box<icmp::SoftError>>,
-    /// Calls tell of soft errors.
-    reports_soft_errors: bool,
-    untold: reports::Untold,
+    reports: reports::Reports,
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     /// It was closed, and its extensions have had their time.

@@ -303,8 +303,9 @@ fn some_packets_are_never_fragmented() {
 fn a_path_known_to_fragment() {
     for mtu in [552, 1500] {
         let mut setup = Setup::default().mss(Some(1460));
-        (setup.path.mtu, setup.path.interface_mtu, setup.path.fragments) = (552, mtu, true);
+        (setup.path.mtu, setup.path.interface_mtu) = (552, mtu);
         let mut peer = setup.active();
+        peer.connection.expect_fragments(peer.now);
         peer.write(100).recv(seg().ack(101));
         assert!(!peer.connection.dont_fragment());
         peer.run_to(601_000);

@@ -311,10 +311,15 @@ impl Stack {
     pub(super) fn install(
         &mut self,
         now: Instant,
-        connection: Connection,
+        mut connection: Connection,
         key: FlowKey,
         owner: Owner,
     ) -> u32 {
+        let takes_over = connection.profile().path_mtu_discovery.takes_over();
+        let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
+        if known.is_some_and(|known| !known.whole) {
+            connection.expect_fragments(now);
+        }
         let carrier = Carrier {
             dont_fragment: connection.dont_fragment(),
             ..Carrier::of(connection.profile())
@@ -427,7 +432,6 @@ impl Stack {
         let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
         let path = PathInfo {
             mtu: known.map_or(self.config.mtu, |known| known.mtu.min(self.config.mtu)),
-            fragments: known.is_some_and(|known| !known.whole),
             interface_mtu: self.config.mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.

@@ -4,6 +4,7 @@ use super::controls::Controls;
 use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
 use super::path_mtu::PathMtu;
+use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
@@ -42,8 +43,6 @@ pub struct Endpoint {
 pub struct PathInfo {
     /// The largest IP packet that is believed to pass, in bytes (path MTU).
     pub mtu: u32,
-    /// IPv4 packets of that size do not pass whole: they have to leave without DF.
-    pub fragments: bool,
     /// The largest IP packet our own interface takes; what the MSS option announces.
     pub interface_mtu: u32,
     /// Bytes of IP header: 20 or 40.
@@ -139,8 +138,7 @@ impl Connection {
             active: false,
             endpoint,
             path,
-            path_mtu: (path.mtu < path.interface_mtu || path.fragments)
-                .then(|| PathMtu::narrow(path.mtu, path.fragments, now)),
+            path_mtu: (path.mtu < path.interface_mtu).then(|| PathMtu::narrow(path.mtu, now)),
             agreed,
             snd: Sender {
                 space: SeqSpace::new(iss),
@@ -223,8 +221,7 @@ impl Connection {
             events: 0,
             error: None,
             soft_error: None,
-            reports_soft_errors: profile.report_soft_errors,
-            untold: Default::default(),
+            reports: Reports::new(profile.report_soft_errors),
             orphaned: false,
             dismissed: false,
             nodelay: profile.nodelay,

@@ -79,13 +79,13 @@ pub(super) enum PathProbe {
 }
 
 impl PathMtu {
-    /// A path that is known to be narrower than the interface, or to carry nothing of that size whole.
-    pub(super) fn narrow(mtu: u32, fragments: bool, now: Instant) -> Box<Self> {
+    /// A path that is known to be narrower than the interface.
+    pub(super) fn narrow(mtu: u32, now: Instant) -> Box<Self> {
         Box::new(PathMtu {
             since: now,
             since_pos: Pos::FIRST_DATA,
             pending: None,
-            fragments,
+            fragments: false,
             search: Search::between(mtu, mtu, now),
             probe: None,
             repairs_probe: false,
@@ -159,7 +159,7 @@ impl Connection {
 
     fn path_mtu_mut(&mut self, now: Instant) -> &mut PathMtu {
         let mtu = self.path.mtu;
-        self.path_mtu.get_or_insert_with(|| PathMtu::narrow(mtu, false, now))
+        self.path_mtu.get_or_insert_with(|| PathMtu::narrow(mtu, now))
     }
 
     /// Whether at least a segment of the present size has been acknowledged.
@@ -197,6 +197,13 @@ impl Connection {
     /// Whether packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
     pub fn path_fragments(&self) -> bool {
         self.path_mtu.as_ref().is_some_and(|path| path.fragments)
+    }
+
+    /// Earlier connections have found that packets of the path MTU do not pass whole: what leaves from now on may be fragmented.
+    pub fn expect_fragments(&mut self, now: Instant) {
+        if self.path.ip_header < 40 {
+            self.path_mtu_mut(now).fragments = true;
+        }
     }
 
     /// Whether IPv4 packets forbid fragmentation. As on Linux, `DO` does whatever the path carries.

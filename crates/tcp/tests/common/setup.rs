@@ -56,7 +56,6 @@ impl Default for Setup {
             profile,
             path: PathInfo {
                 mtu: 1500,
-                fragments: false,
                 interface_mtu: 1500,
                 ip_header: 20,
                 max_super_segment: None,
