@@ -60,6 +60,8 @@ pub struct Tun {
     /// The virtio-net header of the packet received last in two parts.
     last_header: VirtioNetHdr,
     discarded: u64,
+    /// The other queues, until they are taken.
+    others: Vec<Tun>,
 }
 
 impl Tun {
@@ -235,6 +237,11 @@ impl Device for Tun {
                 None
             }
         }
+    }
+
+    fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
+        let others = std::mem::take(&mut self.others).into_iter();
+        others.map(|queue| Box::new(queue) as Box<dyn Device>).collect()
     }
 
     fn recycle(&mut self, buffer: PacketBuf) {

@@ -1,9 +1,11 @@
 //! What is done under the lock: packets in, packets out, and telling whoever waits.
 
+use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::eagerness::Eagerness;
 use crate::lock::Ring;
 use crate::observer::Mailbox;
+use crate::ports::Ports;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent, Stray};
 use transom_tcp::connection::Event;
 use transom_tcp::time::Instant;
 
@@ -75,6 +77,10 @@ pub(crate) struct Inner {
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
+    /// Listeners that are in other shards too, and the number of this shard among them.
+    pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
+    /// Who keeps the ports, if the host does not choose them itself.
+    ports: Option<Arc<Ports>>,
     /// Those who want to know when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
@@ -87,6 +93,8 @@ pub(crate) struct Inner {
     pub(crate) sleeps_soundly: bool,
     /// Bells to be rung when the lock is free.
     pub(crate) bells: Vec<Ring>,
+    /// Packets to be taken to other shards when the lock is free.
+    pub(crate) strays: Vec<Stray>,
     /// Whether to stay awake for the next packet.
     pub(crate) eagerness: Eagerness,
     /// Bytes written since a writer last looked for acknowledgements.
@@ -114,7 +122,12 @@ impl Failure {
 }
 
 impl Inner {
-    pub(crate) fn new(host: Host, device: Box<dyn Device>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        device: Box<dyn Device>,
+        clock: Clock,
+        ports: Option<Arc<Ports>>,
+    ) -> Self {
         Inner {
             host,
             mtu: device.capabilities().mtu,
@@ -124,6 +137,8 @@ impl Inner {
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
+            acceptors: HashMap::new(),
+            ports,
             observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
@@ -131,6 +146,7 @@ impl Inner {
             leader_wakes_at: Instant::FAR_FUTURE,
             sleeps_soundly: false,
             bells: Vec::new(),
+            strays: Vec::new(),
             eagerness: Eagerness::default(),
             unglanced: 0,
             failure: None,
@@ -251,7 +267,8 @@ impl Inner {
         self.bells.extend(self.waiters.values().map(|waiters| Ring::All(waiters.bell.clone())));
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.show(id));
-        let ids: Vec<_> = self.listener_readiness.keys().copied().collect();
+        let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
+        let ids: Vec<_> = alone.chain(shared).copied().collect();
         ids.into_iter().for_each(|id| self.show_listener(id));
     }
 
@@ -279,6 +296,12 @@ impl Inner {
     }
 
     fn tell_events(&mut self) {
+        self.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        if let Some(ports) = &self.ports {
+            while let Some(change) = self.host.poll_place() {
+                ports.on_change(change);
+            }
+        }
         while let Some(event) = self.host.poll_event() {
             self.tell(event);
         }
@@ -352,7 +375,11 @@ impl Inner {
 
     /// The same for a listener's descriptor.
     pub(crate) fn show_listener(&mut self, id: ListenerId) {
-        let readable = self.host.acceptable(id) > 0 || self.failure.is_some();
+        let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
+        if let Some((shard, acceptor)) = self.acceptors.get(&id) {
+            acceptor.update(*shard, waiting, failed);
+        }
+        let readable = waiting > 0 || failed;
         if let Some(readiness) = self.listener_readiness.get_mut(&id) {
             let _ = readiness.show(readable, true);
         }
@@ -381,6 +408,8 @@ impl Inner {
 
     /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.
     pub(crate) fn exports_descriptors(&self) -> bool {
-        !self.readiness.is_empty() || !self.listener_readiness.is_empty()
+        !self.readiness.is_empty()
+            || !self.listener_readiness.is_empty()
+            || self.acceptors.values().any(|(_, acceptor)| acceptor.is_exported())
     }
 }

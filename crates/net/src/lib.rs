@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod background;
 pub mod clock;
 mod eagerness;
@@ -44,6 +45,8 @@ mod listener;
 mod lock;
 mod log;
 pub mod observer;
+mod opening;
+mod ports;
 mod readiness;
 mod runtime;
 mod stack;
@@ -53,6 +56,7 @@ mod waiting;
 pub use listener::{Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
+pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
 pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};

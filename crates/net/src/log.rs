@@ -55,9 +55,9 @@ pub struct Written {
 }
 
 impl Stack {
-    /// The host's event log from record number `from` on.
+    /// The host's event log from record number `from` on. Each shard has a log of its own, and this is the first one's: see [`Stack::shard`].
     pub fn read_log(&self, from: u64) -> LogReading {
-        let mut inner = self.shared.runtime.lock();
+        let mut inner = self.first().runtime.lock();
         let reading = inner.host.log().read(from);
         let records = reading.records().copied().collect();
         LogReading { missed: reading.missed, next: reading.next, records }
@@ -66,13 +66,18 @@ impl Stack {
     /// Writes the event log to `file`, from the oldest record that is still there, until the writer is finished or dropped. It keeps the host alive.
     ///
     /// # Errors
-    /// The operating system's for the file's beginning, and for a thread that it does not give.
+    /// The operating system's for the file's beginning, and for a thread that it does not give; [`io::ErrorKind::InvalidInput`] for a host of several
+    /// shards, each of which has a log of its own: see [`Stack::shard`].
     pub fn log_to(&self, file: File, format: LogFormat) -> io::Result<LogWriter> {
-        let since_origin = Duration::from_nanos(self.shared.runtime.now().as_nanos());
+        if self.shard_count() > 1 {
+            let why = "each shard has a log of its own: write them with Stack::shard";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let since_origin = Duration::from_nanos(self.first().runtime.now().as_nanos());
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
         // What was overwritten before anybody wanted to write it is not missed.
-        let oldest = self.shared.runtime.lock().host.log().read(0).missed;
+        let oldest = self.first().runtime.lock().host.log().read(0).missed;
         let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();
         let (stop, stopped) = sync_channel(0);

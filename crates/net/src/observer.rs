@@ -289,6 +289,6 @@ mod tests {
         }
         drop(peers);
         // The smallest table there is has three or so places.
-        assert!(a.shared.runtime.lock().observers.len() < 10);
+        assert!(a.first().runtime.lock().observers.len() < 10);
     }
 }

@@ -17,6 +17,7 @@ use crate::background::Background;
 use crate::clock::Clock;
 use crate::engine::{GLANCE, Inner, Leader, Patience};
 use crate::lock::{Held, Lock, Ring};
+use crate::ports::Ports;
 use crate::readiness::Readiness;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -57,11 +58,12 @@ impl Runtime {
         device: Box<dyn Device>,
         clock: Clock,
         busy_poll: Duration,
+        ports: Option<Arc<Ports>>,
     ) -> io::Result<Arc<Self>> {
         let device_fd = device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let runtime = Arc::new(Runtime {
-            inner: Lock::new(Inner::new(host, device, clock)),
+            inner: Lock::new(Inner::new(host, device, clock, ports)),
             background: Background::default(),
             device_fd,
             wake_leader: eventfd(0, flags)?,
@@ -71,6 +73,13 @@ impl Runtime {
         });
         Background::start(&runtime)?;
         Ok(runtime)
+    }
+
+    /// Makes one host of several shards, in their order.
+    pub(crate) fn join(shards: &[Arc<Runtime>]) {
+        for shard in shards {
+            shard.inner.join(shards.iter().map(Arc::downgrade).collect());
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {

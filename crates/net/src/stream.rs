@@ -196,9 +196,9 @@ impl TcpStream {
         remote: SocketAddr,
         profile: Option<Profile>,
     ) -> io::Result<Self> {
-        let shared = Arc::clone(&stack.shared);
-        let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
-        let id = shared.runtime.with(|inner, now| {
+        let (shared, id) = stack.open(local, remote, &|shared, inner, now, local| {
+            let profile = profile.clone();
+            let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
         Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))

@@ -216,6 +216,11 @@ impl Runtime {
             if inner.leader == Leader::Application
                 || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
+                if !inner.strays.is_empty() {
+                    // They leave with the lock, and asleep this thread would not look again.
+                    inner = inner.let_in();
+                    continue;
+                }
                 // What was just sent may be news for whoever leads.
                 self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);

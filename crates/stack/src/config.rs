@@ -3,6 +3,7 @@
 use crate::fast_open::FastOpenConfig;
 use crate::fragments::FragmentLimits;
 use crate::memory::MemoryLimits;
+use crate::stack::Shard;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -15,6 +16,17 @@ pub struct Offload {
     pub tx_checksum: bool,
     /// The longest super-segment it cuts, in bytes including headers; `None`: none.
     pub segmentation: Option<usize>,
+}
+
+/// Who says which ports are free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortSource {
+    /// The host: its addresses are nobody else's, so a port is free when no socket of the host has it.
+    #[default]
+    Own,
+    /// The caller, who has reserved the port where the addresses are shared, for instance with the kernel. Each call names its port: port 0 is refused.
+    /// [`Stack::poll_place`](crate::stack::Stack::poll_place) says when a reservation is not needed any more.
+    Caller,
 }
 
 /// A host's configuration.
@@ -30,7 +42,11 @@ pub struct StackConfig {
     pub profile: Arc<Profile>,
     /// From this every sequence number, port and hash key is derived. Random on a real network.
     pub secret: [u8; 16],
-    /// Ports for active opens.
+    /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
+    pub shard: Shard,
+    /// Who says which ports are free.
+    pub ports: PortSource,
+    /// Ports for active opens, where the host chooses them itself.
     pub ephemeral_ports: core::ops::RangeInclusive<u16>,
     /// Half-open connections kept in all; beyond that (or beyond a listener's share) SYNs are answered by cookies.
     pub max_half_open: usize,
@@ -65,6 +81,8 @@ impl StackConfig {
             offload: Offload { tx_checksum: false, segmentation: None },
             profile: Arc::new(Profile::default()),
             secret: [0; 16],
+            shard: Shard::ALONE,
+            ports: PortSource::Own,
             ephemeral_ports: 32_768..=65_535,
             max_half_open: 1024,
             max_time_wait: 65_536,
@@ -100,6 +118,9 @@ impl StackConfig {
         if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
             return Err(StackConfigError::Ports);
         }
+        if !self.shard.is_possible() {
+            return Err(StackConfigError::Shard(self.shard));
+        }
         if !self.memory.are_ordered() {
             return Err(StackConfigError::Memory(self.memory));
         }
@@ -126,6 +147,9 @@ pub enum StackConfigError {
     /// No ports to choose from.
     #[error("the range of ephemeral ports is empty or contains port 0")]
     Ports,
+    /// An index beyond the count, or too many.
+    #[error("stack {0:?} of a host: there are 1 to 64, counted from 0")]
+    Shard(Shard),
     /// Thresholds that do not grow.
     #[error("limits on memory must grow from low to pressure to limit: {0:?} do not")]
     Memory(MemoryLimits),
@@ -193,4 +217,39 @@ pub struct StackCounters {
     pub icmp_errors_received: u64,
     /// Packets given up in reassembly.
     pub fragments_dropped: u64,
+    /// Packets handed to another [stack of the host](Shard), because their connection is not here.
+    pub passed_on: u64,
+    /// Those dropped because too many were waiting to be handed on.
+    pub strays_dropped: u64,
+}
+
+impl core::iter::Sum for StackCounters {
+    /// What several stacks have counted together.
+    fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
+        counters.fold(StackCounters::default(), |a, b| StackCounters {
+            packets_received: a.packets_received + b.packets_received,
+            packets_sent: a.packets_sent + b.packets_sent,
+            malformed: a.malformed + b.malformed,
+            misaddressed: a.misaddressed + b.misaddressed,
+            bad_checksum: a.bad_checksum + b.bad_checksum,
+            bad_tcp: a.bad_tcp + b.bad_tcp,
+            syns_dropped: a.syns_dropped + b.syns_dropped,
+            cookies_sent: a.cookies_sent + b.cookies_sent,
+            cookies_accepted: a.cookies_accepted + b.cookies_accepted,
+            fast_opens_active: a.fast_opens_active + b.fast_opens_active,
+            fast_opens_passive: a.fast_opens_passive + b.fast_opens_passive,
+            fast_open_requests: a.fast_open_requests + b.fast_open_requests,
+            fast_open_bad_cookies: a.fast_open_bad_cookies + b.fast_open_bad_cookies,
+            fast_open_overflows: a.fast_open_overflows + b.fast_open_overflows,
+            resets_sent: a.resets_sent + b.resets_sent,
+            active_opens: a.active_opens + b.active_opens,
+            passive_opens: a.passive_opens + b.passive_opens,
+            replies_dropped: a.replies_dropped + b.replies_dropped,
+            icmp_errors_sent: a.icmp_errors_sent + b.icmp_errors_sent,
+            icmp_errors_received: a.icmp_errors_received + b.icmp_errors_received,
+            fragments_dropped: a.fragments_dropped + b.fragments_dropped,
+            passed_on: a.passed_on + b.passed_on,
+            strays_dropped: a.strays_dropped + b.strays_dropped,
+        })
+    }
 }

@@ -13,6 +13,7 @@ mod fast_open;
 mod opens;
 mod predict;
 mod receive;
+mod shards;
 mod sockets;
 mod template;
 mod timers;
@@ -20,12 +21,13 @@ mod transmit;
 
 pub use opens::{ConnectError, ListenError};
 pub use receive::Packet;
+pub use shards::{Shard, Stray};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
-use crate::config::{StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is_unicast};
 use crate::fast_open::Servers;
-use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
+use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash, PlaceChange};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
@@ -180,6 +182,8 @@ pub struct Stack {
     replies: VecDeque<Reply>,
     /// Packets from ourselves to ourselves.
     loopback: VecDeque<Vec<u8>>,
+    /// Packets for other stacks of the host.
+    strays: VecDeque<Stray>,
     events: VecDeque<StackEvent>,
     fragments: Fragments,
     path_mtus: PathMtus,
@@ -204,7 +208,7 @@ impl Stack {
         let secrets = Secrets::new(config.secret);
         let hash = KeyedHash::new(secrets.table_key());
         Ok(Stack {
-            flows: FlowTable::with_hasher(hash.clone()),
+            flows: FlowTable::new(hash.clone(), config.ports == PortSource::Caller),
             slots: Slab::new(),
             halves: Slab::new(),
             waits: Slab::new(),
@@ -216,6 +220,7 @@ impl Stack {
             turn: 0,
             replies: VecDeque::new(),
             loopback: VecDeque::new(),
+            strays: VecDeque::new(),
             events: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
@@ -326,6 +331,11 @@ impl Stack {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<StackEvent> {
         self.events.pop_front()
+    }
+
+    /// What has changed at our places, where the [caller](PortSource::Caller) says which ports are free.
+    pub fn poll_place(&mut self) -> Option<PlaceChange> {
+        self.flows.poll_change()
     }
 
     /// A connection changed: collect its events and put it into the ready queue.
@@ -506,10 +516,17 @@ impl Stack {
 }
 
 impl Stack {
-    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it.
-    pub(crate) fn deliver_icmp(&mut self, now: Instant, key: &FlowKey, error: IcmpError, seq: Seq) {
-        let Some(id) = self.connection_for(key) else { return };
-        let Some(slot) = self.slots.get_mut(id.index) else { return };
+    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it. Returns
+    /// whether there is such a connection.
+    pub(crate) fn deliver_icmp(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        error: IcmpError,
+        seq: Seq,
+    ) -> bool {
+        let Some(id) = self.connection_for(key) else { return false };
+        let Some(slot) = self.slots.get_mut(id.index) else { return false };
         let carries = |connection: &Connection| Carries {
             mtu: connection.path_mtu(),
             whole: !connection.path_fragments(),
@@ -525,6 +542,7 @@ impl Stack {
             self.path_mtus.note(id, key.remote, after, now);
         }
         self.touched(id.index, now);
+        true
     }
 
     pub(crate) fn count_bad_icmp(&mut self) {

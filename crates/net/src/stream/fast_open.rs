@@ -5,7 +5,6 @@ use crate::error::connect_error;
 use crate::stack::Stack;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use transom_stack::mapped::is_mapped;
 
 impl TcpStream {
@@ -49,15 +48,14 @@ impl TcpStream {
         remote: SocketAddr,
         data: Option<&[u8]>,
     ) -> io::Result<(Self, usize)> {
-        let shared = Arc::clone(&stack.shared);
-        let (id, written) = shared.runtime.with(|inner, now| {
-            let opened = inner.host.connect_on_write(now, None, remote, None);
+        let (shared, (id, written)) = stack.open(None, remote, &|_, inner, now, local| {
+            let opened = inner.host.connect_on_write(now, local, remote, None);
             let id = opened.map_err(connect_error)?;
             let Some(data) = data else { return Ok((id, 0)) };
             let written = inner.host.write(id, now, data).unwrap_or(0);
             // Also without any data.
             let _ = inner.host.with_connection(id, now, |connection| connection.release_syn());
-            Ok::<_, io::Error>((id, written))
+            Ok((id, written))
         })?;
         Ok((TcpStream::new(shared, id, is_mapped(remote.ip())), written))
     }

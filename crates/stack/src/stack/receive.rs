@@ -43,6 +43,15 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Outside,
+    Ourselves,
+    /// Another stack of the host; these have seen it.
+    Shard(u64),
+}
+
 /// A TCP segment that has passed all checks that do not depend on a connection.
 struct Examined {
     key: FlowKey,
@@ -68,13 +77,28 @@ impl Stack {
     /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
     /// from one of our addresses is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
-        self.receive(now, packet, false);
+        self.receive(now, packet, Origin::Outside);
     }
 
     /// A packet arrived, from elsewhere or from ourselves.
-    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
-        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, from_self) {
-            self.on_flow(now, examined.key, &examined.segment(packet.bytes));
+    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, origin: Origin) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, origin) {
+            self.on_examined(now, &examined, packet, origin);
+        }
+    }
+
+    fn on_examined(
+        &mut self,
+        now: Instant,
+        examined: &Examined,
+        packet: Packet<'_>,
+        origin: Origin,
+    ) {
+        let (key, segment) = (examined.key, examined.segment(packet.bytes));
+        if !self.on_flow(now, key, &segment)
+            && !self.pass_on(&key, packet.bytes, packet.offload, origin)
+        {
+            self.refuse(key, &segment);
         }
     }
 
@@ -108,9 +132,10 @@ impl Stack {
             self.touched(index, now);
             return back;
         }
-        let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
+        let origin = Origin::Outside;
+        let Some(examined) = self.examine(now, bytes, offload, origin) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
-            self.on_flow(now, examined.key, &examined.segment(bytes));
+            self.on_examined(now, &examined, Packet { bytes, offload }, origin);
             return Some(buffer);
         };
         let Examined { key: _, header, payload, segment_size, ecn } = examined;
@@ -134,9 +159,10 @@ impl Stack {
         now: Instant,
         bytes: &[u8],
         offload: RxOffload,
-        from_self: bool,
+        origin: Origin,
     ) -> Option<Examined> {
-        self.counters.packets_received += 1;
+        let from_self = origin == Origin::Ourselves;
+        self.counters.packets_received += u64::from(!matches!(origin, Origin::Shard(_)));
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
             return None;
@@ -155,14 +181,16 @@ impl Stack {
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.receive(now, Packet::borrowed(&whole), from_self);
+                self.receive(now, Packet::borrowed(&whole), origin);
             }
             return None;
         }
         match ip.protocol() {
             Protocol::TCP => self.examine_tcp(&ip, offload),
             Protocol::ICMP | Protocol::ICMPV6 => {
-                self.on_icmp(now, &ip);
+                if let Some(unknown) = self.on_icmp(now, &ip) {
+                    self.pass_on(&unknown, bytes, offload, origin);
+                }
                 None
             }
             protocol => {
@@ -231,13 +259,15 @@ impl Stack {
         Some(index)
     }
 
-    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {
+    /// Returns whether somebody here is concerned.
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) -> bool {
         match self.flows.get(&key).copied() {
             Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
             Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
             Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
-            None => self.on_unknown_flow(now, key, segment, None),
+            None => return self.on_unknown_flow(now, key, segment, None),
         }
+        true
     }
 
     fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
@@ -394,30 +424,35 @@ impl Stack {
         })
     }
 
-    /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
-    /// sequence number chosen now must lie after this one.
+    /// A segment for which there is no connection (RFC 9293 section 3.10.7.2). `beyond`: an initial sequence number chosen now
+    /// must lie after this one. Returns whether it concerns a listener.
     fn on_unknown_flow(
         &mut self,
         now: Instant,
         key: FlowKey,
         segment: &Segment<'_>,
         beyond: Option<Seq>,
-    ) {
+    ) -> bool {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
-            return;
+            return false;
         }
         if let Some(listener) = self.listening.find(key.local()) {
             if flags.contains(Flags::ACK) {
-                if !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment) {
-                    return;
-                }
-            } else {
-                if flags.contains(Flags::SYN) {
-                    self.on_syn(now, key, listener, segment, beyond);
-                }
-                return;
+                return !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment);
             }
+            if flags.contains(Flags::SYN) {
+                self.on_syn(now, key, listener, segment, beyond);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// A segment that concerns nobody (RFC 9293 section 3.10.7.1).
+    fn refuse(&mut self, key: FlowKey, segment: &Segment<'_>) {
+        if segment.header.flags.contains(Flags::RST) {
+            return;
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;

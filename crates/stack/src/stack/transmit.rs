@@ -3,7 +3,7 @@
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
 use crate::stack::comment;
-use crate::stack::receive::Packet;
+use crate::stack::receive::{Origin, Packet};
 use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -179,7 +179,7 @@ impl Stack {
     fn settle_next(&mut self, now: Instant) -> Option<Settled> {
         loop {
             if let Some(packet) = self.loopback.pop_front() {
-                self.receive(now, Packet::borrowed(&packet), true);
+                self.receive(now, Packet::borrowed(&packet), Origin::Ourselves);
             } else if let Some(reply) = self.replies.pop_front() {
                 if let Some(settled) = self.settle_reply(reply) {
                     return Some(settled);
