@@ -18,7 +18,15 @@ mod report;
 pub(crate) mod run;
 mod schema;
 mod statistics;
+#[cfg(feature = "tui")]
 mod tui;
+#[cfg(not(feature = "tui"))]
+#[path = "lab/no_tui.rs"]
+mod tui;
+#[cfg(feature = "web")]
+mod watch;
+#[cfg(not(feature = "web"))]
+#[path = "lab/no_watch.rs"]
 mod watch;
 pub(crate) mod words;
 

@@ -8,6 +8,7 @@ use transom_lab::results::{PlannedRun, Store};
 
 use super::finish::{self, INDEX, Pages, REPORT};
 use super::interruption::Interruption;
+use crate::features::Feature;
 use crate::output;
 
 /// Write the pages of results anew
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// A results directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Write every chart, and the drawing of the network, as a PNG file too
+    /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)
     #[arg(long)]
     png: bool,
 }
@@ -34,6 +35,9 @@ pub(crate) struct Args {
 /// Writes the pages.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { directory, png } = args;
+    if png {
+        Feature::Png.need()?;
+    }
     let store = Store::open(&directory)?;
     let plan = store.plan()?;
     let stored = store.runs()?;

@@ -8,13 +8,16 @@ use serde_json::json;
 use super::data::ReportData;
 use super::{encode, page};
 
+#[cfg(any(test, feature = "web"))]
 const SCRIPT: &str = include_str!("../../assets/report/live.js");
 
 /// Requests only to where the page comes from.
+#[cfg(any(test, feature = "web"))]
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
 
 /// A page without contents that listens for them at `events`, an address on the same server.
+#[cfg(any(test, feature = "web"))]
 pub(crate) fn live_page(title: &str, events: &str) -> String {
     let mut html = String::new();
     page::head(&mut html, title, POLICY);

@@ -5,7 +5,7 @@
 //! charts are drawn by uPlot, embedded, from points embedded as JSON. Points are thinned here, before
 //! they are written ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
 //!
-//! The same [`ReportData`] becomes PNG files ([`pictures()`]), drawn here as SVG ([`mod@plot`]) and then rasterised ([`mod@png`]),
+//! The same [`ReportData`] becomes PNG files ([`pictures()`]), drawn here as SVG ([`mod@plot`]) and then rasterised (`png`, a feature of the build),
 //! and messages to a page that is already open in a browser ([`live`]): three ways to see one set of numbers.
 //!
 //! Everything that comes from outside is escaped twice over: as HTML where it is text, as JSON without `<`
@@ -20,6 +20,10 @@ mod number;
 mod page;
 mod pictures;
 mod plot;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "no_png.rs"]
 mod png;
 mod svg;
 mod table;
@@ -31,7 +35,9 @@ use std::path::Path;
 pub(crate) use block::{Block, Cell, Drawing, Heading, Table, Verdict};
 pub(crate) use data::{Across, Chart, Hue, ReportData, Row, Section, Shape, Style};
 pub(crate) use decimate::{MOST_POINTS, decimate};
-pub(crate) use live::{live_page, message};
+#[cfg(any(test, feature = "web"))]
+pub(crate) use live::live_page;
+pub(crate) use live::message;
 pub(crate) use number::{short, short_as};
 pub(crate) use pictures::pictures;
 pub(crate) use svg::{Anchor, Svg, text_width};

@@ -118,6 +118,7 @@ impl Svg {
     }
 
     /// As a file of its own, on white ground.
+    #[cfg_attr(not(feature = "png"), allow(dead_code))]
     pub(crate) fn file(&self) -> String {
         let Svg { width, height, body } = self;
         let mut hues = String::new();
