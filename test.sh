@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check: formatting, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
+# Runs every check: formatting, documents, lints, documentation, tests. Prints, at the end, how many tests passed, failed and were skipped.
 #
 # Some tests drive real programs. As root on a system with apt-get, this installs those that are missing; elsewhere the tests that
 # need them say SKIPPED. With rustup it adds the target that shows what does without std. TRANSOM_NO_INSTALL=1 keeps it from installing anything.
@@ -56,6 +56,11 @@ listed() {
 }
 step "test programs" listed
 step "formatting" cargo fmt --all --check
+if command -v python3 >/dev/null; then
+    step "prose" sh -c '.ci/prose --self-test && .ci/prose'
+else
+    echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"
+fi
 # Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
 full=(--features transom/full)
 step "lints" cargo clippy --workspace "${full[@]}" --all-targets --quiet -- -D warnings

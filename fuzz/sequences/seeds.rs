@@ -1,6 +1,4 @@
-//! Scripts without a fuzzer: from seeds, and from a directory.
-
-use std::path::Path;
+//! Scripts without a fuzzer: from seeds, and from a corpus.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): a stream of numbers from a seed.
 fn next(state: &mut u64) -> u64 {
@@ -41,19 +39,21 @@ pub(crate) fn play_all(seeds: u64, play: fn(&[u8]) -> u64) -> u64 {
     sum
 }
 
-/// Plays every file of a directory.
-pub(crate) fn play_corpus(directory: &str, play: fn(&[u8]) -> u64) {
-    let Ok(entries) = std::fs::read_dir(Path::new(directory)) else {
-        eprintln!("SKIPPED: there is no corpus at {directory}");
-        return;
-    };
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for file in files {
-        // A fuzzer at work replaces its files.
-        let Ok(script) = std::fs::read(&file) else { continue };
+/// Plays every script of a corpus: a file with one per line, in hexadecimal.
+pub(crate) fn play_corpus(file: &str, play: fn(&[u8]) -> u64) {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    assert!(!text.is_empty(), "{file} has no scripts");
+    for (line, text) in text.lines().enumerate() {
+        let script = from_hex(text).unwrap_or_else(|| panic!("{file}:{}: not hex", line + 1));
         if std::panic::catch_unwind(|| play(&script)).is_err() {
-            panic!("{} fails", file.display());
+            panic!("{file}:{}: this script fails", line + 1);
         }
     }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |[high, low]: &[u8; 2]| u8::try_from(digit(high)? << 4 | digit(low)?).ok();
+    pairs.iter().map(byte).collect::<Option<_>>().filter(|_| rest.is_empty())
 }

@@ -7,22 +7,23 @@
 mod algorithms;
 mod network;
 mod observe;
-mod page;
 mod sample;
 mod transfer;
 
-use crate::report;
 use crate::units::parse_bytes;
 use algorithms::KernelCongestion;
 use anyhow::{Context, Result, bail};
+use network::Network;
 use observe::Timeline;
 use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use transfer::Outcome;
+use std::sync::PoisonError;
 use transom_lab::scenario::Composition;
+use transom_report::ReportData;
+use transom_report::transfer::{Outcome, Transfers};
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 
@@ -156,9 +157,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let results = [&out, &home];
     let intact = results.iter().all(|outcome| outcome.sha256 == original);
 
-    let page = page::build(args, &network, &timeline, len, &original, results);
+    let page = page(args, &network, len, &original, results);
     let report = args.out.join("report.html");
-    report::write(&report, &page).with_context(|| format!("cannot write {}", report.display()))?;
+    transom_report::write(&report, &page)
+        .with_context(|| format!("cannot write {}", report.display()))?;
     let capture = network.finish();
     if args.json {
         print_json(len, &original, results, intact, &report, &pcap, &capture)?;
@@ -175,6 +177,40 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(error) => bail!("the capture {} is incomplete: {error}", pcap.display()),
     }
+}
+
+/// What the page shows.
+fn page(
+    args: &Args,
+    network: &Network,
+    len: u64,
+    original: &str,
+    outcomes: [&Outcome; 2],
+) -> ReportData {
+    // Before the queues are locked: whoever holds the path notes what its queues do.
+    let path = network.monitor.report();
+    let [there, back] = &network.queues;
+    let there = there.lock().unwrap_or_else(PoisonError::into_inner);
+    let back = back.lock().unwrap_or_else(PoisonError::into_inner);
+    let transfers = Transfers {
+        lead: format!(
+            "{}. {}. The path each way: {}, {} ms of delay, {} lost, a queue of {}.",
+            network.describe(),
+            network.describe_congestion(),
+            args.rate,
+            args.delay.as_secs_f64() * 1e3,
+            percent(args.loss),
+            args.queue
+        ),
+        bytes: len,
+        sha256: original,
+        outcomes,
+        queues: [&there, &back],
+        path: [&path.egress, &path.ingress],
+        kernel_sends_back: network.peer_name() == "the kernel",
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    transfers.data()
 }
 
 /// Writes `len` bytes of data that does not compress.

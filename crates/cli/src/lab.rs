@@ -3,7 +3,6 @@
 mod accuracy;
 mod check;
 pub(crate) mod columns;
-mod drawing;
 mod emulation;
 mod finish;
 pub(crate) mod interruption;
@@ -11,13 +10,10 @@ mod list;
 mod live;
 mod merge;
 mod new;
-mod overview;
-mod page;
 mod programs;
 mod report;
 pub(crate) mod run;
 mod schema;
-mod statistics;
 #[cfg(feature = "tui")]
 mod tui;
 #[cfg(not(feature = "tui"))]
@@ -28,7 +24,6 @@ mod watch;
 #[cfg(not(feature = "web"))]
 #[path = "lab/no_watch.rs"]
 mod watch;
-pub(crate) mod words;
 
 use std::process::ExitCode;
 

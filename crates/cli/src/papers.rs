@@ -1,22 +1,18 @@
 //! `transom papers`: the experiments of the papers that Transom is built from.
 //!
-//! Theory of operation. Every experiment is a scenario ([`catalogue`]) in the program itself, with what the paper says beside the bands that are to show it.
-//! Running one is running a scenario ([`crate::lab`]); afterwards, what the claims are about is put into a small file, a [`summary`]. The
-//! table of what was claimed and what was found ([`results`]) is made from scenarios and summaries alone.
+//! Which there are, what is kept of their runs and what came of them is in `transom-papers`. Running one is running a scenario ([`crate::lab`]).
 
-mod catalogue;
 mod describe;
-mod elsewhere;
 mod keep;
 mod list;
 mod results;
 mod run;
-mod summary;
-mod values;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Subcommand;
+use transom_papers::{Error, Experiment};
 
 /// Run the experiments of the papers, and see whether they come out
 ///
@@ -60,6 +56,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Keep(args) => keep::run(args),
         Command::Results(args) => results::run(args),
     }
+}
+
+/// The experiments that are meant by ids or by the names of papers; all of them by none.
+fn find(words: &[String]) -> anyhow::Result<Vec<Experiment>> {
+    transom_papers::find(words).map_err(|error| match error {
+        Error::Unknown(_) => anyhow!("{error}; `transom papers list` shows which there are"),
+        error => error.into(),
+    })
 }
 
 #[cfg(test)]

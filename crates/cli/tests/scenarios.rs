@@ -47,14 +47,18 @@ fn what_is_wrong_is_shown_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("wrong.toml");
     let template = run(["lab", "new", "-"]).success().text();
+    let line = 1 + template.lines().position(|line| line.starts_with("pairs = 2")).unwrap();
     fs::write(&file, template.replace("pairs = 2", "pears = 2")).unwrap();
     let file = file.to_str().unwrap();
     let checked = run(["lab", "check", file]).fails_with(1, "hint: did you mean `pairs`?");
-    assert!(checked.stderr.contains(&format!("{file}:19:1\n")), "{}", checked.stderr);
+    assert!(checked.stderr.contains(&format!("{file}:{line}:1\n")), "{}", checked.stderr);
     let checked = run(["lab", "check", file, "--json"]).fails_with(1, "");
     let json = checked.json();
     assert_eq!(json["ok"], false);
-    assert_eq!((&json["errors"][0]["line"], &json["errors"][0]["column"]), (&19.into(), &1.into()));
+    assert_eq!(
+        (&json["errors"][0]["line"], &json["errors"][0]["column"]),
+        (&line.into(), &1.into())
+    );
     run(["lab", "check", "/no/such/file"]).fails_with(1, "the file cannot be read: No such file");
 }
 

@@ -27,6 +27,8 @@ const WORTH_SCATTERING: usize = 65_536;
 pub(crate) enum Channel {
     Readable(ConnectionId),
     Writable(ConnectionId),
+    /// A report about it (RFC 9293 section 3.9.1.8).
+    Report(ConnectionId),
     Acceptable(ListenerId),
 }
 
@@ -295,14 +297,21 @@ impl Inner {
                     Event::Closed => {
                         self.ring(Channel::Readable(id));
                         self.ring(Channel::Writable(id));
+                        self.ring(Channel::Report(id));
                         self.end_observers(id);
                     }
-                    Event::TimeWait => self.end_observers(id),
-                    Event::Trouble if self.tells_of_trouble(id) => {
-                        self.ring(Channel::Readable(id));
-                        self.ring(Channel::Writable(id));
+                    Event::TimeWait => {
+                        self.ring(Channel::Report(id));
+                        self.end_observers(id);
                     }
-                    Event::Urgent | Event::Trouble => {}
+                    Event::Urgent => self.ring(Channel::Report(id)),
+                    Event::Trouble => {
+                        self.ring(Channel::Report(id));
+                        if self.tells_of_trouble(id) {
+                            self.ring(Channel::Readable(id));
+                            self.ring(Channel::Writable(id));
+                        }
+                    }
                 }
                 self.show(id);
             }

@@ -55,7 +55,7 @@ pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
-pub use transom_tcp::connection::{Adu, Info, Piece, Received, WriteOptions};
+pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};

@@ -13,6 +13,7 @@ mod controls;
 mod delivery;
 mod fast_open;
 mod options;
+mod reports;
 mod transfer;
 
 use crate::engine::{Channel, Inner};

@@ -1,8 +1,10 @@
 //! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom-net --test all NAME`, where the
 //! name of a file, with two colons, stands for all of its tests.
 
+mod passing;
 mod support;
 
+mod applications;
 mod delivery;
 mod extensions;
 mod fast_open;

@@ -63,6 +63,7 @@ fn segments(stream: &TcpStream) -> u64 {
     counters.segments_sent - counters.retransmitted_segments
 }
 
+/// [MAY-16] What is written little by little leaves together.
 #[test]
 fn corking_gathers_what_is_written() {
     let (mut near, mut far, _hosts) = connected();

@@ -15,6 +15,6 @@ fn what_peers_say_from_seeds_does_no_harm() {
 
 #[test]
 fn what_peers_say_from_the_corpus_does_no_harm() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/remote");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/remote.hex");
     seeds::play_corpus(corpus, remote::play);
 }

@@ -18,6 +18,6 @@ fn packets_from_seeds_come_to_no_harm() {
 
 #[test]
 fn packets_from_the_corpus_come_to_no_harm() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/window");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/window.hex");
     seeds::play_corpus(corpus, window::play);
 }

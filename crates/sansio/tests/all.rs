@@ -13,5 +13,6 @@ mod fast_open;
 mod opening;
 mod options;
 mod readiness;
+mod soft_errors;
 mod streams;
 mod urgent;

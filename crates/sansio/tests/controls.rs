@@ -74,6 +74,7 @@ fn what_a_new_socket_shows_and_takes() {
     assert_eq!(host.option(fd, IPPROTO_IPV6, IPV6_MTU), failed(ENOPROTOOPT));
 }
 
+/// [MAY-16] What is written little by little leaves together.
 #[test]
 fn cork() {
     let mut host = host(support::LOCAL);
@@ -91,6 +92,7 @@ fn cork() {
     assert_eq!(only(&mut host).payload.len(), 64);
 }
 
+/// [MUST-60] Nothing is held for ever.
 #[test]
 fn cork_lets_go_after_200_ms() {
     let mut host = host(support::LOCAL);

@@ -106,6 +106,7 @@ fn a_blocking_connect_waits_as_long_as_patience_lasts_and_then_goes_on() {
     assert_eq!(host.now(), Instant::from_millis(2600), "no longer than it takes");
 }
 
+/// [MUST-22]
 #[test]
 fn an_unanswered_connect_times_out() {
     let mut host = host_with(support::LOCAL, |config| {
@@ -121,6 +122,7 @@ fn an_unanswered_connect_times_out() {
     assert_eq!(drain(&mut host).len(), 3);
 }
 
+/// [MUST-46]
 #[test]
 fn addresses_that_cannot_be_connected_to() {
     let mut host = host(support::LOCAL);
@@ -154,6 +156,18 @@ fn binding_has_rules() {
     assert_eq!(host.connect(third, at("192.0.2.2:80")), failed(EISCONN));
 }
 
+/// [MUST-43] The address and port that were bound are those of the connection.
+#[test]
+fn a_bound_socket_connects_from_there() {
+    let mut host = host(support::LOCAL);
+    let fd = socket(&mut host);
+    host.bind(fd, at("192.0.2.1:4000")).unwrap();
+    host.set_patience(ms(10)).unwrap();
+    assert_eq!(host.connect(fd, at("192.0.2.2:80")), failed(EINTR));
+    assert_eq!(host.local_address(fd), Ok(at("192.0.2.1:4000")));
+    assert_eq!(only(&mut host).header.src_port, 4000);
+}
+
 #[test]
 fn two_sockets_share_a_port_if_both_say_so_and_neither_listens() {
     let mut host = host(support::LOCAL);
@@ -170,6 +184,7 @@ fn two_sockets_share_a_port_if_both_say_so_and_neither_listens() {
     assert_eq!(host.bind(third, at("0.0.0.0:80")), failed(EADDRINUSE), "one listens");
 }
 
+/// [MUST-13]
 #[test]
 fn time_wait_holds_the_port_unless_it_may_be_reused() {
     let mut host = host(support::LOCAL);
@@ -234,6 +249,7 @@ fn shutting_a_listener_makes_it_a_socket_again() {
     host.listen(fd, 1).unwrap();
 }
 
+/// [MUST-44] [MUST-45]
 #[test]
 fn two_hosts_connect_over_ipv6() {
     let mut pair = Pair::new(host("2001:db8::1"), host("2001:db8::2"), ms(5));

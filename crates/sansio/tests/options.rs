@@ -32,6 +32,7 @@ fn socket(host: &mut Host) -> i32 {
     host.socket(AF_INET, SOCK_STREAM, 0).unwrap()
 }
 
+/// [MUST-23] [MUST-25] [MUST-28]
 #[test]
 fn what_a_new_socket_shows() {
     let mut host = host(support::LOCAL);
@@ -50,6 +51,7 @@ fn what_a_new_socket_shows() {
         (IPPROTO_TCP, TCP_KEEPINTVL, 75),
         (IPPROTO_TCP, TCP_KEEPCNT, 9),
         (IPPROTO_TCP, TCP_USER_TIMEOUT, 0),
+        (IPPROTO_TCP, TCP_SYNCNT, 7),
         (IPPROTO_IP, IP_TTL, 64),
         (IPPROTO_IP, IP_TOS, 0),
     ];
@@ -96,6 +98,7 @@ fn values_out_of_range_change_nothing() {
     assert_eq!(set(&mut host, six, IPPROTO_IPV6, IPV6_UNICAST_HOPS, 9), Ok(()));
 }
 
+/// [MUST-48] [MUST-49] [SHLD-21] [SHLD-22]
 #[test]
 fn time_to_live_and_type_of_service_before_and_during_a_connection() {
     let mut host = host(support::LOCAL);
@@ -117,6 +120,7 @@ fn time_to_live_and_type_of_service_before_and_during_a_connection() {
     assert_eq!((seen.ttl, seen.traffic_class), (200, 0x10));
 }
 
+/// [MUST-14]
 #[test]
 fn the_segment_size_is_announced_and_kept() {
     let mut host = host(support::LOCAL);
@@ -171,6 +175,7 @@ fn options_set_on_a_listener_pass_to_what_it_accepts() {
     assert!(seen.iter().all(|seen| seen.ttl == 33));
 }
 
+/// [MUST-17]
 #[test]
 fn nodelay_takes_effect_at_once() {
     let mut host = host(support::LOCAL);
@@ -183,6 +188,7 @@ fn nodelay_takes_effect_at_once() {
     assert_eq!(only(&mut host).payload, b"b");
 }
 
+/// [MAY-5] [MUST-24] [MUST-27] [MUST-29]
 #[test]
 fn keep_alive_probes_and_gives_up() {
     let mut host = host(support::LOCAL);
@@ -203,6 +209,7 @@ fn keep_alive_probes_and_gives_up() {
     assert_eq!(probes, [(10_000, peer.ack - 1), (13_000, peer.ack - 1)]);
 }
 
+/// [MUST-20] [MUST-21]
 #[test]
 fn the_user_timeout_ends_the_wait_for_an_acknowledgement() {
     let mut host = host(support::LOCAL);
@@ -305,6 +312,7 @@ fn a_receive_buffer_without_window_scaling_is_no_larger_than_a_window() {
     assert_eq!(only(&mut host).header.window, 65_535);
 }
 
+/// [SHLD-9]
 #[test]
 fn tcp_info_follows_a_connection() {
     let mut host = host(support::LOCAL);

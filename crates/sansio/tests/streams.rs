@@ -195,6 +195,7 @@ fn sockets_without_a_connection_neither_read_nor_write() {
     assert_eq!(host.write(fd, b"x"), failed(EPIPE), "the attempt was given up");
 }
 
+/// [MUST-12]
 #[test]
 fn a_reset_is_reported_once() {
     let mut host = host(support::LOCAL);
@@ -260,6 +261,7 @@ fn a_half_closed_connection_still_carries_data_the_other_way() {
     assert_eq!(read(&mut host, fd, 20, 0), Ok(b"more".to_vec()), "as on Linux");
 }
 
+/// [MAY-1] [SHLD-3]
 #[test]
 fn closing_resets_or_waits_as_linger_says() {
     let mut host = host(support::LOCAL);

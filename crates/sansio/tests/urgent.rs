@@ -34,6 +34,7 @@ fn ready(host: &mut Host, fd: i32) -> i16 {
     fds[0].revents
 }
 
+/// [MUST-32] [MUST-33] [MUST-47]
 #[test]
 fn the_urgent_byte_is_beside_the_stream() {
     let mut host = host(support::LOCAL);
@@ -103,6 +104,7 @@ fn inline_it_is_part_of_the_stream() {
     assert_eq!(recv(&mut host, fd, 0), Ok(b"!def".to_vec()));
 }
 
+/// [MUST-30] [MUST-31]
 #[test]
 fn what_is_sent_as_urgent_carries_the_pointer() {
     let mut host = host(support::LOCAL);

@@ -15,12 +15,21 @@ const MAX_PATHS: usize = 4096;
 /// How long a path MTU is believed (RFC 1191 section 6.3, RFC 8201 section 4).
 const LIFETIME: Duration = Duration::from_secs(600);
 
+/// What a path carries. Of two, the one that carries less comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Carries {
+    /// In bytes of an IP packet.
+    pub(crate) mtu: u32,
+    /// Packets of that size pass whole; otherwise they are fragmented.
+    pub(crate) whole: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Path {
     /// What two connections have found.
-    mtu: Option<u32>,
+    known: Option<Carries>,
     /// What one has found that is less.
-    claim: Option<(u32, ConnectionId)>,
+    claim: Option<(Carries, ConnectionId)>,
     /// When anything was last found.
     learned: Instant,
 }
@@ -36,25 +45,25 @@ impl PathMtus {
         PathMtus { paths: HashMap::with_hasher(hash) }
     }
 
-    /// The path MTU towards `remote`, if it is known to be less than the interface's.
-    pub(crate) fn get(&self, remote: IpAddr, now: Instant) -> Option<u32> {
+    /// What the path towards `remote` carries, if it is known to be less than the interface takes.
+    pub(crate) fn get(&self, remote: IpAddr, now: Instant) -> Option<Carries> {
         let path = self.paths.get(&remote)?;
-        path.mtu.filter(|_| now.since(path.learned) < LIFETIME)
+        path.known.filter(|_| now.since(path.learned) < LIFETIME)
     }
 
-    /// The connection `by` believes that packets of more than `mtu` bytes do not reach `remote`.
-    pub(crate) fn note(&mut self, by: ConnectionId, remote: IpAddr, mtu: u32, now: Instant) {
+    /// The connection `by` believes that no more than `found` reaches `remote`.
+    pub(crate) fn note(&mut self, by: ConnectionId, remote: IpAddr, found: Carries, now: Instant) {
         let known = self.paths.get(&remote).copied();
         let known = known.filter(|path| now.since(path.learned) < LIFETIME);
-        let mut path = known.unwrap_or(Path { mtu: None, claim: None, learned: now });
+        let mut path = known.unwrap_or(Path { known: None, claim: None, learned: now });
         path.learned = now;
-        if path.mtu.is_none_or(|known| mtu < known) {
+        if path.known.is_none_or(|known| found < known) {
             match path.claim {
                 // The larger of the two is what both say.
                 Some((claimed, other)) if other != by => {
-                    (path.mtu, path.claim) = (Some(claimed.max(mtu)), None);
+                    (path.known, path.claim) = (Some(claimed.max(found)), None);
                 }
-                _ => path.claim = Some((mtu, by)),
+                _ => path.claim = Some((found, by)),
             }
         }
         if known.is_none() && self.paths.len() >= MAX_PATHS {
@@ -65,12 +74,12 @@ impl PathMtus {
         }
     }
 
-    /// Packets of `mtu` bytes have reached `remote`. What contradicts that is forgotten.
-    pub(crate) fn prove(&mut self, remote: IpAddr, mtu: u32) {
+    /// So much has reached `remote`. What contradicts that is forgotten.
+    pub(crate) fn prove(&mut self, remote: IpAddr, carried: Carries) {
         let Some(path) = self.paths.get_mut(&remote) else { return };
-        path.claim = path.claim.filter(|&(claimed, _)| claimed >= mtu);
-        path.mtu = path.mtu.filter(|&known| known >= mtu);
-        if path.mtu.is_none() && path.claim.is_none() {
+        path.claim = path.claim.filter(|&(claimed, _)| claimed >= carried);
+        path.known = path.known.filter(|&known| known >= carried);
+        if path.known.is_none() && path.claim.is_none() {
             self.paths.remove(&remote);
         }
     }

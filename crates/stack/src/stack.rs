@@ -30,7 +30,7 @@ use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
-use crate::path_mtus::PathMtus;
+use crate::path_mtus::{Carries, PathMtus};
 use crate::secrets::Secrets;
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use template::Template;
 use transmit::Carrier;
-use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState};
+use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_tcp::time_wait::TimeWait;
@@ -118,6 +118,22 @@ impl Slot {
     fn set_carrier(&mut self, carrier: Carrier) {
         self.carrier = carrier;
         self.template = Template::new(&self.key, &carrier);
+    }
+
+    /// Whether packets may be fragmented is as the connection wants it now.
+    fn follow_connection(&mut self) {
+        let dont_fragment = self.connection.dont_fragment();
+        if dont_fragment != self.carrier.dont_fragment {
+            self.set_carrier(Carrier { dont_fragment, ..self.carrier });
+        }
+    }
+
+    /// A template for the packet that is prepared, where it is not to be fragmented while others may be.
+    fn template_of_probe(&self, prepared: &Prepared) -> Option<Template> {
+        if self.carrier.dont_fragment || !self.connection.probes_path_with(prepared) {
+            return None;
+        }
+        Template::new(&self.key, &Carrier { dont_fragment: true, ..self.carrier })
     }
 }
 
@@ -418,9 +434,12 @@ impl Stack {
             return;
         };
         let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
-        self.path_mtus.prove(remote, mtu);
-        if slot.connection.has_narrow_path() {
-            self.path_mtus.note(id, remote, mtu, heard);
+        let connection = &slot.connection;
+        self.path_mtus.prove(remote, Carries { mtu, whole: connection.dont_fragment() });
+        if connection.has_narrow_path() {
+            let whole = connection.dont_fragment() || !connection.path_fragments();
+            let found = Carries { mtu, whole };
+            self.path_mtus.note(id, remote, found, heard);
         }
     }
 
@@ -491,10 +510,14 @@ impl Stack {
     pub(crate) fn deliver_icmp(&mut self, now: Instant, key: &FlowKey, error: IcmpError, seq: Seq) {
         let Some(id) = self.connection_for(key) else { return };
         let Some(slot) = self.slots.get_mut(id.index) else { return };
-        let before = slot.connection.path_mtu();
+        let carries = |connection: &Connection| Carries {
+            mtu: connection.path_mtu(),
+            whole: !connection.path_fragments(),
+        };
+        let before = carries(&slot.connection);
         let after = self.recorded(id.index, now, |connection| {
             connection.on_icmp(now, error, seq);
-            connection.path_mtu()
+            carries(connection)
         });
         let after = after.unwrap_or(before);
         self.counters.icmp_errors_received += 1;

@@ -15,6 +15,6 @@ fn files_from_seeds_do_no_harm() {
 
 #[test]
 fn files_from_the_corpus_do_no_harm() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/log");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/log.hex");
     seeds::play_corpus(corpus, log::play);
 }

@@ -15,6 +15,6 @@ fn scripts_from_seeds_do_no_harm() {
 
 #[test]
 fn scripts_from_the_corpus_do_no_harm() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/stack");
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/stack.hex");
     seeds::play_corpus(corpus, stack::play);
 }

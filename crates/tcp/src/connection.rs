@@ -33,6 +33,7 @@ mod output;
 mod partial;
 mod path_mtu;
 mod reductions;
+mod reports;
 mod timers;
 mod user_timeout;
 
@@ -48,6 +49,7 @@ pub use memory::{MemoryState, RESERVE};
 pub use open::{Endpoint, PathInfo};
 pub use output::Prepared;
 pub use partial::PartialInfo;
+pub use reports::Report;
 
 use crate::congestion::Window;
 use crate::options::{Agreed, TimestampState};
@@ -372,8 +374,7 @@ pub struct Connection {
     events: u8,
     error: Option<ConnectionError>,
     soft_error: Option<Box<icmp::SoftError>>,
-    /// Calls tell of soft errors.
-    reports_soft_errors: bool,
+    reports: reports::Reports,
     /// The application has closed its handle: nobody will read or write any more.
     orphaned: bool,
     /// It was closed, and its extensions have had their time.

@@ -39,10 +39,11 @@ pub enum PathMtuChoice {
 pub enum PathMtuDiscovery {
     /// `DONT`: IPv4 packets may be fragmented, and what routers report of IPv4 packets is not believed.
     Dont,
-    /// `WANT`: packets are not to be fragmented, and reports count.
+    /// `WANT`: packets are not to be fragmented, and reports count. Only where a report is of less than
+    /// [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu), IPv4 packets of that size may be fragmented from then on.
     #[default]
     Want,
-    /// `DO`: the same for TCP.
+    /// `DO`: the same, and packets are never to be fragmented.
     Do,
     /// `PROBE`: IPv4 packets may be fragmented, and reports count.
     Probe,
@@ -53,7 +54,7 @@ pub enum PathMtuDiscovery {
 }
 
 impl PathMtuDiscovery {
-    /// Whether IPv4 packets forbid fragmentation.
+    /// Whether IPv4 packets forbid fragmentation, on a path that carries as much as it has to.
     pub fn dont_fragment(self) -> bool {
         matches!(self, PathMtuDiscovery::Want | PathMtuDiscovery::Do)
     }

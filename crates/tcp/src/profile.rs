@@ -88,7 +88,8 @@ pub struct Profile {
     pub path_mtu: PathMtuChoice,
     /// Whether packets may be fragmented, and whether what routers say of their size counts.
     pub path_mtu_discovery: PathMtuDiscovery,
-    /// The path MTU of IPv4 is never taken to be less, in bytes, whatever routers say; 68 to 65,535 (`min_pmtu` of Linux).
+    /// The path MTU of IPv4 is never taken to be less, in bytes, whatever routers say; 68 to 65,535 (`min_pmtu` of Linux). Where they say that a path
+    /// carries less, packets of this size may be fragmented.
     pub min_path_mtu: u32,
     /// Duplicate acknowledgements that mean loss (DupThresh of RFC 6675).
     pub dup_thresh: u32,

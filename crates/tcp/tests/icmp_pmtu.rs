@@ -4,6 +4,7 @@ use crate::common;
 
 use common::{ISS, Peer, Setup, seg};
 use transom_tcp::connection::{ConnectionError, Event, IcmpError, ReadError, State, WriteError};
+use transom_tcp::path_mtu::PathMtuDiscovery;
 use transom_tcp::profile::CongestionChoice;
 use transom_wire::Seq;
 
@@ -214,6 +215,103 @@ fn a_report_is_not_believed_against_the_evidence() {
     // Nothing comes of it later.
     peer.wait(5_000).recv(seg().ack(14_601));
     assert_eq!(peer.info().path_mtu, 1500);
+}
+
+/// RFC 1191 section 3: an IPv4 path that carries less than the floor is sent packets of the floor's size without DF. Everything leaves again so, and
+/// after ten minutes the whole MTU is tried, with DF.
+#[test]
+fn below_the_floor_packets_may_be_fragmented() {
+    let mut peer = bulk();
+    let cwnd = peer.info().cwnd;
+    assert!(peer.connection.dont_fragment());
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(551), quoted(1));
+    peer.pump();
+    assert_eq!((peer.info().path_mtu, peer.info().cwnd), (552, cwnd));
+    assert!(!peer.connection.dont_fragment() && peer.connection.has_narrow_path());
+    let ranges = peer.ranges();
+    assert_eq!((ranges.first(), ranges.last().unwrap().1), (Some(&(1, 513)), 14_601));
+    // The late reports about the other nine say nothing new.
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(300), quoted(1461));
+    peer.pump();
+    peer.silent();
+    peer.wait(100).recv(seg().ack(14_601));
+    peer.wait(599_000).write(512).recv(seg().ack(15_113));
+    assert!(!peer.connection.dont_fragment());
+    peer.wait(1_000).write(2_920).drain();
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (1500, true));
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(500), quoted(15_113));
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (552, false));
+}
+
+/// The path becomes narrower still: the segments have the floor's size already, and leave again as they were.
+#[test]
+fn at_the_floor_df_alone_is_given_up() {
+    let mut peer = bulk();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(552), quoted(1));
+    assert!(peer.connection.dont_fragment(), "the floor itself passes whole");
+    peer.pump();
+    let before = peer.ranges();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(400), quoted(1));
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (552, false));
+    peer.pump();
+    assert_eq!(peer.ranges(), before);
+}
+
+/// RFC 5927 section 7.2 asks for the same evidence as above the floor.
+#[test]
+fn df_is_not_given_up_without_evidence() {
+    // A segment that fits what is claimed.
+    let mut peer = Setup::default().mss(Some(1460)).active();
+    peer.write(300).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(340), quoted(1));
+    assert!(peer.connection.dont_fragment());
+    assert_eq!(peer.info().counters.icmp_rejected, 1);
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(339), quoted(1));
+    assert!(!peer.connection.dont_fragment());
+    // One that arrives.
+    let mut peer = bulk();
+    peer.recv(seg().ack(1461)).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(300), quoted(2921));
+    peer.wait(100).recv(seg().ack(4381)).drain();
+    assert_eq!((peer.info().path_mtu, peer.info().counters.icmp_rejected), (1500, 1));
+    assert!(peer.connection.dont_fragment());
+    // One that times out.
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(300), quoted(4381));
+    assert!(peer.connection.dont_fragment());
+    peer.next_timer();
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (552, false));
+}
+
+/// As on Linux, `DO` keeps DF, and IPv6 has no fragments on the way.
+#[test]
+fn some_packets_are_never_fragmented() {
+    let setup = Setup::default().mss(Some(1460));
+    let mut peer = setup.profile(|p| p.path_mtu_discovery = PathMtuDiscovery::Do).active();
+    peer.write(3000).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(300), quoted(1));
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (552, true));
+    let mut setup = Setup::default().mss(Some(1440));
+    setup.path.ip_header = 40;
+    let mut peer = setup.active();
+    peer.write(3000).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(600), quoted(1));
+    assert_eq!((peer.info().path_mtu, peer.connection.path_fragments()), (1280, false));
+}
+
+/// A path that is known to fragment from the start, down to an interface of the floor's size.
+#[test]
+fn a_path_known_to_fragment() {
+    for mtu in [552, 1500] {
+        let mut setup = Setup::default().mss(Some(1460));
+        (setup.path.mtu, setup.path.interface_mtu) = (552, mtu);
+        let mut peer = setup.active();
+        peer.connection.expect_fragments(peer.now);
+        peer.write(100).recv(seg().ack(101));
+        assert!(!peer.connection.dont_fragment());
+        peer.run_to(601_000);
+        peer.write(100).recv(seg().ack(201));
+        assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (mtu, true));
+    }
 }
 
 /// If it times out, the report was true. Everything is cut anew, and the window is not reduced for it.

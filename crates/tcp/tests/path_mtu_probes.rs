@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::{Peer, Setup, seg};
+use common::{ISS, Peer, Setup, seg};
 use transom_tcp::connection::{IcmpError, State};
 use transom_tcp::path_mtu::PathMtuChoice;
 use transom_tcp::recovery::Phase;
@@ -115,4 +115,19 @@ fn losses_beside_a_probe_count() {
     let info = peer.info();
     assert_eq!((info.phase, info.counters.fast_recoveries), (Phase::Recovery, 1));
     assert!(info.ssthresh < before, "{info:?}");
+}
+
+/// A report of less than the floor takes DF from ordinary packets. Probes have it, so a forged report is found out, and DF comes back.
+#[test]
+fn probes_find_out_a_forged_report_below_the_floor() {
+    let mut peer = probing().active();
+    peer.write(14_600).drain();
+    peer.connection.on_icmp(peer.now, IcmpError::TooBig(300), Seq::new(ISS.wrapping_add(1)));
+    peer.pump();
+    peer.drain();
+    assert_eq!((peer.info().path_mtu, peer.connection.dont_fragment()), (552, false));
+    peer.wait(10).recv(seg().ack(14_601));
+    let sizes = transfer(&mut peer, 50_000, 1500);
+    assert_eq!(sizes.first(), Some(&1026), "halfway to 1500");
+    assert!(peer.info().path_mtu >= 1026 && peer.connection.dont_fragment());
 }

@@ -6,7 +6,7 @@
 use crate::common;
 
 use common::{Peer, Setup, ms, seg};
-use transom_tcp::connection::{ConnectionError, Event, State};
+use transom_tcp::connection::{ConnectionError, Event, Report, State};
 use transom_tcp::profile::TimerChoice;
 use transom_tcp::recovery::Phase;
 use transom_tcp::rto::rfc6298::Rfc6298Config;
@@ -91,19 +91,41 @@ fn a_hole_does_not_stretch_the_round_trip() {
 fn two_thresholds_of_patience() {
     let mut peer = Setup::newreno().active();
     peer.write(500);
-    let mut trouble_at = None;
+    let (mut trouble_at, mut reports) = (None, Vec::new());
     while peer.state() == State::Established {
         peer.next_timer();
         if trouble_at.is_none() && peer.take_events().contains(&Event::Trouble) {
             trouble_at = Some(peer.info().retransmits);
         }
+        reports.extend(peer.connection.take_report());
         assert!(peer.millis() < 3_600_000, "R2 was not reached in an hour");
     }
     assert_eq!(trouble_at, Some(3), "R1");
+    assert_eq!(reports, [Report::Retransmitting(3)]);
     assert_eq!(peer.drain().len(), 1 + 15, "R2");
     assert!(peer.millis() - 100 >= 100_000, "R2 came after {} ms", peer.millis());
     assert_eq!(peer.connection.error(), Some(ConnectionError::TimedOut));
     assert!(peer.take_events().contains(&Event::Closed));
+}
+
+/// A report that nobody took is void once the peer is heard again; the next trouble is reported again.
+#[test]
+fn trouble_that_is_over_is_not_reported() {
+    let mut peer = Setup::newreno().active();
+    let trouble = |peer: &mut Peer, bytes| {
+        peer.write(bytes).drain();
+        while peer.info().retransmits < 3 {
+            peer.next_timer();
+        }
+        peer.drain();
+    };
+    trouble(&mut peer, 500);
+    peer.recv(seg().ack(501));
+    assert_eq!(peer.connection.take_report(), None);
+    trouble(&mut peer, 500);
+    assert_eq!(peer.connection.take_report(), Some(Report::Retransmitting(3)));
+    peer.next_timer();
+    assert_eq!(peer.connection.take_report(), None);
 }
 
 /// [MUST-21] The application sets R2, up to never.

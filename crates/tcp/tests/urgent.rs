@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::{Setup, seg};
-use transom_tcp::connection::{Event, State};
+use transom_tcp::connection::{Event, Report, State};
 
 /// [MUST-30] [MUST-62] The pointer names the octet behind the urgent data; segments before it carry URG. [SHLD-13]
 /// Nothing is urgent unless the application insists.
@@ -74,6 +74,15 @@ fn the_application_is_told() {
     // A pointer into what was read already is no news.
     peer.recv(seg().seq(401).data(200).urg(50));
     assert_eq!(peer.connection.urgent_bytes(), None);
+    // Nobody has taken a report: of what is over none is given. The next says how much is left when it is taken, and comes again for more.
+    assert_eq!(peer.connection.take_report(), None);
+    peer.recv(seg().urg(20)).recv(seg().urg(30));
+    assert_eq!(peer.connection.take_report(), Some(Report::Urgent(30)));
+    assert_eq!(peer.connection.take_report(), None);
+    peer.recv(seg().data(10)).read(10);
+    assert_eq!(peer.connection.take_report(), None);
+    peer.recv(seg().urg(25));
+    assert_eq!(peer.connection.take_report(), Some(Report::Urgent(25)));
 }
 
 /// Nonsense is survived: zero, far beyond, on a bare FIN, after the FIN.

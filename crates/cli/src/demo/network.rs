@@ -18,6 +18,7 @@ use transom_device::namespace::{Namespace, enter_user_namespace};
 use transom_device::tun::Tun;
 use transom_lab::emulated::{Emulated, PathConfig, PathMonitor};
 use transom_net::{Profile, Stack};
+use transom_report::transfer::QueueTrace;
 use transom_sim::link::{QueueEvent, QueueObserver};
 
 const OURS: &str = "192.0.2.2";
@@ -33,13 +34,6 @@ pub(crate) fn prepare(memory: bool) -> Privileges {
         return Err("as asked for by --memory".into());
     }
     enter_user_namespace().map(drop).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
-}
-
-/// Queue lengths and drops at one end of the path: seconds and bytes.
-#[derive(Debug, Default)]
-pub(crate) struct QueueTrace {
-    pub(crate) lengths: Vec<(f64, f64)>,
-    pub(crate) drops: Vec<(f64, f64)>,
 }
 
 /// Who is at the other end.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::{Capabilities, Device, Head, Received, RxPacket, TxPacket};
+use transom_report::transfer::Passed;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, IpPacket, Seq, TcpPacket};
@@ -25,14 +26,6 @@ impl Timeline {
     pub(crate) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
-}
-
-/// One end's data as it passed: seconds, and bytes of the stream up to there.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Passed {
-    pub(crate) sent: Vec<(f64, f64)>,
-    pub(crate) resent: Vec<(f64, f64)>,
-    pub(crate) acked: Vec<(f64, f64)>,
 }
 
 /// The positions of one direction of one connection.

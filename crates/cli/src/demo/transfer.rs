@@ -1,8 +1,8 @@
 //! The two transfers, with a live progress line and the samples for the report.
 
 use super::network::Network;
-use super::observe::{Passed, Timeline};
-use super::sample::{Sender, Trace};
+use super::observe::Timeline;
+use super::sample::Sender;
 use crate::hash::{self, read_some};
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,31 +14,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
+use transom_report::transfer::{Outcome, Passed, Trace};
 
 const BLOCK: usize = 256 * 1024;
 /// How often the sender is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
-
-/// What a transfer came to.
-pub(crate) struct Outcome {
-    pub(crate) title: String,
-    /// The sender's congestion control.
-    pub(crate) congestion: String,
-    pub(crate) started: f64,
-    pub(crate) seconds: f64,
-    pub(crate) sha256: String,
-    pub(crate) retransmitted: u64,
-    pub(crate) timeouts: Option<u64>,
-    pub(crate) rtt: Option<transom_tcp::time::Duration>,
-    pub(crate) trace: Trace,
-    pub(crate) passed: Passed,
-}
-
-impl Outcome {
-    pub(crate) fn megabits(&self, len: u64) -> f64 {
-        len as f64 * 8.0 / self.seconds.max(1e-9) / 1e6
-    }
-}
 
 /// Copies `from` to `to`, counting.
 fn copy(mut from: impl Read, mut to: impl Write, count: &AtomicU64) -> std::io::Result<()> {
@@ -128,14 +108,14 @@ impl<'a> Transfer<'a> {
         let (mut shown_at, mut shown_bytes) = (timeline.seconds(), 0u64);
         while !done.load(Ordering::Acquire) {
             if let Some(sample) = sender.look() {
-                trace.add(timeline, sample);
+                trace.add(timeline.seconds(), sample);
             }
             let now = timeline.seconds();
             if now - shown_at > 0.2 {
                 let bytes = arrived.load(Ordering::Relaxed);
                 bar.set_position(bytes);
                 let rate = (bytes - shown_bytes) as f64 * 8.0 / (now - shown_at) / 1e6;
-                if let Some(sample) = &trace.last {
+                if let Some(sample) = trace.last() {
                     bar.set_message(format!(
                     "{rate:>7.1} Mbit/s  cwnd {:>6.1} KiB  RTT {:>6.2} ms  retransmitted {:>4} ",
                     sample.cwnd as f64 / 1024.0,
@@ -148,7 +128,7 @@ impl<'a> Transfer<'a> {
             std::thread::sleep(SAMPLE_EVERY);
         }
         if let Some(sample) = sender.look() {
-            trace.add(timeline, sample);
+            trace.add(timeline.seconds(), sample);
         }
         bar.set_position(arrived.load(Ordering::Relaxed));
         bar.finish_and_clear();
@@ -156,7 +136,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn outcome(self, (trace, ended): (Trace, f64), passed: Passed) -> Result<Outcome> {
-        let last = trace.last;
+        let last = trace.last();
         Ok(Outcome {
             title: self.title,
             congestion: self.congestion,

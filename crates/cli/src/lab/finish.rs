@@ -1,29 +1,18 @@
 //! What is done when runs are there, whether they have been made just now, were there already or have been put together: bands that
 //! compare runs are judged, and pages are written.
 
-use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use rayon::prelude::*;
-use transom_lab::emulate::Record;
-use transom_lab::results::{Found, Manifest, Plan, PlannedRun, Store, StoredRun};
-use transom_lab::run::{Judgement, Observations};
+use transom_lab::results::{Found, Plan, PlannedRun, Store, StoredRun};
+use transom_lab::run::Observations;
 use transom_lab::scenario::Resolved;
+use transom_report::{self as report, INDEX, REPORT, ReportData, overview};
 
-use super::emulation;
 use super::interruption::Interruption;
 use super::live::Live;
-use super::overview;
-use super::page::Page;
-use super::words;
-use crate::report::{self, ReportData};
-
-/// The page of a run.
-pub(super) const REPORT: &str = "report.html";
-/// The page of all runs.
-pub(super) const INDEX: &str = "index.html";
 
 /// Which pages are written, and who is told.
 #[derive(Clone, Copy, Default)]
@@ -81,26 +70,8 @@ pub(super) fn page(
     seen: &Observations,
     png: bool,
 ) -> anyhow::Result<ReportData> {
-    let Manifest { point, settings, seed, version, .. } = stored.manifest();
-    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
-    let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
-    let record = Record::read(stored.directory()).context("cannot read emulation.json")?;
-    let command = command(plan, *point, *seed, record.is_some());
-    let points = plan.map_or(0, |plan| plan.points.len());
-    let page = Page {
-        scenario,
-        seed: *seed,
-        point: (points > 1).then_some((*point, points)),
-        settings: &settings,
-        command: &command,
-        version,
-        drawn: OnceCell::new(),
-    };
-    let mut data = page.of_run(seen, &judgements);
-    data.notes.extend(words::departures(stored.manifest()));
-    if let Some(record) = &record {
-        emulation::add(record, &mut data);
-    }
+    let data = transom_report::run::stored(plan, stored, scenario, seen)
+        .context("cannot read emulation.json")?;
     write(stored.directory(), REPORT, &data, png)?;
     Ok(data)
 }
@@ -112,8 +83,8 @@ pub(super) fn index(store: &Store, png: bool) -> anyhow::Result<bool> {
     if single {
         return Ok(false);
     }
-    let Some(overview) = overview::of_store(store)? else { return Ok(false) };
-    write(store.directory(), INDEX, &overview.data(), png)?;
+    let Some(data) = overview::of_store(store)? else { return Ok(false) };
+    write(store.directory(), INDEX, &data, png)?;
     Ok(true)
 }
 
@@ -124,22 +95,17 @@ fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::
     report::write(&unfinished, data)
         .and_then(|()| fs::rename(&unfinished, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    if png {
-        report::pictures(directory, data)
-            .with_context(|| format!("cannot write pictures to {}", directory.display()))?;
-    }
-    Ok(())
+    if png { pictures(directory, data) } else { Ok(()) }
 }
 
-/// The command that makes a run again.
-pub(super) fn command(plan: Option<&Plan>, point: usize, seed: u64, emulated: bool) -> String {
-    let mode = if emulated { " --emulate" } else { "" };
-    let Some(plan) = plan else {
-        return format!("transom lab run scenario.toml{mode} --seed {seed}");
-    };
-    let mut command = format!("transom lab run {}{mode}", plan.file_and_form());
-    if plan.points.len() > 1 {
-        command += &format!(" --point {point}");
-    }
-    command + &format!(" --seed {seed}")
+#[cfg(feature = "png")]
+fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
+    report::pictures(directory, data)
+        .with_context(|| format!("cannot write pictures to {}", directory.display()))
+}
+
+/// This build cannot draw PNG files. The commands refuse `--png` before they run anything.
+#[cfg(not(feature = "png"))]
+fn pictures(_: &Path, _: &ReportData) -> anyhow::Result<()> {
+    Err(crate::features::Feature::Png.missing())
 }

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "web")]
 use tokio::sync::watch;
-
-use crate::report::{self, Block, Cell, MOST_POINTS, ReportData, Table};
+use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table};
 
 /// Between two pictures of a run.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use transom_lab::results::{PlannedRun, Store};
+use transom_report::{INDEX, REPORT};
 
-use super::finish::{self, INDEX, Pages, REPORT};
+use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use crate::features::Feature;
 use crate::output;

@@ -253,7 +253,8 @@ fn followed(scenario: &Scenario, store: &Store, plan: &Plan, runs: &[&PlannedRun
         let seed = format!("seed {}", run.seed);
         if settings.is_empty() { seed } else { format!("{}, {seed}", settings.join(", ")) }
     };
-    let page = |run: &PlannedRun| store.directory().join(&run.directory).join(finish::REPORT);
+    let page =
+        |run: &PlannedRun| store.directory().join(&run.directory).join(transom_report::REPORT);
     Live::new(title, runs.iter().map(|run| (label(run), page(run))).collect())
 }
 

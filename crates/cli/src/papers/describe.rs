@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use transom_lab::scenario::{Band, Claim, Paper};
+use transom_papers::{Experiment, elsewhere, shown};
+use transom_report::words;
 
-use super::catalogue::{Experiment, find};
-use super::elsewhere;
+use super::find;
 use super::list::duration;
-use super::values::shown;
-use crate::lab::words;
 use crate::output;
 
 /// Describe an experiment: what the paper says, how it is set up here, and what must hold

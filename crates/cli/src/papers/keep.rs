@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use transom_lab::results::Store;
+use transom_papers::{Experiment, Summary, form};
 
-use super::catalogue::{Experiment, find};
-use super::run::form;
-use super::summary::Summary;
+use super::find;
 use crate::output;
 
 /// Sum up runs that are there, for `transom papers results`
@@ -59,7 +58,7 @@ pub(super) fn sum_up(
     to: &Path,
 ) -> anyhow::Result<bool> {
     let summary = Summary::of(experiment, full, &Store::open(runs)?)?;
-    if summary.runs.is_empty() {
+    if summary.is_empty() {
         output::note(format_args!(
             "{}: no run of it as it is now in {}",
             experiment.id,

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_lab::scenario::{Paper, Time};
+use transom_papers::{EXPERIMENTS, elsewhere};
 
-use super::catalogue::{EXPERIMENTS, find};
-use super::elsewhere;
+use super::find;
 use crate::lab::columns::{Side, lay_out};
 use crate::output;
 

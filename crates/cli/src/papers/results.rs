@@ -1,7 +1,5 @@
 //! `transom papers results`: what was claimed and what was found.
 
-mod markdown;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,6 +32,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             args.from.display()
         );
     }
-    output::line(markdown::page(&args.from)?.trim_end())?;
+    output::line(transom_papers::results(&args.from)?.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

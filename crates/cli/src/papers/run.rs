@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use transom_lab::results::{Choice, Plan};
 use transom_lab::scenario::Scenario;
+use transom_papers::{Experiment, form};
 
-use super::catalogue::{Experiment, find};
-use super::keep;
+use super::{find, keep};
 use crate::lab::interruption::Interruption;
 use crate::lab::run::{Emulated, Job, refuse_too_many};
 use crate::output;
@@ -100,11 +100,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What a form is called.
-pub(super) fn form(full: bool) -> &'static str {
-    if full { "full" } else { "quick" }
 }
 
 fn job<'a>(

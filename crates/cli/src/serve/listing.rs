@@ -1,7 +1,8 @@
 //! The page that shows a directory.
 
+use transom_report::escape;
+
 use super::files::Entry;
-use crate::html::escape;
 use crate::units::Bytes;
 
 /// The page for a directory at the given path segments.

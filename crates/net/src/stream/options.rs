@@ -166,6 +166,54 @@ impl TcpStream {
         Ok(inner.host.hop_limit(self.socket.id).map(u32::from).ok_or(Errno::NOTCONN)?)
     }
 
+    /// The type of service of the packets sent from now on, 0 to 255 (`IP_TOS`, `IPV6_TCLASS`): the code point of differentiated services in the
+    /// upper six bits [MUST-48] [SHLD-21]. The lower two are TCP's own. Packets of different code points may overtake each other.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_tos(&self, tos: u32) -> io::Result<()> {
+        let tos = u8::try_from(tos).map_err(|_| Errno::INVAL)?;
+        let id = self.socket.id;
+        self.socket
+            .shared
+            .runtime
+            .with(|inner, _| inner.host.set_dscp(id, tos >> 2).map_err(socket_error))
+    }
+
+    /// The type of service, without the lower two bits.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn tos(&self) -> io::Result<u32> {
+        let inner = self.socket.shared.runtime.lock();
+        Ok(inner
+            .host
+            .dscp(self.socket.id)
+            .map(|dscp| u32::from(dscp) << 2)
+            .ok_or(Errno::NOTCONN)?)
+    }
+
+    /// Gives the connection up when data stays unacknowledged for so long (`TCP_USER_TIMEOUT`) [MUST-21]. With `None` the number of
+    /// retransmissions decides ([`Profile::r2`](crate::Profile::r2)), which may be without end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a span of zero, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        if timeout == Some(Duration::ZERO) {
+            return Err(zero_timeout());
+        }
+        self.change(|connection, _| connection.set_user_timeout(timeout.map(Into::into)))
+    }
+
+    /// The user timeout.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
+        let timeout = self.inspect(|connection, _| connection.user_timeout())?;
+        Ok(timeout.map(|timeout| Duration::from_nanos(timeout.as_nanos())))
+    }
+
     /// Whether calls return [`io::ErrorKind::WouldBlock`] instead of waiting.
     ///
     /// # Errors

@@ -311,11 +311,19 @@ impl Stack {
     pub(super) fn install(
         &mut self,
         now: Instant,
-        connection: Connection,
+        mut connection: Connection,
         key: FlowKey,
         owner: Owner,
     ) -> u32 {
-        let carrier = Carrier::of(connection.profile());
+        let takes_over = connection.profile().path_mtu_discovery.takes_over();
+        let known = self.path_mtus.get(key.remote, now).filter(|_| takes_over);
+        if known.is_some_and(|known| !known.whole) {
+            connection.expect_fragments(now);
+        }
+        let carrier = Carrier {
+            dont_fragment: connection.dont_fragment(),
+            ..Carrier::of(connection.profile())
+        };
         let slot = Slot {
             connection,
             key,
@@ -420,12 +428,10 @@ impl Stack {
 
     pub(super) fn path_info(&self, key: &FlowKey, profile: &Profile, now: Instant) -> PathInfo {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
+        let known = self.path_mtus.get(key.remote, now);
+        let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
         let path = PathInfo {
-            mtu: self
-                .path_mtus
-                .get(key.remote, now)
-                .filter(|_| profile.path_mtu_discovery.takes_over())
-                .map_or(self.config.mtu, |mtu| mtu.min(self.config.mtu)),
+            mtu: known.map_or(self.config.mtu, |known| known.mtu.min(self.config.mtu)),
             interface_mtu: self.config.mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.

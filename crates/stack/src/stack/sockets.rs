@@ -163,10 +163,12 @@ impl Stack {
         now: Instant,
         choice: PathMtuDiscovery,
     ) -> Result<(), SocketError> {
-        let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
-        let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        slot.set_carrier(Carrier { dont_fragment: choice.dont_fragment(), ..slot.carrier });
         self.with_connection(id, now, |connection| connection.set_path_mtu_discovery(choice))
+    }
+
+    /// The differentiated services code point of a connection's packets.
+    pub fn dscp(&self, id: ConnectionId) -> Option<u8> {
+        Some(self.slots.get(self.slot_index(id)?)?.carrier.dscp)
     }
 
     /// The hop limit of a connection's packets.

@@ -234,6 +234,8 @@ impl Stack {
             let slot = self.slots.get_mut(index)?;
             let resent = slot.connection.counters().retransmitted_segments;
             let prepared = slot.connection.prepare(now)?;
+            slot.follow_connection();
+            let of_probe = slot.template_of_probe(&prepared);
             self.log.sent(subject, &slot.connection, resent, &prepared);
             self.log.news(subject, &mut slot.connection);
             if self.config.comments {
@@ -245,7 +247,8 @@ impl Stack {
             // On the way to ourselves nothing has to be cut.
             let segment_size = transmit.segment_size.filter(|_| !to_self);
             let transmit = segment::Transmit { segment_size, ..transmit };
-            let (len, offload) = slot.template.as_ref()?.write(
+            let template = of_probe.as_ref().or(slot.template.as_ref())?;
+            let (len, offload) = template.write(
                 &mut self.scratch.bytes,
                 &transmit,
                 self.config.offload.tx_checksum && !to_self,

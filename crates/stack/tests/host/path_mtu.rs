@@ -2,7 +2,10 @@
 
 use crate::harness::*;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
+use transom_tcp::path_mtu::{PathMtuChoice, PathMtuDiscovery};
+use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 use transom_testkit::packets::{icmp4, icmp6};
 use transom_wire::icmp::UnreachableCode;
@@ -171,4 +174,83 @@ fn a_full_memory_still_learns_of_the_paths_in_it() {
     assert_eq!(known_after(7, 1_000), 1_000);
     assert_eq!(known_after(7, 900), 1_000);
     assert_eq!(known_after(7, 900), 900);
+}
+
+/// Whether an IPv4 packet has DF, and its identification.
+fn flag_and_ident(sent: &Sent) -> (bool, u16) {
+    let IpPacket::V4(v4) = sent.ip() else { panic!("not IPv4") };
+    (v4.dont_fragment(), v4.id())
+}
+
+/// RFC 1191 section 3: where a path carries less than the floor, packets of the floor's size leave without DF, each with an identification of
+/// its own (RFC 6864). Later connections know when two have found it, from the SYN on, for ten minutes.
+#[test]
+fn below_the_floor_packets_may_be_fragmented() {
+    let mut host = Host::new();
+    let mut ids = Vec::new();
+    for port in [70, 71] {
+        let (id, _) = connected(&mut host, at(PEER, port));
+        host.write_all(id, &stream(2_000));
+        let sent = host.sent();
+        assert!(sent.iter().all(|sent| flag_and_ident(sent).0), "{port}");
+        let again = host.inject(&too_big(&sent[0], 296));
+        assert!(again.len() >= 4 && again.iter().all(|sent| sent.bytes.len() <= 552));
+        let seen: Vec<_> = again.iter().map(flag_and_ident).collect();
+        let next = |pair: &[(bool, u16)]| pair[1].1 == pair[0].1.wrapping_add(1);
+        assert!(seen.iter().all(|&(whole, _)| !whole) && seen.windows(2).all(next), "{seen:?}");
+        ids.push(id);
+    }
+    host.now += Duration::from_secs(599);
+    let id = host.connect(at(PEER, 72));
+    let syn = host.sent_one();
+    assert!(!flag_and_ident(&syn).0);
+    Peer::welcome(&mut host, &syn);
+    assert_eq!(longest(&mut host, id), 552);
+    host.now += Duration::from_secs(1);
+    host.connect(at(PEER, 73));
+    let sent = host.sent();
+    assert!(sent.iter().any(|sent| sent.tcp().dst_port == 73 && flag_and_ident(sent).0));
+}
+
+/// A connection that insists on DF, and whose packets of the floor's size arrive, disproves that they do not pass whole.
+#[test]
+fn what_passes_whole_disproves_that_it_does_not() {
+    let mut host = Host::new();
+    for port in [70, 71] {
+        learn(&mut host, at(PEER, port), 296);
+    }
+    let profile = Profile { path_mtu_discovery: PathMtuDiscovery::Do, ..Profile::classic() };
+    let (remote, profile) = (at(PEER, 72), Some(Arc::new(profile)));
+    let id = host.call(|stack, now| stack.connect(now, None, remote, profile)).unwrap();
+    let syn = host.sent_one();
+    assert!(flag_and_ident(&syn).0);
+    let mut peer = Peer::welcome(&mut host, &syn);
+    assert_eq!(host.connection(id).path_mtu(), 552);
+    host.write_all(id, &stream(2_000));
+    peer.receive(&host.sent());
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    host.call(|stack, now| stack.abort(id, now));
+    host.sent();
+    let (next, _) = connected(&mut host, at(PEER, 73));
+    assert_eq!(host.connection(next).path_mtu(), 1_500);
+    assert!(host.connection(next).dont_fragment());
+}
+
+/// Probes of larger sizes (RFC 4821) have DF while other packets do without: one that arrives in fragments would prove nothing.
+#[test]
+fn a_probe_has_df_where_others_have_not() {
+    let mut host = Host::with(|_, profile| profile.path_mtu = PathMtuChoice::Probing);
+    let (id, mut peer) = connected(&mut host, at(PEER, 80));
+    host.write_all(id, &stream(2_000));
+    let sent = host.sent();
+    peer.receive(&host.inject(&too_big(&sent[0], 296)));
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    host.write_all(id, &stream(20_000));
+    let sent = host.sent();
+    let (small, large): (Vec<_>, Vec<_>) = sent.iter().partition(|sent| sent.bytes.len() <= 552);
+    assert!(small.len() > 4 && small.iter().all(|sent| !flag_and_ident(sent).0));
+    assert!(large.len() == 1 && flag_and_ident(large[0]).0);
+    peer.receive(&sent);
+    host.inject(&peer.segment(Flags::ACK, &[]));
+    assert!(host.connection(id).dont_fragment(), "it has arrived");
 }

@@ -17,6 +17,7 @@ pub(crate) fn problems(table: &[Requirement], found: &Found) -> Vec<String> {
         placed(marker, &known, &mut problems);
     }
     backed(table, &found.markers, &mut problems);
+    seen_by_programs(table, &found.markers, &mut problems);
     problems
 }
 
@@ -81,6 +82,20 @@ fn backed(table: &[Requirement], markers: &[Marker], problems: &mut Vec<String>)
         }
         if !own.any(|marker| marker.test && marker.in_fn && !marker.ignored) {
             problems.push(format!("{id} is done, but no test is marked [{id}]"));
+        }
+    }
+}
+
+/// What a program is said to call is called by a test, in the language it is said of.
+fn seen_by_programs(table: &[Requirement], markers: &[Marker], problems: &mut Vec<String>) {
+    for row in table.iter().filter(|row| row.status == Status::Done) {
+        for (call, place) in row.interfaces().into_iter().filter(|(call, _)| !call.is_empty()) {
+            let id = &row.id;
+            let there = |marker: &&Marker| marker.id == *id && marker.file.starts_with(place);
+            let runs = |marker: &Marker| marker.test && marker.in_fn && !marker.ignored;
+            if !markers.iter().filter(there).any(runs) {
+                problems.push(format!("{id}: no test below {place} is marked for {call}"));
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ fn summary(page: &mut String, table: &[Requirement]) {
 }
 
 fn requirement(page: &mut String, row: &Requirement, markers: &[Marker]) {
-    let Requirement { id, topic: _, section, kind, appendix_b: _, text, status, note } = row;
+    let Requirement { id, section, kind, text, status, note, .. } = row;
     let note = if note.is_empty() { String::new() } else { format!("<br>*{}*", cell(note)) };
     let _ = writeln!(
         page,
@@ -71,16 +71,40 @@ fn requirement(page: &mut String, row: &Requirement, markers: &[Marker]) {
         kind.name(),
         cell(text),
         status.name(),
-        places(markers, id, false),
-        places(markers, id, true),
+        places(markers, |marker| marker.id == *id && !marker.test),
+        places(markers, |marker| marker.id == *id && marker.test),
     );
 }
 
-/// The places that carry an id's marker, each once, in order.
-fn places(markers: &[Marker], id: &str, test: bool) -> String {
+/// Renders the page on what programs have of all this, in Markdown.
+pub(crate) fn applications(table: &[Requirement], markers: &[Marker]) -> String {
+    let mut page = format!(
+        "# RFC 9293 as programs see it\n\n\
+         The requirements in which a program has a part, with what it calls or sees in Rust (`transom-net`) and in C\n\
+         (`transom-sansio`). The tests go through these calls. Where a cell is empty, the other interface has it alone.\n\
+         How each requirement is met is in [rfc9293.md](rfc9293.md); this page is generated with it:\n\
+         `{BLESS}`\n\n\
+         | Id | Requirement | Rust | C | Tests |\n|---|---|---|---|---|\n"
+    );
+    let seen = |row: &&Requirement| row.interfaces().iter().any(|(call, _)| !call.is_empty());
+    for row in table.iter().filter(seen) {
+        let Requirement { id, text, rust, c, .. } = row;
+        let through = |marker: &Marker| {
+            let places = row.interfaces().map(|(_, place)| place);
+            places.iter().any(|place| marker.file.starts_with(place))
+        };
+        let tests = places(markers, |marker| marker.id == *id && marker.test && through(marker));
+        let [text, rust, c] = [text, rust, c].map(|text| cell(text));
+        let _ = writeln!(page, "| {id} | {text} | {rust} | {c} | {tests} |");
+    }
+    page
+}
+
+/// The places that carry a marker that is wanted, each once, in order.
+fn places(markers: &[Marker], wanted: impl Fn(&Marker) -> bool) -> String {
     let places: BTreeSet<String> = markers
         .iter()
-        .filter(|marker| marker.id == id && marker.test == test)
+        .filter(|marker| wanted(marker))
         .map(|marker| match &marker.item {
             Some(item) => format!("`{}:{item}`", marker.file),
             None => format!("`{}`", marker.file),

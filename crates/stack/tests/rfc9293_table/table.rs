@@ -94,12 +94,21 @@ pub(crate) struct Requirement {
     pub(crate) status: Status,
     #[serde(default)]
     pub(crate) note: String,
+    #[serde(default)]
+    pub(crate) rust: String,
+    #[serde(default)]
+    pub(crate) c: String,
 }
 
 impl Requirement {
     /// Its rows in Appendix B.
     pub(crate) fn rows(&self) -> &[Kind] {
         if self.appendix_b.is_empty() { std::slice::from_ref(&self.kind) } else { &self.appendix_b }
+    }
+
+    /// What programs call or see, and where a test of that stands: in Rust and in C.
+    pub(crate) fn interfaces(&self) -> [(&str, &'static str); 2] {
+        [(&self.rust, "net/tests/"), (&self.c, "sansio/tests/")]
     }
 }
 

@@ -125,7 +125,7 @@ impl Connection {
 
     /// A writer is told of a soft error before anything else.
     pub(super) fn tell_writer(&mut self) -> Result<(), WriteError> {
-        if !self.reports_soft_errors {
+        if !self.reports_soft_errors() {
             return Ok(());
         }
         self.take_soft_error().map_or(Ok(()), |error| Err(WriteError::Soft(error)))
@@ -243,7 +243,7 @@ impl Connection {
             self.release_syn();
         }
         match result {
-            Err(ReadError::WouldBlock) if self.reports_soft_errors => {
+            Err(ReadError::WouldBlock) if self.reports_soft_errors() => {
                 Err(self.take_soft_error().map_or(ReadError::WouldBlock, ReadError::Soft))
             }
             result => result,

@@ -1,5 +1,6 @@
 //! Arrival of segments: the checks of RFC 9293 section 3.10.7.4 in their order, with RFC 5961 and PAWS.
 
+use super::reports::Reports;
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, MemoryState, State};
 use crate::ack_policy::{AckDecision, Arrival};
@@ -273,6 +274,7 @@ impl Connection {
         let urgent = start + u64::from(header.urgent);
         if urgent > self.rcv.ordering.read_pos() && urgent > self.rcv.urgent {
             self.rcv.urgent = urgent;
+            self.reports.set(Reports::URGENT, true);
             self.raise(Event::Urgent);
         }
     }

@@ -4,6 +4,7 @@
 //! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
 //! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
 
+use super::reports::Reports;
 use super::{Connection, ConnectionError, Event, State};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -116,18 +117,18 @@ impl Connection {
     /// Whether a soft error is told by calls as it comes, once: reading and writing fail with it, and the connection lives (`IP_RECVERR` of Linux).
     /// By default it is not [SHLD-20].
     pub fn set_report_soft_errors(&mut self, report: bool) {
-        self.reports_soft_errors = report;
+        self.reports.set(Reports::BY_CALLS, report);
     }
 
     /// Whether calls tell of soft errors.
     pub fn reports_soft_errors(&self) -> bool {
-        self.reports_soft_errors
+        self.reports.has(Reports::BY_CALLS)
     }
 
     /// The soft error that the next call tells of, if there is one.
     pub fn soft_error_to_tell(&self) -> Option<IcmpError> {
         let soft = self.soft_error.as_ref()?;
-        (self.reports_soft_errors && soft.untold).then_some(soft.error)
+        (self.reports_soft_errors() && soft.untold).then_some(soft.error)
     }
 
     /// The peer has been silent for too long: the connection is over. If the network has said why since the peer last was heard, that is the error, as

@@ -4,6 +4,7 @@ use super::controls::Controls;
 use super::limiter::ReplyLimiter;
 use super::partial::PartialState;
 use super::path_mtu::PathMtu;
+use super::reports::Reports;
 use super::timers::Timers;
 use super::user_timeout::UserTimeouts;
 use super::{
@@ -220,7 +221,7 @@ impl Connection {
             events: 0,
             error: None,
             soft_error: None,
-            reports_soft_errors: profile.report_soft_errors,
+            reports: Reports::new(profile.report_soft_errors),
             orphaned: false,
             dismissed: false,
             nodelay: profile.nodelay,

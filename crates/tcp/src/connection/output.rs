@@ -27,6 +27,14 @@ pub struct Prepared {
     ecn: Ecn,
 }
 
+impl Connection {
+    /// Whether this is a probe of the path MTU, which tells nothing if it is fragmented.
+    #[inline]
+    pub fn probes_path_with(&self, prepared: &Prepared) -> bool {
+        self.is_path_probe(&prepared.range)
+    }
+}
+
 /// What leaves next.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {

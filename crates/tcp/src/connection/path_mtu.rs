@@ -2,14 +2,15 @@
 //!
 //! A report of a router is easily forged, and one with a small MTU would cut a flow into crumbs. So a report counts at once only before anything as large
 //! as the present segments has arrived. Afterwards it waits: if the segment it names is acknowledged it was false, and if that segment times out it is
-//! believed (RFC 5927 section 7.2). No report takes the path MTU below [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu).
+//! believed (RFC 5927 section 7.2). No report takes the path MTU below [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu). An IPv4 path that
+//! is said to carry less is sent packets of that size without DF, which routers may fragment (RFC 1191 section 3). Probes keep DF.
 //!
 //! With [`PathMtuChoice::Probing`], a segment that times out three times in a row is taken for too large (a black hole), and larger sizes are searched for by
 //! probes. A probe that is lost alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it says nothing about congestion.
 
 use super::{Connection, State};
 use crate::ack_context::AckContext;
-use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, Search};
+use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, PathMtuDiscovery, Search};
 use crate::pos::Pos;
 use crate::recovery::Phase;
 use crate::time::{Duration, Instant};
@@ -38,7 +39,9 @@ pub(super) struct PathMtu {
     /// What is sent from here on has the present size: once something is acknowledged beyond, that size passes.
     since_pos: Pos,
     /// A report that waits for the segment it names to time out.
-    pending: Option<(u32, Pos)>,
+    pending: Option<(Claim, Pos)>,
+    /// Packets of the present size do not pass whole.
+    fragments: bool,
     search: Search,
     probe: Option<Probe>,
     /// A probe is repaired, and nothing else is known to be lost.
@@ -47,6 +50,14 @@ pub(super) struct PathMtu {
     pub(super) probes: u64,
     /// Times that segments were found not to pass without any report.
     pub(super) black_holes: u64,
+}
+
+/// What a router says of a path, as far as it is taken.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    mtu: u32,
+    /// It says that not even that passes whole.
+    fragments: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +85,7 @@ impl PathMtu {
             since: now,
             since_pos: Pos::FIRST_DATA,
             pending: None,
+            fragments: false,
             search: Search::between(mtu, mtu, now),
             probe: None,
             repairs_probe: false,
@@ -100,28 +112,37 @@ impl Connection {
             return;
         }
         // RFC 8201 section 4 and RFC 1191 section 3: never below the minimum, never upwards.
-        let mtu = mtu.max(self.least_path_mtu());
-        if mtu >= current {
+        let least = self.least_path_mtu();
+        let fragments = mtu < least && self.path.ip_header < 40;
+        let claim = Claim { mtu: mtu.max(least), fragments };
+        if !self.is_news(claim) {
             return;
         }
         // RFC 5927 section 7.2: a segment that needed no more than the claimed MTU cannot have been too big.
         let longest = self.longest_at(pos) + self.path.ip_header + 20;
-        if longest <= mtu {
+        if longest <= if fragments { mtu } else { claim.mtu } {
             self.counters.icmp_rejected += 1;
             return;
         }
         if self.present_size_passes() {
-            self.path_mtu_mut(now).pending = Some((mtu, pos));
+            self.path_mtu_mut(now).pending = Some((claim, pos));
         } else {
-            self.believe_report(now, mtu);
+            self.believe_report(now, claim);
         }
     }
 
-    fn believe_report(&mut self, now: Instant, mtu: u32) {
+    /// Whether a claim is more than what is believed.
+    fn is_news(&self, Claim { mtu, fragments }: Claim) -> bool {
+        mtu < self.path.mtu || (fragments && mtu == self.path.mtu && !self.path_fragments())
+    }
+
+    fn believe_report(&mut self, now: Instant, Claim { mtu, fragments }: Claim) {
         let before = self.path.mtu;
         let base = self.base_mtu();
-        self.path_mtu_mut(now).search = Search::reported(mtu, before, base, now);
-        self.set_path_mtu(now, mtu);
+        let path = self.path_mtu_mut(now);
+        path.search = Search::reported(mtu, before, base, now);
+        path.fragments |= fragments;
+        self.change_path_mtu(now, mtu, true);
     }
 
     /// The path MTU is never taken to be less.
@@ -170,16 +191,44 @@ impl Connection {
 
     /// Whether the path carries less than the interface takes, as far as is known.
     pub fn has_narrow_path(&self) -> bool {
-        self.path.mtu < self.path.interface_mtu
+        self.path.mtu < self.path.interface_mtu || self.path_fragments()
+    }
+
+    /// Whether packets of the path MTU do not pass whole, as far as is known: an IPv4 path carries less than the floor.
+    pub fn path_fragments(&self) -> bool {
+        self.path_mtu.as_ref().is_some_and(|path| path.fragments)
+    }
+
+    /// Earlier connections have found that packets of the path MTU do not pass whole: what leaves from now on may be fragmented.
+    pub fn expect_fragments(&mut self, now: Instant) {
+        if self.path.ip_header < 40 {
+            self.path_mtu_mut(now).fragments = true;
+        }
+    }
+
+    /// Whether IPv4 packets forbid fragmentation. As on Linux, `DO` does whatever the path carries.
+    pub fn dont_fragment(&self) -> bool {
+        let choice = self.profile.path_mtu_discovery;
+        choice.dont_fragment() && !(choice == PathMtuDiscovery::Want && self.path_fragments())
     }
 
     /// Takes a new path MTU. When it shrinks, everything unacknowledged counts as lost and is cut anew, without a
     /// reduction of the congestion window (RFC 1191 section 6.5: this is not congestion).
     pub fn set_path_mtu(&mut self, now: Instant, mtu: u32) {
-        let shrinks = mtu < self.path.mtu;
+        let before = self.path.mtu;
+        if mtu > before
+            && let Some(path) = &mut self.path_mtu
+        {
+            path.fragments = false;
+        }
+        self.change_path_mtu(now, mtu, mtu < before);
+    }
+
+    /// The same; `shrinks` says that what is in flight does not pass as it is.
+    fn change_path_mtu(&mut self, now: Instant, mtu: u32, shrinks: bool) {
         let nxt = self.nxt().max(Pos::FIRST_DATA);
         self.path.mtu = mtu;
-        if mtu < self.path.interface_mtu {
+        if shrinks || mtu < self.path.interface_mtu {
             let since_pos = if shrinks { self.una().max(Pos::FIRST_DATA) } else { nxt };
             let path = self.path_mtu_mut(now);
             (path.since, path.since_pos) = (now, since_pos);
@@ -215,15 +264,18 @@ impl Connection {
     pub(super) fn retry_path_mtu(&mut self, now: Instant) {
         let Some(path) = &self.path_mtu else { return };
         let most = self.path.interface_mtu;
-        if !self.probes_path() && self.path.mtu < most && now.since(path.since) >= PATH_MTU_EXPIRES
-        {
+        let narrow = self.path.mtu < most || path.fragments;
+        if !self.probes_path() && narrow && now.since(path.since) >= PATH_MTU_EXPIRES {
+            if let Some(path) = &mut self.path_mtu {
+                path.fragments = false;
+            }
             self.set_path_mtu(now, most);
         }
     }
 
     /// Whether larger sizes are searched for. The loss of a probe is only found with SACK.
     fn probes_path(&self) -> bool {
-        // What may be fragmented passes whatever its size.
+        // What may be fragmented passes whatever its size; of a path that fragments, probes alone must not be.
         let whole = self.path.ip_header >= 40 || self.profile.path_mtu_discovery.dont_fragment();
         self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack && whole
     }
@@ -231,12 +283,12 @@ impl Connection {
     /// The retransmission timer has expired. If the segment that timed out is one that a router called too big, the router was right: what is outstanding
     /// has been cut anew, and the timeout says nothing about congestion. Returns whether that is so.
     pub(super) fn timeout_confirms_report(&mut self, now: Instant) -> bool {
-        let (una, present) = (self.una(), self.path.mtu);
+        let una = self.una();
         let Some(path) = &mut self.path_mtu else { return false };
         path.probe = None;
         match path.pending.take() {
-            Some((mtu, pos)) if pos >= una && mtu < present => {
-                self.believe_report(now, mtu);
+            Some((claim, pos)) if pos >= una && self.is_news(claim) => {
+                self.believe_report(now, claim);
                 true
             }
             _ => false,

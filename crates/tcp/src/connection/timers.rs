@@ -3,6 +3,7 @@
 //! Every deadline stands in one small table. Whoever causes it sets it, and nobody recomputes it from conditions:
 //! what [`Connection::next_timeout`] says and what [`Connection::on_timeout`] does cannot drift apart.
 
+use super::reports::Reports;
 use super::{Connection, Event, State};
 use crate::congestion::CongestionEvent;
 use crate::extension::Wake;
@@ -220,6 +221,7 @@ impl Connection {
         self.snd.retransmits = self.snd.retransmits.saturating_add(1);
         // [MUST-20] R1
         if self.snd.retransmits == self.profile.r1 {
+            self.reports.set(Reports::RETRANSMITTING, true);
             self.raise(Event::Trouble);
         }
         self.counters.timeouts += 1;

@@ -1,6 +1,5 @@
 //! Making the runs that are not there.
 
-use std::cell::OnceCell;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -9,14 +8,14 @@ use transom_lab::emulate::{EmulateOptions, Emulation, Record};
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
 use transom_lab::scenario::{Resolved, Scenario, Time};
+use transom_report::run::{About, Page, command};
+use transom_report::words::spaced;
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
-use super::super::drawing::spaced;
 use super::super::finish;
 use super::super::interruption::Interruption;
 use super::super::live::Live;
-use super::super::page::Page;
 use super::emulated;
 use super::progress::Progress;
 use crate::output;
@@ -129,15 +128,15 @@ fn one(
     let mut part = progress.part(duration);
     let settings: Vec<String> = variant.settings.iter().map(ToString::to_string).collect();
     let points = plan.points.len();
-    let page = Page {
+    let command = command(Some(plan), planned.point, planned.seed, emulation.is_some());
+    let page = Page::new(About {
         scenario: &variant.resolved,
         seed: planned.seed,
         point: (points > 1).then_some((planned.point, points)),
         settings: &settings,
-        command: &finish::command(Some(plan), planned.point, planned.seed, emulation.is_some()),
+        command: &command,
         version: &plan.version,
-        drawn: OnceCell::new(),
-    };
+    });
     let mut look = |reached: Duration, recorder: Option<&Recorder>| {
         part.reached(reached);
         if let (Some(live), Some(recorder)) = (live, recorder) {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use transom_lab::emulate::Record;
 use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
 use transom_lab::run::Judgement;
+use transom_report::words;
 
-use super::super::{emulation, words};
+use super::super::emulation;
 use crate::output;
 
 /// How it is shown.

@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{
     Axis, Block, Borders, Chart, Dataset, Gauge, GraphType, List, ListItem, ListState, Paragraph,
 };
+use transom_report::{self as report, Hue, ReportData, decimate, ticks};
 
 use crate::lab::live::{Live, Stage};
-use crate::report::{self, Hue, ReportData, decimate, ticks};
 
 /// The charts that are shown, as far as there is room, by section and title.
 const SHOWN: [(&str, &str); 3] =

@@ -15,10 +15,10 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::{oneshot, watch};
+use transom_report as report;
 
 use super::address::may_ask;
 use crate::lab::live::{Live, RunView, Stage};
-use crate::report;
 
 /// As many streams of events at a time; each may hold one page in memory.
 const MOST_VIEWERS: usize = 32;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 
 use super::*;
-use crate::report::ReportData;
+use transom_report::ReportData;
 
 fn live(runs: usize) -> Arc<Live> {
     let run = |n: usize| (format!("run {n}"), PathBuf::from("/nowhere/report.html"));

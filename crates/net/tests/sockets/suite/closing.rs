@@ -13,6 +13,7 @@ fn after_reset(world: &World) -> TcpStream {
     client
 }
 
+/// [MUST-12] [MAY-1] An end in order.
 #[test]
 fn a_drop_ends_the_stream() {
     let world = World::new();
@@ -110,6 +111,7 @@ fn a_shutdown_of_what_is_over_is_an_error() {
     assert_eq!(kind(client.shutdown(Shutdown::Write)), ErrorKind::NotConnected);
 }
 
+/// [MUST-12] A reset is an error.
 #[test]
 fn a_reset_is_read_once() {
     let world = World::new();
@@ -183,6 +185,7 @@ fn what_was_not_read_before_a_reset() {
     assert_eq!(kind(client.read(&mut [0])), ErrorKind::ConnectionReset);
 }
 
+/// [SHLD-3]
 #[test]
 fn dropping_unread_data_resets_the_peer() {
     // RFC 9293, section 3.6.1, and RFC 2525, section 2.17.

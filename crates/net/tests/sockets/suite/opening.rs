@@ -56,6 +56,7 @@ fn an_address_is_in_use_until_its_listener_is_dropped() {
     world.listen_at(addr).unwrap();
 }
 
+/// [MUST-41]
 #[test]
 fn an_address_can_be_listened_at_again_while_old_connections_last() {
     let world = World::new();

@@ -65,6 +65,7 @@ fn several_buffers_at_once() {
     assert_eq!(client.read_vectored(&mut [IoSliceMut::new(&mut [0; 4])]).unwrap(), 0);
 }
 
+/// [MUST-17]
 #[test]
 fn nagle_can_be_switched_off() {
     let world = World::new();
@@ -102,6 +103,7 @@ fn shared_references_read_and_write() {
     assert_eq!(&byte, b"x");
 }
 
+/// [MUST-60] Nobody has to push.
 #[test]
 fn a_megabyte_arrives_as_it_was_sent() {
     let world = World::new();

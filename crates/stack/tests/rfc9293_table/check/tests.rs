@@ -57,6 +57,21 @@ fn done_needs_code_and_a_test() {
 }
 
 #[test]
+fn what_programs_call_needs_a_test_that_calls_it() {
+    let mut table = table();
+    let row = row(&mut table, "MUST-17");
+    (row.status, row.rust, row.c) = (Status::Done, "rust".to_owned(), "c".to_owned());
+    let [code, test] = [marker("MUST-17", false), marker("MUST-17", true)];
+    let through = |place: &str| Marker { file: format!("{place}/tests/a.rs"), ..test.clone() };
+    let missing =
+        |place: &str, call| format!("MUST-17: no test below {place}/tests/ is marked for {call}");
+    let neither = [missing("net", "rust"), missing("sansio", "c")];
+    assert_eq!(check(&table, &[code.clone(), test.clone()]), neither);
+    assert_eq!(check(&table, &[code.clone(), through("net")]), neither[1..]);
+    assert_eq!(check(&table, &[code, through("net"), through("sansio")]), [""; 0]);
+}
+
+#[test]
 fn not_done_needs_a_reason() {
     let mut table = table();
     row(&mut table, "MUST-1").note = " ".to_owned();

@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::report::{Chart as ReportChart, Section, Style as ReportStyle};
+use transom_report::{Chart as ReportChart, Section, Style as ReportStyle};
 
 fn live(runs: usize) -> Arc<Live> {
     let run = |n: usize| (format!("seed {n}"), PathBuf::from(format!("results/{n}/report.html")));

@@ -1,0 +1,66 @@
+//! What a connection tells unasked (RFC 9293 section 3.9.1.8), and urgent data (section 3.8.5).
+
+use super::TcpStream;
+use crate::engine::Channel;
+use crate::error::socket_error;
+use rustix::io::Errno;
+use std::io;
+use std::time::Duration;
+use transom_stack::stack::SocketError;
+use transom_tcp::connection::{Connection, Report, State};
+
+impl TcpStream {
+    /// The next report about the connection, if there is one: of urgent data, of what the network says, of a segment that was sent again and
+    /// again. Each is given once, here or by [`TcpStream::take_soft_error`]. Who does not ask is not told [SHLD-20].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn take_report(&self) -> io::Result<Option<Report>> {
+        self.change(|connection, _| connection.take_report())
+    }
+
+    /// Waits for the next report, for `timeout` at most [MUST-47] [SHLD-9]. Also while the stream is connecting [MUST-22]. A thread that does
+    /// nothing else hears of urgent data as soon as it is announced, before it has arrived [MUST-32].
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] once the connection is over: there will be no more reports. The device's, if it has failed.
+    pub fn wait_for_report(&self, timeout: Option<Duration>) -> io::Result<Option<Report>> {
+        let id = self.socket.id;
+        let runtime = &self.socket.shared.runtime;
+        let deadline = timeout.map(|timeout| runtime.now() + timeout.into());
+        let outcome = runtime.wait(Channel::Report(id), deadline, |inner, now| {
+            let look = inner.host.with_connection(id, now, |connection| {
+                (connection.take_report(), connection.state())
+            });
+            match look {
+                Ok((Some(report), _)) => Some(Ok(report)),
+                Ok((None, State::Closed | State::TimeWait)) => Some(Err(Errno::NOTCONN.into())),
+                Ok((None, _)) => inner.failure().map(Err),
+                Err(error) => Some(Err(socket_error(error))),
+            }
+        });
+        outcome.transpose()
+    }
+
+    /// Writes, and the last byte is urgent (`MSG_OOB`) [MUST-30] [MUST-31]. Returns how many bytes were taken; where that is less than all, nothing is
+    /// urgent yet. New programs should not use urgent data (RFC 6093) [SHLD-13].
+    ///
+    /// # Errors
+    /// As [`io::Write::write`].
+    pub fn send_out_of_band(&self, bytes: &[u8]) -> io::Result<usize> {
+        let id = self.socket.id;
+        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
+            let write = |connection: &mut Connection| connection.write_urgent(now, bytes);
+            inner.host.with_connection(id, now, write)?.map_err(SocketError::from)
+        })
+    }
+
+    /// How many bytes are left to read up to the end of urgent data, if any was announced [MUST-33]. They are part of the stream, as with
+    /// `SO_OOBINLINE`, and a read may go beyond their end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn urgent_bytes(&self) -> io::Result<Option<u64>> {
+        self.inspect(|connection, _| connection.urgent_bytes())
+    }
+}

@@ -1,0 +1,198 @@
+//! Which experiments there are.
+
+use transom_lab::scenario::{Paper, Scenario};
+
+use crate::{Error, elsewhere};
+
+/// The form that takes little time.
+const QUICK: &str = "quick";
+
+/// An experiment: a scenario in the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its id, such as "ltcp/fig5".
+    pub id: &'static str,
+    /// The file in the repository.
+    pub file: &'static str,
+    text: &'static str,
+}
+
+macro_rules! experiments {
+    ($($id:literal),* $(,)?) => {
+        &[$(Experiment {
+            id: $id,
+            file: concat!("papers/", $id, ".toml"),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/", $id, ".toml")),
+        }),*]
+    };
+}
+
+/// All of them, paper by paper.
+pub const EXPERIMENTS: &[Experiment] = experiments![
+    "ictcp/fig3",
+    "ictcp/fig3-rto",
+    "ictcp/fig6",
+    "ictcp/fig7",
+    "ictcp/fig8",
+    "ictcp/fig9",
+    "ictcp/fig10",
+    "ictcp/fig11",
+    "ictcp/fig11-adaptive",
+    "ictcp/fig12",
+    "compose/goodput",
+    "compose/efficiency",
+    "compose/units",
+    "ltcp/fig2",
+    "ltcp/throughput",
+    "ltcp/fig5",
+    "ltcp/fig6",
+    "ltcp/fig7",
+    "ltcp/fig8",
+    "ltcp/fig9",
+    "ltcp/fig10",
+    "ltcp/fig11",
+    "ltcp/peers",
+    "ltcp/fig9-emulated",
+    "ltcp/fig10-emulated",
+    "ltcp/fig11-emulated",
+    "router/fig5",
+    "router/fig7",
+    "router/fig10",
+    "router/fig5-emulated",
+    "router/shrink",
+];
+
+/// What a form is called.
+pub fn form(full: bool) -> &'static str {
+    if full { "full" } else { QUICK }
+}
+
+impl Experiment {
+    /// The paper's part of the id.
+    pub fn paper(&self) -> &'static str {
+        self.id.split_once('/').map_or(self.id, |(paper, _)| paper)
+    }
+
+    /// The scenario, quick or with the paper's lengths and rates.
+    ///
+    /// # Errors
+    /// If it cannot be read, which no experiment's test allows.
+    pub fn scenario(&self, full: bool) -> Result<Scenario, Error> {
+        let form = (!full).then_some(QUICK);
+        Scenario::parse_form(self.file, self.text, form).map_err(Error::Scenario)
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &'static str {
+        self.text
+    }
+
+    /// What it reproduces.
+    ///
+    /// # Errors
+    /// If the scenario cannot be read or names no paper, which no experiment's test allows.
+    pub fn described(&self) -> Result<Paper, Error> {
+        let scenario = self.scenario(true)?;
+        scenario.paper().cloned().ok_or(Error::NoPaper(self.file))
+    }
+}
+
+/// The experiments that are meant by ids or by the names of papers; all of them by none.
+///
+/// # Errors
+/// If a word is neither, or one of [`elsewhere`].
+pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
+    if words.is_empty() {
+        return Ok(EXPERIMENTS.to_vec());
+    }
+    let mut found: Vec<Experiment> = Vec::new();
+    for word in words {
+        let word = word.trim_end_matches('/');
+        let meant = EXPERIMENTS.iter().filter(|one| one.id == word || one.paper() == word);
+        let before = found.len();
+        let mut any = false;
+        for one in meant {
+            any = true;
+            if !found.iter().take(before).any(|other| other.id == one.id) {
+                found.push(*one);
+            }
+        }
+        if !any && let Some(one) = elsewhere::named(word) {
+            return Err(Error::Elsewhere { id: one.id, command: one.command });
+        }
+        if !any {
+            return Err(Error::Unknown(word.into()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+    use transom_lab::scenario::{HostKind, Resolved};
+    use transom_tcp::compose::{compose, compose_classic};
+
+    /// A new default must not change a stored result, so nothing in an experiment may depend on the default.
+    fn names_every_unit(scenario: &Resolved, id: &str) {
+        for (name, host) in &scenario.hosts {
+            if host.kind == HostKind::Transom {
+                let text = host.profile.tcp.as_ref().map(ToString::to_string).unwrap_or_default();
+                assert_eq!(compose(&text), compose_classic(&text), "{id}: {name}");
+            }
+        }
+    }
+
+    /// What is in `papers/` is in the program, says which experiment it is, and can be read in both forms.
+    #[test]
+    fn every_scenario_is_an_experiment() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+        let entries = |path: &Path| -> Vec<PathBuf> {
+            std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+        };
+        let is_scenario = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "toml");
+        let files: BTreeSet<String> = entries(&root)
+            .iter()
+            .filter(|path| path.is_dir())
+            .flat_map(|path| entries(path))
+            .filter(is_scenario)
+            .map(|path| {
+                let id = path.strip_prefix(&root).unwrap().with_extension("");
+                id.to_string_lossy().into_owned()
+            })
+            .collect();
+        let known: BTreeSet<String> = EXPERIMENTS.iter().map(|one| one.id.to_owned()).collect();
+        assert_eq!(files, known);
+        for one in EXPERIMENTS {
+            assert_eq!(one.described().unwrap().id, one.id);
+            for full in [true, false] {
+                let scenario = one.scenario(full).unwrap_or_else(|error| panic!("{error}"));
+                let expected = scenario
+                    .sweep()
+                    .map(|point| point.resolved.expect.len() + point.comparisons.len())
+                    .sum::<usize>();
+                assert!(expected > 0, "{} expects nothing", one.id);
+                for point in scenario.sweep() {
+                    names_every_unit(&point.resolved, one.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_are_found_by_id_and_by_paper() {
+        let ids = |words: &[&str]| -> Vec<&str> {
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            find(&words).unwrap().iter().map(|one| one.id).collect()
+        };
+        assert_eq!(ids(&["ltcp/fig5"]), ["ltcp/fig5"]);
+        assert_eq!(ids(&["compose"]), ["compose/goodput", "compose/efficiency", "compose/units"]);
+        assert_eq!(ids(&["compose/units", "compose"]).len(), 3);
+        assert_eq!(ids(&[]).len(), EXPERIMENTS.len());
+        let refusal = |id: &str| find(&[id.into()]).unwrap_err().to_string();
+        assert!(refusal("ltcp/fig99").contains("there is no experiment"));
+        assert!(refusal("ictcp/fig4").contains("--group extensions"));
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong with experiments and summaries.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transom_lab::results::StoreError;
+use transom_lab::scenario::Errors;
+
+/// Why there is no experiment, no summary or no page.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Neither an experiment nor a paper is called so.
+    #[error("there is no experiment {0}")]
+    Unknown(String),
+    /// What is asked for is not a scenario: another command makes it.
+    #[error("{id} is no scenario: `{command}` in the repository runs it")]
+    Elsewhere {
+        /// Its id.
+        id: &'static str,
+        /// The command.
+        command: &'static str,
+    },
+    /// A scenario cannot be read.
+    #[error("{0}")]
+    Scenario(Errors),
+    /// A scenario does not say which paper it is of.
+    #[error("{0} names no paper")]
+    NoPaper(&'static str),
+    /// Runs cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file or directory could not be used.
+    #[error("cannot {action} {}: {error}", .path.display())]
+    Io {
+        /// What was tried: "read" or "write".
+        action: &'static str,
+        /// With which file or directory.
+        path: PathBuf,
+        /// What came of it.
+        error: io::Error,
+    },
+    /// A file is not what a summary is.
+    #[error("{} is no summary: {error}", .path.display())]
+    NoSummary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// A summary is of something else.
+    #[error("{} is of another experiment, or of another version of Transom", .0.display())]
+    AnotherSummary(PathBuf),
+}
+
+impl Error {
+    /// Why a file or directory could not be used.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |error| Error::Io { action, path: path.into(), error }
+    }
+}

@@ -1,0 +1,55 @@
+//! Values in units that suit them.
+
+use transom_lab::scenario::Unit;
+
+/// A value in bits per second, nanoseconds, bytes, or without a unit, as people write it.
+pub fn shown(unit: Unit, value: f64) -> String {
+    let steps: &[(f64, &str)] = match unit {
+        Unit::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
+        Unit::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+        Unit::Size => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+        Unit::Number => &[],
+    };
+    let step = steps.iter().find(|(size, _)| value.abs() >= *size).or(steps.last());
+    match step {
+        Some((size, name)) => format!("{} {name}", number(value / size)),
+        None => number(value),
+    }
+}
+
+/// A number with four digits that count, at least as far as its point.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let digits = value.abs().log10().floor();
+    if digits < -4.0 {
+        return format!("{value:.2e}");
+    }
+    let decimals = (3.0 - digits).clamp(0.0, 6.0) as usize;
+    let text = format!("{value:.decimals$}");
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_unit_that_suits_them() {
+        assert_eq!(shown(Unit::Rate, 101.25e6), "101.2 Mbit/s");
+        assert_eq!(shown(Unit::Time, 600e9), "600 s");
+        assert_eq!(shown(Unit::Time, 2.5e6), "2.5 ms");
+        assert_eq!(shown(Unit::Size, 49e9), "49 GB");
+        assert_eq!(shown(Unit::Number, 0.98765), "0.9877");
+        assert_eq!(shown(Unit::Number, 28000.0), "28000");
+        assert_eq!(shown(Unit::Number, 0.0), "0");
+        assert_eq!(number(0.000001234), "1.23e-6");
+        assert_eq!(number(f64::NAN), "–");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a report has beside its charts: a verdict, pictures and tables.
+
+use super::{Hue, Svg};
+
+/// What came of it all, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether everything is as it must be.
+    pub passed: bool,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A picture or a table.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// A picture.
+    Drawing(Drawing),
+    /// A table.
+    Table(Table),
+}
+
+/// A picture as SVG.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// The heading.
+    pub title: String,
+    /// A sentence on how to read it; may be empty.
+    pub caption: String,
+    /// The same in words, for who does not see it.
+    pub alternative: String,
+    /// The picture.
+    pub picture: Svg,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The heading.
+    pub title: String,
+    /// A sentence on how to read it; may be empty.
+    pub caption: String,
+    /// The headings of its columns.
+    pub head: Vec<Heading>,
+    /// The lines.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// The heading of a column.
+#[derive(Clone, Debug, Default)]
+pub struct Heading {
+    /// What it says.
+    pub text: String,
+    /// Whether the column has numbers, which stand to the right.
+    pub number: bool,
+}
+
+/// A field of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    /// What it says.
+    pub text: String,
+    /// The colour of the curves that are about the same.
+    pub hue: Option<Hue>,
+    /// Whether it is as it must be, where that is a question.
+    pub verdict: Option<bool>,
+    /// A file beside the page, or below it, that says more.
+    pub link: Option<String>,
+}
+
+impl Table {
+    /// A table without lines. A heading that ends in `#` is one of numbers.
+    pub fn new(title: impl Into<String>, head: &[&str]) -> Table {
+        let head = head.iter().map(|text| match text.strip_suffix('#') {
+            Some(text) => Heading { text: text.into(), number: true },
+            None => Heading { text: (*text).into(), number: false },
+        });
+        Table { title: title.into(), head: head.collect(), ..Table::default() }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell { text: text.into(), ..Cell::default() }
+    }
+}
+
+impl Cell {
+    /// The field of something drawn in this colour.
+    pub fn hue(self, hue: Option<Hue>) -> Cell {
+        Cell { hue, ..self }
+    }
+
+    /// Marks the field as passed or failed.
+    pub fn verdict(self, passed: bool) -> Cell {
+        Cell { verdict: Some(passed), ..self }
+    }
+
+    /// Leads to a file. `path` is relative to the page.
+    pub fn link(self, path: impl Into<String>) -> Cell {
+        Cell { link: Some(path.into()), ..self }
+    }
+}

@@ -1,0 +1,312 @@
+//! What a report shows.
+
+use super::block::{Block, Verdict};
+use super::number::short;
+
+/// Points as (seconds, value), or as (value of the horizontal axis, value). A value that is not finite is a gap in
+/// the line; a point whose place on the horizontal axis is not finite is left out.
+pub type Points = Vec<(f64, f64)>;
+
+/// The contents of a report.
+#[derive(Clone, Debug, Default)]
+pub struct ReportData {
+    /// The page's title.
+    pub title: String,
+    /// A sentence or two below the title.
+    pub lead: String,
+    /// What came of it, where that is a question.
+    pub verdict: Option<Verdict>,
+    /// Headings of the result columns, such as the two directions; none for a single, obvious one.
+    pub columns: Vec<String>,
+    /// The results.
+    pub summary: Vec<Row>,
+    /// What comes before the charts: pictures and tables.
+    pub blocks: Vec<Block>,
+    /// The charts, in groups that share a time axis.
+    pub sections: Vec<Section>,
+    /// What the reader should know, in free words.
+    pub notes: Vec<String>,
+    /// The command that produces this run again.
+    pub command: String,
+    /// What has to be said about that command.
+    pub command_note: String,
+}
+
+/// One line of the results.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// What was measured.
+    pub label: String,
+    /// The result in each column, with its unit.
+    pub values: Vec<String>,
+    /// Whether it is as it must be, where that is a question.
+    pub verdict: Option<bool>,
+}
+
+impl Row {
+    /// A line with one result for each column.
+    pub fn new<V: Into<String>>(
+        label: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Row {
+        let values = values.into_iter().map(Into::into).collect();
+        Row { label: label.into(), values, verdict: None }
+    }
+
+    /// Marks the line as passed or failed.
+    pub fn verdict(self, passed: bool) -> Row {
+        Row { verdict: Some(passed), ..self }
+    }
+}
+
+/// Charts that share a horizontal axis: zooming into one zooms all.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// The heading.
+    pub title: String,
+    /// The horizontal axis.
+    pub across: Across,
+    /// The charts, from top to bottom.
+    pub charts: Vec<Chart>,
+}
+
+/// What a horizontal axis shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Across {
+    /// Seconds.
+    #[default]
+    Time,
+    /// A number.
+    Number {
+        /// What it is, with its unit.
+        label: String,
+        /// Whether equal distances are equal factors. Every place on the axis is above zero then.
+        logarithmic: bool,
+    },
+    /// One of these, at 0, 1, 2 and so on.
+    Names {
+        /// What they are.
+        label: String,
+        /// The names.
+        names: Vec<String>,
+    },
+}
+
+impl Section {
+    /// Where the points are on the horizontal axis, if there are so few places that each can have a mark.
+    pub(crate) fn places(&self) -> Vec<f64> {
+        let series = self.charts.iter().flat_map(|chart| &chart.series);
+        let mut places: Vec<f64> =
+            series.flat_map(|series| &series.points).map(|(x, _)| *x).collect();
+        places.retain(|x| x.is_finite());
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        if places.len() > MOST_MARKS { Vec::new() } else { places }
+    }
+}
+
+/// As many marks have room at an axis.
+const MOST_MARKS: usize = 12;
+
+/// One chart.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// The heading.
+    pub title: String,
+    /// A sentence on how to read it; may be empty.
+    pub caption: String,
+    /// The vertical axis.
+    pub axis: Axis,
+    /// Curves.
+    pub series: Vec<Series>,
+    /// Events.
+    pub markers: Vec<Markers>,
+}
+
+/// The vertical axis of a chart.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// What it shows.
+    pub label: String,
+    /// In what unit.
+    pub unit: String,
+    /// Whether zero is always in sight. Sequence numbers want to fill the chart instead.
+    pub from_zero: bool,
+}
+
+/// A curve.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// How its points are joined.
+    pub style: Style,
+    /// Its colour.
+    pub hue: Hue,
+    /// Its points, in the order of time.
+    pub points: Points,
+    /// How far the values that a point stands for reach, down and up: drawn as error bars. Empty, or one for each
+    /// point.
+    pub spread: Points,
+}
+
+/// Events at a time and a height.
+#[derive(Clone, Debug)]
+pub struct Markers {
+    /// Their name in the legend.
+    pub name: String,
+    /// What each is drawn as.
+    pub shape: Shape,
+    /// Their colour.
+    pub hue: Hue,
+    /// Where they are, in the order of time.
+    pub points: Points,
+}
+
+/// How the points of a curve are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// By straight lines.
+    Line,
+    /// By steps: a value holds until the next.
+    Step,
+    /// By broken steps, for what goes with another curve of the same colour.
+    Dashed,
+    /// Not at all.
+    Dots,
+}
+
+/// What an event is drawn as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An ×.
+    Cross,
+    /// A triangle.
+    Triangle,
+    /// A ring.
+    Ring,
+}
+
+/// A colour, chosen to be told apart from the others on light and on dark ground and by colour-blind
+/// readers (after Okabe and Ito).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hue {
+    /// Blue.
+    Blue,
+    /// Orange.
+    Orange,
+    /// Green.
+    Green,
+    /// Pink.
+    Pink,
+    /// Grey.
+    Grey,
+    /// Red.
+    Red,
+}
+
+impl Hue {
+    /// All of them, in the order in which curves are given theirs.
+    pub const ALL: [Hue; 6] = [Hue::Blue, Hue::Orange, Hue::Green, Hue::Pink, Hue::Red, Hue::Grey];
+
+    /// What style sheets call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hue::Blue => "blue",
+            Hue::Orange => "orange",
+            Hue::Green => "green",
+            Hue::Pink => "pink",
+            Hue::Grey => "grey",
+            Hue::Red => "red",
+        }
+    }
+}
+
+impl Chart {
+    /// A chart without curves, whose axis begins at zero.
+    pub fn new(
+        title: impl Into<String>,
+        label: impl Into<String>,
+        unit: impl Into<String>,
+    ) -> Chart {
+        Chart {
+            title: title.into(),
+            caption: String::new(),
+            axis: Axis { label: label.into(), unit: unit.into(), from_zero: true },
+            series: Vec::new(),
+            markers: Vec::new(),
+        }
+    }
+
+    /// Explains how to read the chart.
+    pub fn caption(mut self, caption: impl Into<String>) -> Chart {
+        self.caption = caption.into();
+        self
+    }
+
+    /// Lets the axis begin where the values do.
+    pub fn floating(mut self) -> Chart {
+        self.axis.from_zero = false;
+        self
+    }
+
+    /// Adds a curve.
+    pub fn series(
+        mut self,
+        name: impl Into<String>,
+        style: Style,
+        hue: Hue,
+        points: Points,
+    ) -> Chart {
+        self.series.push(Series { name: name.into(), style, hue, points, spread: Points::new() });
+        self
+    }
+
+    /// Adds error bars to the curve added last: how far the values reach, down and up.
+    pub fn spread(mut self, spread: Points) -> Chart {
+        if let Some(last) = self.series.last_mut() {
+            last.spread = spread;
+        }
+        self
+    }
+
+    /// Whether there is nothing to be seen in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let curves = self.series.iter().map(|series| &series.points);
+        let events = self.markers.iter().map(|markers| &markers.points);
+        let seen = |points: &Points| points.iter().any(|(_, y)| y.is_finite());
+        !curves.chain(events).any(seen)
+    }
+
+    /// What it shows, in words: each curve with its least, its mean and its greatest value.
+    pub(crate) fn in_words(&self) -> String {
+        let unit = &self.axis.unit;
+        let curves = self.series.iter().filter_map(|series| {
+            let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());
+            let count = values().count();
+            let (low, high) =
+                (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+            let mean = values().sum::<f64>() / count as f64;
+            let words = || {
+                let [low, mean, high] = [low, mean, high].map(short);
+                format!("{} from {low} to {high} {unit}, on average {mean}", series.name)
+            };
+            (count > 0).then(words)
+        });
+        let events = self.markers.iter().map(|one| format!("{}: {}", one.name, one.points.len()));
+        let all: Vec<String> = curves.chain(events).collect();
+        format!("{}. {}.", self.title, all.join("; "))
+    }
+
+    /// Adds events.
+    pub fn markers(
+        mut self,
+        name: impl Into<String>,
+        shape: Shape,
+        hue: Hue,
+        points: Points,
+    ) -> Chart {
+        self.markers.push(Markers { name: name.into(), shape, hue, points });
+        self
+    }
+}

@@ -1,0 +1,43 @@
+//! The scenario as a picture: hosts, routers, the links between them and what goes over them.
+//!
+//! Theory of operation. The scenario's nodes and links become a graph in which alike leaves (`sender1` to `sender200`, all at the
+//! same router over the same kind of link) are one node with a count ([`mod@graph`]). Its nodes get places, in layers from left to right as
+//! most of the traffic goes ([`layout`]); flows follow the routes that the simulator takes ([`routes`]), side by side like the lines
+//! of a city's map, in the colours that their curves have ([`paint`]). Nothing is random and nothing depends on fonts, so the same
+//! scenario gives the same picture.
+
+mod graph;
+mod layout;
+mod lines;
+mod paint;
+mod routes;
+mod words;
+
+use transom_lab::scenario::Resolved;
+
+use crate::Drawing;
+use graph::Graph;
+
+pub(crate) use words::parts;
+
+/// A picture with more nodes shows nothing any more.
+const MOST_NODES: usize = 60;
+
+/// The drawing of a scenario's network; nothing of a network that is too large to be seen.
+pub fn drawing(scenario: &Resolved) -> Option<Drawing> {
+    let graph = Graph::new(scenario);
+    if graph.nodes.len() > MOST_NODES {
+        return None;
+    }
+    let layout = layout::layout(&graph, scenario);
+    let lines = lines::lines(&graph, &layout, scenario);
+    Some(Drawing {
+        title: "Network".into(),
+        caption: String::new(),
+        alternative: words::in_words(&graph, &lines, scenario),
+        picture: paint::paint(&graph, &layout, &lines),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! What the page of an emulated run says beside what was seen: how far it can be believed, and what became of its programs.
+
+use transom_lab::emulate::Record;
+
+use crate::words::{end, role};
+use crate::{Block, Cell, ReportData, Table, Verdict};
+
+/// Adds it to the page of a run.
+pub(crate) fn add(record: &Record, data: &mut ReportData) {
+    let Record { fidelity, programs } = record;
+    if !programs.is_empty() {
+        let mut table = Table::new("Programs", &["flow", "", "command", "", "how it ended"]);
+        for one in programs {
+            table.rows.push(vec![
+                one.flow.to_string().into(),
+                role(one.role).into(),
+                one.command.join(" ").into(),
+                Cell::default().verdict(one.is_well()),
+                end(one.end).into(),
+            ]);
+        }
+        data.blocks.insert(0, Block::Table(table));
+    }
+    data.notes.push(format!("Emulated in real time: {fidelity}."));
+    // Who has the same build does not get the same bytes, for real time is never the same.
+    data.command_note = "Emulated in real time: another run sees something else.".into();
+    if fidelity.is_late() {
+        let reasons = fidelity.late.join("; ");
+        let text =
+            format!("The emulator fell behind, and nothing here is to be believed: {reasons}.");
+        data.verdict = Some(Verdict { passed: false, text });
+    }
+}

@@ -1,0 +1,104 @@
+//! Reports: what an experiment or a transfer gave, as a page, as pictures, and as messages to a page that is open.
+//!
+//! Whatever is shown is a [`ReportData`] first: a verdict, pictures, tables, charts. Who makes one knows nothing of how it is shown:
+//!
+//! | what | made by |
+//! |---|---|
+//! | a run, while it goes on and after | [`run::Page`], and of a stored one [`run::stored()`] |
+//! | all runs of a results directory, with means over the seeds | [`overview::of_store()`] |
+//! | two transfers, one each way, from samples of their senders | [`transfer::Transfers`] |
+//!
+//! [`render()`] turns it into a page that needs no network, no server and no
+//! other file. The text is HTML from the start, so a reader without scripts still gets the results; the
+//! charts are drawn by uPlot, embedded, from points embedded as JSON. Points are thinned here, before
+//! they are written ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
+//!
+//! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised,
+//! and messages to a page that is already open in a browser ([`live_page()`], [`message()`]): three ways to see one set of numbers.
+//! A scenario's network is drawn by [`drawing()`]; [`words`] has in words what tables and terminals say alike.
+//!
+//! Everything that comes from outside is escaped twice over: as HTML where it is text, as JSON without `<`
+//! where it is data. A content security policy in the page forbids it to load anything.
+//!
+//! ```
+//! use transom_report::{Chart, Hue, ReportData, Row, Section, Style, render};
+//!
+//! let rate = Chart::new("Goodput", "rate", "Mbit/s")
+//!     .series("flow", Style::Line, Hue::Blue, vec![(0.0, 8.2), (0.1, 9.6), (0.2, 9.7)]);
+//! let page = render(&ReportData {
+//!     title: "A transfer".into(),
+//!     summary: vec![Row::new("Time", ["0.2 s"])],
+//!     sections: vec![Section { title: "Flows".into(), charts: vec![rate], ..Section::default() }],
+//!     ..ReportData::default()
+//! });
+//! assert!(page.starts_with("<!DOCTYPE html>"));
+//! ```
+#![forbid(unsafe_code)]
+
+mod block;
+mod data;
+mod decimate;
+mod drawing;
+mod emulation;
+mod encode;
+mod html;
+mod live;
+mod number;
+pub mod overview;
+mod page;
+#[cfg(feature = "png")]
+mod pictures;
+mod plot;
+#[cfg(feature = "png")]
+mod png;
+pub mod run;
+mod statistics;
+mod svg;
+mod table;
+mod ticks;
+pub mod transfer;
+pub mod words;
+
+use std::io;
+use std::path::Path;
+
+pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
+pub use data::{
+    Across, Axis, Chart, Hue, Markers, Points, ReportData, Row, Section, Series, Shape, Style,
+};
+pub use decimate::{MOST_POINTS, decimate};
+pub use drawing::drawing;
+pub use html::escape;
+pub use live::{live_page, message};
+pub use number::short;
+pub(crate) use number::short_as;
+#[cfg(feature = "png")]
+pub use pictures::pictures;
+pub use plot::plot;
+pub use svg::Svg;
+pub(crate) use svg::{Anchor, text_width};
+pub(crate) use ticks::logarithmic_ticks;
+pub use ticks::ticks;
+
+/// The page of a run, in the run's directory.
+pub const REPORT: &str = "report.html";
+/// The page of all runs, in their results directory.
+pub const INDEX: &str = "index.html";
+
+/// Writes the page to `path`, replacing what was there.
+///
+/// # Errors
+/// Those of creating and writing the file.
+pub fn write(path: &Path, data: &ReportData) -> io::Result<()> {
+    std::fs::write(path, render(data))
+}
+
+/// The page, as HTML.
+pub fn render(data: &ReportData) -> String {
+    page::render(data)
+}
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What is swept, as an axis.
+
+use transom_lab::scenario::{Size, Time};
+use transom_sim::units::Rate;
+
+use super::Point;
+use crate::Across;
+
+/// One of the things that are swept, for a horizontal axis.
+#[derive(Debug)]
+pub(super) struct Axis {
+    /// Which of the points' settings it is.
+    pub(super) number: usize,
+    pub(super) across: Across,
+    /// Where each point is.
+    pub(super) places: Vec<f64>,
+}
+
+/// The axis to draw over: of those that are numbers the one with the most values, else the one with the most values. None if
+/// nothing is swept.
+pub(super) fn axis(points: &[Point]) -> Option<Axis> {
+    let first = points.first()?;
+    let axes: Vec<(Axis, usize)> = (0..first.settings.len())
+        .map(|number| {
+            let values: Vec<&str> = points
+                .iter()
+                .map(|point| point.settings.get(number).map_or("", |setting| &setting.value))
+                .collect();
+            let mut distinct = values.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let path = first.settings.get(number).map_or("", |setting| &setting.path);
+            (of_values(number, path, &values), distinct.len())
+        })
+        .filter(|(_, distinct)| *distinct > 1)
+        .collect();
+    let is_number = |axis: &Axis| matches!(axis.across, Across::Number { .. });
+    // The first of those that are equally good.
+    let best =
+        axes.into_iter().rev().max_by_key(|(axis, distinct)| (is_number(axis), *distinct))?;
+    Some(best.0)
+}
+
+fn of_values(number: usize, path: &str, values: &[&str]) -> Axis {
+    if let Some((places, unit)) = numbers(values) {
+        let label = if unit.is_empty() { path.into() } else { format!("{path} ({unit})") };
+        let logarithmic = is_geometric(&places);
+        return Axis { number, across: Across::Number { label, logarithmic }, places };
+    }
+    let mut names: Vec<String> = Vec::new();
+    let places = values
+        .iter()
+        .map(|value| {
+            let found = names.iter().position(|name| name == value);
+            let place = found.unwrap_or_else(|| {
+                names.push((*value).into());
+                names.len() - 1
+            });
+            place as f64
+        })
+        .collect();
+    Axis { number, across: Across::Names { label: path.into(), names }, places }
+}
+
+/// The values as numbers with a common unit, if that is what they are.
+fn numbers(values: &[&str]) -> Option<(Vec<f64>, String)> {
+    let split = |text: &str| -> Option<(f64, String)> {
+        let text = text.trim();
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        Some((number.parse().ok()?, unit.trim().into()))
+    };
+    let parts: Vec<(f64, String)> = values.iter().map(|text| split(text)).collect::<Option<_>>()?;
+    let unit = parts.first()?.1.clone();
+    // A fraction, or anything else with more behind it, is not understood.
+    if parts.iter().all(|(_, own)| *own == unit) && !unit.starts_with('/') && !unit.contains('(') {
+        return Some((parts.into_iter().map(|(number, _)| number).collect(), unit));
+    }
+    let rates =
+        || values.iter().map(|text| Some(text.parse::<Rate>().ok()?.bits_per_sec() as f64 / 1e6));
+    let times =
+        || values.iter().map(|text| Some(text.parse::<Time>().ok()?.0.as_nanos() as f64 / 1e6));
+    let sizes = || values.iter().map(|text| Some(text.parse::<Size>().ok()?.0 as f64));
+    let rates = rates().collect::<Option<Vec<f64>>>().map(|all| (all, "Mbit/s".into()));
+    let times = || times().collect::<Option<Vec<f64>>>().map(|all| (all, "ms".into()));
+    let sizes = || sizes().collect::<Option<Vec<f64>>>().map(|all| (all, "bytes".into()));
+    rates.or_else(times).or_else(sizes)
+}
+
+/// Whether the steps are more like equal factors than like equal distances, and there are enough of them to tell.
+fn is_geometric(values: &[f64]) -> bool {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let (Some(&low), Some(&high)) = (values.first(), values.last()) else { return false };
+    if values.len() < 3 || low <= 0.0 || high / low < 4.0 {
+        return false;
+    }
+    let spread = |step: fn(f64, f64) -> f64| {
+        let steps = values.windows(2).filter_map(|pair| match *pair {
+            [one, next] => Some(step(one, next)),
+            _ => None,
+        });
+        let steps: Vec<f64> = steps.collect();
+        steps.iter().copied().fold(f64::MIN, f64::max)
+            / steps.iter().copied().fold(f64::MAX, f64::min)
+    };
+    spread(|one, next| next / one) < spread(|one, next| next - one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbers_if_they_have_a_common_unit() {
+        let numbers = |values: &[&str]| numbers(values);
+        assert_eq!(numbers(&["10ms", "20ms"]), Some((vec![10.0, 20.0], "ms".into())));
+        assert_eq!(numbers(&["500us", "20ms"]), Some((vec![0.5, 20.0], "ms".into())));
+        assert_eq!(numbers(&["900kbit/s", "1Mbit/s"]), Some((vec![0.9, 1.0], "Mbit/s".into())));
+        assert_eq!(
+            numbers(&["10 packets", "20 packets"]),
+            Some((vec![10.0, 20.0], "packets".into()))
+        );
+        assert_eq!(numbers(&["0.001", "1"]), Some((vec![0.001, 1.0], String::new())));
+        assert_eq!(numbers(&["1%", "2%"]), Some((vec![1.0, 2.0], "%".into())));
+        for no in [
+            &["200 packets", "codel"][..],
+            &["1/10", "1/20"],
+            &["true", "false"],
+            &["64KiB", "10 packets"],
+        ] {
+            assert_eq!(numbers(no), None, "{no:?}");
+        }
+    }
+
+    #[test]
+    fn factors_are_told_from_distances() {
+        assert!(is_geometric(&[10.0, 20.0, 40.0]));
+        assert!(is_geometric(&[1.0, 2.0, 5.0, 10.0]));
+        assert!(is_geometric(&[0.1, 0.01, 0.001]));
+        assert!(!is_geometric(&[10.0, 20.0, 30.0, 40.0]));
+        assert!(!is_geometric(&[1.0, 100.0]));
+        assert!(!is_geometric(&[0.0, 1.0, 10.0]));
+    }
+}

@@ -1,0 +1,140 @@
+//! The overview of what is stored.
+
+use rayon::prelude::*;
+use transom_lab::results::{Store, StoreError, StoredRun};
+use transom_lab::run::{Judgement, judge};
+use transom_lab::scenario::{Band, Direction, Measure, Quantity, Resolved, Statistic, Time};
+
+use super::{Overview, Point, RunOfSweep};
+use crate::{REPORT, ReportData};
+
+/// As many links are measured where nothing is expected.
+const MOST_LINKS: usize = 3;
+
+/// The page of all runs of a results directory; none if there is no run in it.
+///
+/// # Errors
+/// If something that is stored cannot be read.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use transom_lab::results::Store;
+/// use transom_report::{INDEX, overview, write};
+///
+/// let directory = Path::new("results/fairness");
+/// if let Some(data) = overview::of_store(&Store::open(directory)?)? {
+///     write(&directory.join(INDEX), &data)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn of_store(store: &Store) -> Result<Option<ReportData>, StoreError> {
+    Ok(overview(store)?.map(|overview| overview.data()))
+}
+
+fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
+    let plan = store.plan()?;
+    let stored = store.runs()?;
+    let Some(first) = stored.first() else { return Ok(None) };
+    let scenario = first.scenario()?;
+    let header = &scenario.scenario;
+    let expects = |run: &StoredRun| run.manifest().judgements().next().is_some();
+    let nothing_expected = !stored.iter().any(expects);
+    let runs: Vec<RunOfSweep> = stored
+        .par_iter()
+        .map(|run| {
+            let manifest = run.manifest();
+            let judgements: Vec<Judgement> = if nothing_expected {
+                let mut scenario = run.scenario()?;
+                scenario.expect = of_interest(&scenario);
+                judge(&scenario, &run.observations()?)
+            } else {
+                manifest.judgements().cloned().collect()
+            };
+            let directory = run.directory().file_name().unwrap_or_default().to_string_lossy();
+            Ok(RunOfSweep {
+                point: manifest.point,
+                seed: manifest.seed,
+                page: format!("{directory}/{REPORT}"),
+                judgements,
+                passed: manifest.passed(),
+            })
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let title = header.title.clone().unwrap_or_else(|| header.name.to_string());
+    let description = header.description.clone().unwrap_or_default();
+    let version = first.manifest().version.clone();
+    Ok(Some(match plan {
+        Some(plan) => Overview {
+            command: format!("transom lab run {}", plan.file_and_form()),
+            title,
+            description,
+            planned: plan.own().count(),
+            part: plan.shard.map(|shard| shard.to_string()),
+            points: plan
+                .points
+                .into_iter()
+                .map(|point| Point { point: point.point, settings: point.settings })
+                .collect(),
+            seeds: plan.seeds,
+            runs,
+            version,
+        },
+        // Without a plan there is what there is.
+        None => {
+            let mut points: Vec<Point> = Vec::new();
+            let mut seeds = Vec::new();
+            for run in &stored {
+                let manifest = run.manifest();
+                if !points.iter().any(|point| point.point == manifest.point) {
+                    let settings = manifest.settings.clone();
+                    points.push(Point { point: manifest.point, settings });
+                }
+                if !seeds.contains(&manifest.seed) {
+                    seeds.push(manifest.seed);
+                }
+            }
+            let planned = runs.len();
+            let command = String::new();
+            let part = None;
+            Overview { title, description, points, seeds, runs, planned, part, command, version }
+        }
+    }))
+}
+
+/// What one wants to know of a scenario that expects nothing: goodput, fairness, and how well the links with a rate are used.
+fn of_interest(scenario: &Resolved) -> Vec<Band> {
+    let band = |measure, statistic, link: Option<&transom_lab::scenario::Name>| Band {
+        quantity: Quantity {
+            measure,
+            flows: match link {
+                Some(_) => Vec::new(),
+                None => scenario.flows.iter().map(|flow| flow.name.clone()).collect(),
+            },
+            link: link.cloned(),
+            direction: link.map(|_| Direction::There),
+            statistic,
+            from: scenario.scenario.warm_up,
+            until: Time(scenario.scenario.duration.0),
+            reaches: None,
+            stays_above: None,
+            window: None,
+        },
+        min: None,
+        max: None,
+        why: None,
+        column: None,
+        claim: None,
+        relative_to: None,
+    };
+    let mut bands = vec![band(Measure::Goodput, Some(Statistic::Sum), None)];
+    if scenario.flows.len() > 1 {
+        bands.push(band(Measure::Jain, None, None));
+    }
+    // What has a rate of its own: not every access link of a preset is there with one.
+    let links = scenario.links.iter().filter(|link| link.there.rate.is_some());
+    for link in links.take(MOST_LINKS) {
+        bands.push(band(Measure::Utilisation, None, Some(&link.name)));
+        bands.push(band(Measure::QueueDelay, Some(Statistic::Mean), Some(&link.name)));
+    }
+    bands
+}

@@ -1,0 +1,317 @@
+//! A chart as a picture, for files. It shows what uPlot shows in the page, in the same colours.
+
+use std::fmt::Write as _;
+
+use super::data::{Across, Chart, Hue, Points, Section, Shape, Style};
+use super::svg::{Anchor, Svg, text_width};
+use super::{MOST_POINTS, decimate, logarithmic_ticks, short, ticks};
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 400.0;
+/// The room above, to the right of, below and to the left of the curves. Below there is the legend too.
+const MARGIN: (f64, f64, f64, f64) = (38.0, 24.0, 76.0, 76.0);
+
+/// From values to pixels.
+struct Frame {
+    logarithmic: bool,
+    x: (f64, f64),
+    y: (f64, f64),
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Frame {
+    fn across(&self, x: f64) -> f64 {
+        let scale = |x: f64| if self.logarithmic { x.max(f64::MIN_POSITIVE).ln() } else { x };
+        let (low, high) = (scale(self.x.0), scale(self.x.1));
+        self.left + (scale(x) - low) / (high - low) * (self.right - self.left)
+    }
+
+    fn up(&self, y: f64) -> f64 {
+        self.bottom - (y - self.y.0) / (self.y.1 - self.y.0) * (self.bottom - self.top)
+    }
+
+    fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.across(x), self.up(y))
+    }
+}
+
+/// The picture of a chart, which is one of this section.
+pub fn plot(section: &Section, chart: &Chart) -> Svg {
+    let across = &section.across;
+    let legend = legend_rows(chart);
+    let height = HEIGHT + (legend.len().max(1) - 1) as f64 * 18.0;
+    let mut svg = Svg::new(WIDTH, height);
+    let (top, right, below, left) = MARGIN;
+    let (x, y) = extents(across, chart);
+    let frame = Frame {
+        logarithmic: matches!(across, Across::Number { logarithmic: true, .. }),
+        x,
+        y,
+        left,
+        right: WIDTH - right,
+        top,
+        bottom: HEIGHT - below,
+    };
+    svg.text("title", (16.0, 24.0), Anchor::Start, &chart.title);
+    axes(&mut svg, section, chart, &frame);
+    svg.clip("area", (left, top), (frame.right - left, frame.bottom - top));
+    for series in &chart.series {
+        let points = match across {
+            Across::Time => decimate(&series.points, MOST_POINTS),
+            _ => series.points.clone(),
+        };
+        let hue = series.hue.name();
+        for ((x, _), (low, high)) in series.points.iter().zip(&series.spread) {
+            error_bar(&mut svg, &frame, series.hue, *x, (*low, *high));
+        }
+        match series.style {
+            Style::Dots => {
+                for point in finite(&points) {
+                    svg.circle(&format!("dot f-{hue}"), frame.place(point), 1.6);
+                }
+            }
+            style => {
+                let dashed = if style == Style::Dashed { " dashed" } else { "" };
+                let path = path(&frame, &points, style != Style::Line);
+                svg.path(&format!("curve{dashed} s-{hue}"), &path);
+            }
+        }
+        if !series.spread.is_empty() {
+            for point in finite(&points) {
+                svg.circle(&format!("dot f-{hue}"), frame.place(point), 3.0);
+            }
+        }
+    }
+    for markers in &chart.markers {
+        for point in finite(&decimate(&markers.points, MOST_POINTS)) {
+            mark(&mut svg, markers.shape, markers.hue, frame.place(point));
+        }
+    }
+    svg.end();
+    for (row, items) in legend.iter().enumerate() {
+        let mut x = left;
+        let y = HEIGHT - 18.0 + row as f64 * 18.0;
+        for item in items {
+            sample(&mut svg, item, (x, y - 4.0));
+            svg.text("", (x + 22.0, y), Anchor::Start, item.name);
+            x += item.width();
+        }
+    }
+    svg
+}
+
+fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    points.iter().copied().filter(|(_, y)| y.is_finite())
+}
+
+/// What the axes reach from and to.
+fn extents(across: &Across, chart: &Chart) -> ((f64, f64), (f64, f64)) {
+    let curves = chart.series.iter().flat_map(|one| [&one.points]);
+    let all: Points =
+        curves.chain(chart.markers.iter().map(|one| &one.points)).flatten().copied().collect();
+    let spread =
+        chart.series.iter().flat_map(|one| &one.spread).flat_map(|(low, high)| [*low, *high]);
+    let range = |values: &mut dyn Iterator<Item = f64>| {
+        let (mut low, mut high) = (f64::MAX, f64::MIN);
+        for value in values.filter(|value| value.is_finite()) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low <= high { (low, high) } else { (0.0, 1.0) }
+    };
+    let (mut x_low, mut x_high) = range(&mut all.iter().map(|(x, _)| *x));
+    match across {
+        Across::Names { names, .. } => {
+            (x_low, x_high) = (-0.5, names.len().max(1) as f64 - 0.5);
+        }
+        Across::Number { logarithmic: true, .. } => {
+            let room = (x_high / x_low).powf(0.04).max(1.02);
+            (x_low, x_high) = (x_low / room, x_high * room);
+        }
+        Across::Number { .. } => {
+            let room = ((x_high - x_low) * 0.04).max(1e-9);
+            (x_low, x_high) = (x_low - room, x_high + room);
+        }
+        Across::Time if x_low == x_high => (x_low, x_high) = (x_low - 0.5, x_high + 0.5),
+        Across::Time => {}
+    }
+    let (mut low, mut high) = range(&mut all.iter().map(|(_, y)| *y).chain(spread));
+    if chart.axis.from_zero {
+        low = low.min(0.0);
+    }
+    if low == high {
+        high = low + 1.0;
+    }
+    let room = (high - low) * 0.06;
+    high += room;
+    if !(chart.axis.from_zero && low == 0.0) {
+        low -= room;
+    }
+    ((x_low, x_high), (low, high))
+}
+
+fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
+    for (value, text) in ticks(frame.y.0, frame.y.1, 6) {
+        let y = frame.up(value);
+        svg.line("grid", (frame.left, y), (frame.right, y));
+        svg.text("small muted", (frame.left - 8.0, y + 4.0), Anchor::End, &text);
+    }
+    let places = section.places();
+    let (label, marks) = match &section.across {
+        Across::Number { label, .. } if !places.is_empty() => {
+            let marks = places.into_iter().map(|place| (place, short(place)));
+            (label.as_str(), marks.collect())
+        }
+        Across::Time => ("time (s)", ticks(frame.x.0, frame.x.1, 12)),
+        Across::Number { label, logarithmic: true } => {
+            (label.as_str(), logarithmic_ticks(frame.x.0, frame.x.1))
+        }
+        Across::Number { label, .. } => (label.as_str(), ticks(frame.x.0, frame.x.1, 10)),
+        Across::Names { label, names } => {
+            let room = (frame.right - frame.left) / names.len().max(1) as f64;
+            let letters = ((room / (11.0 * 0.62)) as usize).max(4);
+            let names = names.iter().enumerate();
+            (label.as_str(), names.map(|(n, name)| (n as f64, cut(name, letters))).collect())
+        }
+    };
+    for (value, text) in marks {
+        let x = frame.across(value);
+        svg.line("grid", (x, frame.top), (x, frame.bottom));
+        svg.text("small muted", (x, frame.bottom + 17.0), Anchor::Middle, &text);
+    }
+    svg.line("axis", (frame.left, frame.bottom), (frame.right, frame.bottom));
+    svg.line("axis", (frame.left, frame.top), (frame.left, frame.bottom));
+    let middle = (frame.left + frame.right) / 2.0;
+    svg.text("small muted", (middle, frame.bottom + 34.0), Anchor::Middle, label);
+    let unit = &chart.axis.unit;
+    let label = if unit.is_empty() {
+        chart.axis.label.clone()
+    } else {
+        format!("{} ({unit})", chart.axis.label)
+    };
+    svg.upright("small muted", (20.0, (frame.top + frame.bottom) / 2.0), &label);
+}
+
+/// The text, or its beginning if it is longer than so many letters.
+fn cut(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return text.into();
+    }
+    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Through all points, with gaps where values are missing.
+fn path(frame: &Frame, points: &[(f64, f64)], steps: bool) -> String {
+    let mut path = String::new();
+    let mut before: Option<f64> = None;
+    for &(x, y) in points {
+        if !y.is_finite() {
+            // A value holds until it is known that there is none.
+            if let (true, Some(_)) = (steps, before) {
+                let _ = write!(path, "H{:.1}", frame.across(x));
+            }
+            before = None;
+            continue;
+        }
+        let (x, y) = frame.place((x, y));
+        let _ = match before {
+            None => write!(path, "M{x:.1} {y:.1}"),
+            Some(_) if steps => write!(path, "H{x:.1}V{y:.1}"),
+            Some(_) => write!(path, "L{x:.1} {y:.1}"),
+        };
+        before = Some(y);
+    }
+    path
+}
+
+fn error_bar(svg: &mut Svg, frame: &Frame, hue: Hue, x: f64, (low, high): (f64, f64)) {
+    if !(low.is_finite() && high.is_finite()) {
+        return;
+    }
+    let (x, low, high) = (frame.across(x), frame.up(low), frame.up(high));
+    let class = format!("curve s-{}", hue.name());
+    svg.line(&class, (x, low), (x, high));
+    svg.line(&class, (x - 4.0, low), (x + 4.0, low));
+    svg.line(&class, (x - 4.0, high), (x + 4.0, high));
+}
+
+fn mark(svg: &mut Svg, shape: Shape, hue: Hue, (x, y): (f64, f64)) {
+    let (stroke, fill) = (format!("curve s-{}", hue.name()), format!("dot f-{}", hue.name()));
+    match shape {
+        Shape::Cross => {
+            svg.line(&stroke, (x - 4.0, y - 4.0), (x + 4.0, y + 4.0));
+            svg.line(&stroke, (x - 4.0, y + 4.0), (x + 4.0, y - 4.0));
+        }
+        Shape::Triangle => {
+            let (left, right, top, bottom) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
+            svg.path(&fill, &format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"));
+        }
+        Shape::Ring => svg.circle(&stroke, (x, y), 3.6),
+    }
+}
+
+/// A curve or kind of event in the legend.
+struct Item<'a> {
+    name: &'a str,
+    hue: Hue,
+    drawn: Drawn,
+}
+
+/// What it is drawn as.
+enum Drawn {
+    Curve(Style),
+    Events(Shape),
+}
+
+impl Item<'_> {
+    fn width(&self) -> f64 {
+        42.0 + text_width(self.name, 12.0)
+    }
+}
+
+/// A piece of what a name in the legend stands for.
+fn sample(svg: &mut Svg, item: &Item<'_>, (x, y): (f64, f64)) {
+    let hue = item.hue.name();
+    match item.drawn {
+        Drawn::Curve(Style::Dots) => {
+            for dot in [3.0, 8.0, 13.0] {
+                svg.circle(&format!("dot f-{hue}"), (x + dot, y), 1.6);
+            }
+        }
+        Drawn::Curve(style) => {
+            let dashed = if style == Style::Dashed { " dashed" } else { "" };
+            svg.line(&format!("flow{dashed} s-{hue}"), (x, y), (x + 16.0, y));
+        }
+        Drawn::Events(shape) => mark(svg, shape, item.hue, (x + 8.0, y)),
+    }
+}
+
+/// The names of the curves and events, in as many rows as they need.
+fn legend_rows(chart: &Chart) -> Vec<Vec<Item<'_>>> {
+    let series = chart.series.iter().map(|one| Item {
+        name: &one.name,
+        hue: one.hue,
+        drawn: Drawn::Curve(one.style),
+    });
+    let markers = chart.markers.iter().map(|one| Item {
+        name: &one.name,
+        hue: one.hue,
+        drawn: Drawn::Events(one.shape),
+    });
+    let room = WIDTH - MARGIN.1 - MARGIN.3;
+    let mut rows: Vec<Vec<Item<'_>>> = Vec::new();
+    let mut used = f64::MAX;
+    for item in series.chain(markers) {
+        if used + item.width() > room {
+            rows.push(Vec::new());
+            used = 0.0;
+        }
+        used += item.width();
+        if let Some(row) = rows.last_mut() {
+            row.push(item);
+        }
+    }
+    rows
+}

@@ -1,0 +1,69 @@
+//! The page of a run that is stored.
+
+use std::io;
+
+use transom_lab::emulate::Record;
+use transom_lab::results::{Manifest, Plan, StoredRun};
+use transom_lab::run::{Judgement, Observations};
+use transom_lab::scenario::Resolved;
+
+use super::{About, Page};
+use crate::{ReportData, emulation, words};
+
+/// The page of a stored run, with what is said of an emulated one. `scenario` and `seen` are the run's own, which who has just made it need not read;
+/// `plan` is that of the results it belongs to.
+///
+/// # Errors
+/// If what is kept of an emulated run, `emulation.json`, cannot be read.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use transom_lab::results::StoredRun;
+/// use transom_report::{REPORT, run, write};
+///
+/// let directory = Path::new("results/fairness/run");
+/// let stored = StoredRun::open(directory)?;
+/// let data = run::stored(None, &stored, &stored.scenario()?, &stored.observations()?)?;
+/// write(&directory.join(REPORT), &data)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn stored(
+    plan: Option<&Plan>,
+    stored: &StoredRun,
+    scenario: &Resolved,
+    seen: &Observations,
+) -> io::Result<ReportData> {
+    let Manifest { point, settings, seed, version, .. } = stored.manifest();
+    let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+    let judgements: Vec<Judgement> = stored.manifest().judgements().cloned().collect();
+    let record = Record::read(stored.directory())?;
+    let command = command(plan, *point, *seed, record.is_some());
+    let points = plan.map_or(0, |plan| plan.points.len());
+    let page = Page::new(About {
+        scenario,
+        seed: *seed,
+        point: (points > 1).then_some((*point, points)),
+        settings: &settings,
+        command: &command,
+        version,
+    });
+    let mut data = page.of_run(seen, &judgements);
+    data.notes.extend(words::departures(stored.manifest()));
+    if let Some(record) = &record {
+        emulation::add(record, &mut data);
+    }
+    Ok(data)
+}
+
+/// The command that makes a run again.
+pub fn command(plan: Option<&Plan>, point: usize, seed: u64, emulated: bool) -> String {
+    let mode = if emulated { " --emulate" } else { "" };
+    let Some(plan) = plan else {
+        return format!("transom lab run scenario.toml{mode} --seed {seed}");
+    };
+    let mut command = format!("transom lab run {}{mode}", plan.file_and_form());
+    if plan.points.len() > 1 {
+        command += &format!(" --point {point}");
+    }
+    command + &format!(" --seed {seed}")
+}

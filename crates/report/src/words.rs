@@ -1,0 +1,112 @@
+//! Bands and what came of them, programs of emulated runs and quantities, in words.
+
+use transom_lab::emulate::{ProgramEnd, Role};
+use transom_lab::results::Manifest;
+use transom_lab::run::Judgement;
+use transom_lab::scenario::{Band, Measure, Unit};
+
+/// As many flows are called by their names.
+const MOST_NAMES: usize = 6;
+
+/// What a band is about: "goodput of bulk1, bulk2".
+pub fn quantity(band: &Band) -> String {
+    let quantity = &band.quantity;
+    let of = match (&quantity.link, &quantity.flows[..]) {
+        (Some(link), _) => link.to_string(),
+        (None, [first, .., last]) if quantity.flows.len() > MOST_NAMES => {
+            format!("{first} … {last} ({} flows)", quantity.flows.len())
+        }
+        (None, flows) => flows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let statistic = quantity.statistic.map(name).filter(|statistic| statistic != "each");
+    let statistic = statistic.map(|statistic| format!(" ({statistic})")).unwrap_or_default();
+    let until = match (quantity.reaches, quantity.stays_above) {
+        (Some(level), _) => format!("time until {level} of "),
+        (None, Some(level)) => format!("time until lasting {level} of "),
+        (None, None) => String::new(),
+    };
+    format!("{until}{}{statistic} of {of}", name(quantity.measure))
+}
+
+/// What was seen, with its unit.
+pub fn seen(judgement: &Judgement) -> String {
+    let band = &judgement.band;
+    let unit = band.unit();
+    let whole = matches!(
+        band.quantity.measure,
+        Measure::Timeouts
+            | Measure::FastRecoveries
+            | Measure::Retransmissions
+            | Measure::Drops
+            | Measure::Marks
+            | Measure::WindowsRewritten
+            | Measure::AcksSeen
+            | Measure::AcksUnknown
+            | Measure::AcksImplausible
+            | Measure::AcksHeld
+            | Measure::FlowsOpened
+    );
+    let values = judgement.values.iter().map(|&value| match unit {
+        Unit::Rate => format!("{:.3} Mbit/s", value / 1e6),
+        Unit::Time => format!("{:.3} ms", value / 1e6),
+        Unit::Size => format!("{value:.0} B"),
+        Unit::Number if whole && value.fract() == 0.0 => format!("{value:.0}"),
+        Unit::Number => format!("{value:.4}"),
+    });
+    let values: Vec<String> = values.collect();
+    if values.is_empty() { "nothing seen".into() } else { values.join(", ") }
+}
+
+/// The bounds of a band: "(at least 0.9)".
+pub fn bounds(band: &Band) -> String {
+    match (band.min, band.max) {
+        (Some(min), Some(max)) => format!("(from {min} to {max})"),
+        (Some(min), None) => format!("(at least {min})"),
+        (None, Some(max)) => format!("(at most {max})"),
+        (None, None) => String::new(),
+    }
+}
+
+/// Which extensions connections did not have, or not to the end, and why: a line for each flow.
+pub fn departures(manifest: &Manifest) -> Vec<String> {
+    let each = manifest.departures.iter();
+    each.map(|(flow, reasons)| format!("EXTENSION GONE from {flow}: {}", reasons.join("; ")))
+        .collect()
+}
+
+/// What a program is in its flow.
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::Client => "client",
+        Role::Server => "server",
+    }
+}
+
+/// How a program ended.
+pub fn end(end: ProgramEnd) -> String {
+    match end {
+        ProgramEnd::Exited(status) => format!("exit status {status}"),
+        ProgramEnd::Killed(signal) => format!("ended by signal {signal}"),
+        ProgramEnd::Stopped => "stopped when its time was over".into(),
+        ProgramEnd::NotStarted => "not started".into(),
+        ProgramEnd::CannotStart => "could not be started".into(),
+    }
+}
+
+/// A quantity with a space before its unit.
+pub fn spaced(quantity: impl ToString) -> String {
+    let text = quantity.to_string();
+    match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) if at > 0 => {
+            let (number, unit) = text.split_at(at);
+            format!("{} {unit}", number.trim_end())
+        }
+        _ => text,
+    }
+}
+
+/// A word as scenarios have it.
+fn name(word: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(word).ok();
+    value.and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
+}
