@@ -101,6 +101,7 @@ fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::
 #[cfg(feature = "png")]
 fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
     report::pictures(directory, data)
+        .map(|_| ())
         .with_context(|| format!("cannot write pictures to {}", directory.display()))
 }
 
