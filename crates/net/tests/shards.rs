@@ -1,7 +1,5 @@
 //! One host on several queues, each with a shard of its own.
 
-mod support;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{self, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::{PATIENCE, Tally, kernel_address, receive, send, transom_address};
+use crate::support::{self, PATIENCE, Tally, kernel_address, receive, send, transom_address};
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError};

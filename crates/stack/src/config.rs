@@ -29,13 +29,29 @@ pub enum PortSource {
     Caller,
 }
 
+/// What may change of a host's interface while the host runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// [`StackConfig::mtu`].
+    pub mtu: u32,
+    /// [`StackConfig::addresses`].
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// [`StackConfig::address_mtus`].
+    pub address_mtus: Vec<(IpAddr, u32)>,
+}
+
 /// A host's configuration.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// Its addresses with their prefix lengths. The prefix only tells the directed broadcast address.
     pub addresses: Vec<(IpAddr, u8)>,
+    /// Its addresses are others' too: the kernel of the same machine has them, and other processes. The ports are what is the host's own, so the caller
+    /// says which they are ([`PortSource::Caller`]). Such a host may be without addresses for a while.
+    pub shared: bool,
     /// The longest IP packet its interface takes.
     pub mtu: u32,
+    /// Addresses whose packets must be shorter than that, and how long they may be.
+    pub address_mtus: Vec<(IpAddr, u32)>,
     /// What the device does for it.
     pub offload: Offload,
     /// The profile of connections for which none is named.
@@ -77,7 +93,9 @@ impl StackConfig {
     pub fn new(addresses: Vec<(IpAddr, u8)>) -> Self {
         StackConfig {
             addresses,
+            shared: false,
             mtu: 1500,
+            address_mtus: Vec::new(),
             offload: Offload { tx_checksum: false, segmentation: None },
             profile: Arc::new(Profile::default()),
             secret: [0; 16],
@@ -99,8 +117,11 @@ impl StackConfig {
 
     /// Checks that the configuration makes sense.
     pub fn validate(&self) -> Result<(), StackConfigError> {
-        if self.addresses.is_empty() {
+        if self.addresses.is_empty() && !self.shared {
             return Err(StackConfigError::NoAddress);
+        }
+        if self.shared && self.ports == PortSource::Own {
+            return Err(StackConfigError::SharedPorts);
         }
         for &(address, prefix) in &self.addresses {
             let bits = if address.is_ipv4() { 32 } else { 128 };
@@ -114,6 +135,12 @@ impl StackConfig {
         let least = if self.addresses.iter().any(|(a, _)| a.is_ipv6()) { 1280 } else { 68 };
         if self.mtu < least || self.mtu > 65_535 {
             return Err(StackConfigError::Mtu(self.mtu, least));
+        }
+        for &(address, mtu) in &self.address_mtus {
+            let least = if address.is_ipv6() { 1280 } else { 68 };
+            if mtu < least {
+                return Err(StackConfigError::Mtu(mtu, least));
+            }
         }
         if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
             return Err(StackConfigError::Ports);
@@ -135,6 +162,9 @@ pub enum StackConfigError {
     /// A host without an address can talk to nobody.
     #[error("a host needs at least one address")]
     NoAddress,
+    /// On a shared address somebody else says which ports are free.
+    #[error("a host on shared addresses cannot choose its ports itself")]
+    SharedPorts,
     /// A prefix longer than the address.
     #[error("{0} cannot have a prefix of {1} bits")]
     Prefix(IpAddr, u8),
@@ -217,6 +247,10 @@ pub struct StackCounters {
     pub icmp_errors_received: u64,
     /// Packets given up in reassembly.
     pub fragments_dropped: u64,
+    /// Segments on a shared address that concern nobody here, and were left to others to refuse.
+    pub left_to_others: u64,
+    /// Packets not sent, because their address was not the host's any more.
+    pub unsent_homeless: u64,
     /// Packets handed to another [stack of the host](Shard), because their connection is not here.
     pub passed_on: u64,
     /// Those dropped because too many were waiting to be handed on.
@@ -248,6 +282,8 @@ impl core::iter::Sum for StackCounters {
             icmp_errors_sent: a.icmp_errors_sent + b.icmp_errors_sent,
             icmp_errors_received: a.icmp_errors_received + b.icmp_errors_received,
             fragments_dropped: a.fragments_dropped + b.fragments_dropped,
+            left_to_others: a.left_to_others + b.left_to_others,
+            unsent_homeless: a.unsent_homeless + b.unsent_homeless,
             passed_on: a.passed_on + b.passed_on,
             strays_dropped: a.strays_dropped + b.strays_dropped,
         })

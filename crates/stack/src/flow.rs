@@ -6,7 +6,7 @@
 use alloc::collections::VecDeque;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use siphasher::sip::SipHasher13;
 
 /// The four values that name a connection.
@@ -147,23 +147,49 @@ pub(crate) struct FlowTable {
     places: Option<Places>,
 }
 
-/// How many flows there are at each of our places, and what has changed.
+/// How many flows there are at each of our places.
 #[derive(Debug)]
 struct Places {
     flows: HashMap<SocketAddr, u32, KeyedHash>,
-    changes: VecDeque<PlaceChange>,
+    /// Those of which was told that they are taken.
+    told: HashSet<SocketAddr, KeyedHash>,
+    /// Those that had their first flow, or lost their last one. Many of these have another by now.
+    changed: VecDeque<SocketAddr>,
+}
+
+impl Places {
+    fn poll_change(&mut self) -> Option<PlaceChange> {
+        loop {
+            let place = self.changed.pop_front()?;
+            if self.flows.contains_key(&place) {
+                if self.told.insert(place) {
+                    return Some(PlaceChange::Taken(place));
+                }
+            } else if self.told.remove(&place) {
+                return Some(PlaceChange::Freed(place));
+            }
+        }
+    }
 }
 
 impl FlowTable {
     /// An empty table; with `watched` it tells when a place is taken and when it is free.
     pub(crate) fn new(hash: KeyedHash, watched: bool) -> Self {
-        let places =
-            || Places { flows: HashMap::with_hasher(hash.clone()), changes: VecDeque::new() };
+        let places = || Places {
+            flows: HashMap::with_hasher(hash.clone()),
+            told: HashSet::with_hasher(hash.clone()),
+            changed: VecDeque::new(),
+        };
         FlowTable { places: watched.then(places), flows: HashMap::with_hasher(hash) }
     }
 
     pub(crate) fn get(&self, key: &FlowKey) -> Option<&Handler> {
         self.flows.get(key)
+    }
+
+    /// Whether there are flows at a place of ours; only where places are watched.
+    pub(crate) fn has_place(&self, place: SocketAddr) -> bool {
+        self.places.as_ref().is_some_and(|places| places.flows.contains_key(&place))
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &FlowKey> {
@@ -176,7 +202,7 @@ impl FlowTable {
             let flows = places.flows.entry(key.local()).or_default();
             *flows += 1;
             if *flows == 1 {
-                places.changes.push_back(PlaceChange::Taken(key.local()));
+                places.changed.push_back(key.local());
             }
         }
     }
@@ -190,13 +216,13 @@ impl FlowTable {
             *flows -= 1;
             if *flows == 0 {
                 places.flows.remove(&key.local());
-                places.changes.push_back(PlaceChange::Freed(key.local()));
+                places.changed.push_back(key.local());
             }
         }
     }
 
     /// The next change of a place.
     pub(crate) fn poll_change(&mut self) -> Option<PlaceChange> {
-        self.places.as_mut()?.changes.pop_front()
+        self.places.as_mut()?.poll_change()
     }
 }

@@ -14,6 +14,7 @@ mod opens;
 mod predict;
 mod receive;
 mod shards;
+mod sharing;
 mod sockets;
 mod template;
 mod timers;
@@ -110,6 +111,8 @@ struct Slot {
     template: Option<Template>,
     /// The other end is at one of our own addresses.
     to_self: bool,
+    /// Its local address is not the host's any more.
+    homeless: bool,
     /// The listener whose limit it counts against: it opened fast, and its handshake is not complete.
     fast_pending_at: Option<ListenerId>,
     /// What it holds, as it was last counted.
@@ -280,9 +283,12 @@ impl Stack {
     }
 
     /// Whether a packet of these addresses, from elsewhere or from ourselves, is not what it claims to be: our own
-    /// addresses are not heard from elsewhere, and loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
+    /// addresses are not heard from elsewhere unless they are shared, and loopback addresses stay inside a host (RFC 1122 section
+    /// 3.2.1.3).
     fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
-        self.is_local(src) != from_self || (src.is_loopback() && !dst.is_loopback())
+        let own = self.is_local(src);
+        let mistaken = if self.config.shared { from_self && !own } else { own != from_self };
+        mistaken || (src.is_loopback() && !dst.is_loopback())
     }
 
     /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
@@ -552,7 +558,8 @@ impl Stack {
     /// How much data fits an echo reply with `headers` bytes of headers; `None` if there is to be none.
     pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
         let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
-        self.config.echo.then_some(room)
+        // On a shared address the kernel answers.
+        (self.config.echo && !self.config.shared).then_some(room)
     }
 
     pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {

@@ -186,13 +186,26 @@ impl Stack {
             return None;
         }
         match ip.protocol() {
-            Protocol::TCP => self.examine_tcp(&ip, offload),
+            Protocol::TCP => {
+                let examined = self.examine_tcp(&ip, offload)?;
+                // The other end of a flow of ours to ourselves is not heard from elsewhere, whoever else has the address.
+                if self.config.shared
+                    && self.is_local(src)
+                    && self.is_loop(&examined.key) != from_self
+                {
+                    self.counters.misaddressed += 1;
+                    return None;
+                }
+                Some(examined)
+            }
             Protocol::ICMP | Protocol::ICMPV6 => {
                 if let Some(unknown) = self.on_icmp(now, &ip) {
                     self.pass_on(&unknown, bytes, offload, origin);
                 }
                 None
             }
+            // The kernel has the address too, and speaks them.
+            _ if self.config.shared => None,
             protocol => {
                 // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
                 if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
@@ -364,7 +377,8 @@ impl Stack {
             carrier,
             ident: self.secrets.hash(Purpose::Identification, &key) as u16,
             template: Template::new(&key, &carrier),
-            to_self: self.is_local(key.remote),
+            to_self: self.is_loop(&key),
+            homeless: false,
             fast_pending_at: None,
             held: 0,
         };
@@ -454,6 +468,10 @@ impl Stack {
         if segment.header.flags.contains(Flags::RST) {
             return;
         }
+        if !self.is_ours_to_refuse(&key) && !self.is_loop(&key) {
+            self.counters.left_to_others += 1;
+            return;
+        }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
             let carrier = Carrier::of(&self.config.profile);
@@ -465,9 +483,10 @@ impl Stack {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
         let known = self.path_mtus.get(key.remote, now);
         let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
+        let interface_mtu = self.mtu_from(key);
         let path = PathInfo {
-            mtu: known.map_or(self.config.mtu, |known| known.mtu.min(self.config.mtu)),
-            interface_mtu: self.config.mtu,
+            mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
+            interface_mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.
             max_super_segment: self.config.offload.segmentation.map(|max| {

@@ -213,7 +213,11 @@ impl Stack {
                 Some(Settled::Packet)
             }
             Reply::Segment(key, carrier, header, ecn) => {
-                let to_self = self.is_local(key.remote);
+                if !self.is_local(key.local) {
+                    self.counters.unsent_homeless += 1;
+                    return None;
+                }
+                let to_self = self.is_loop(&key);
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;
                 let transmit =
@@ -258,6 +262,10 @@ impl Stack {
                 let size = usize::from(transmit.segment_size.unwrap_or(u16::MAX)).max(1);
                 let packets = transmit.payload_len().div_ceil(size).max(1);
                 slot.ident = slot.ident.wrapping_add(packets as u16);
+            }
+            if slot.homeless {
+                self.counters.unsent_homeless += 1;
+                continue;
             }
             if !to_self {
                 return Some(Settled::Segment(len, offload, index, prepared));

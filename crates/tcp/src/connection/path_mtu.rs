@@ -8,7 +8,7 @@
 //! With [`PathMtuChoice::Probing`], a segment that times out three times in a row is taken for too large (a black hole), and larger sizes are searched for by
 //! probes. A probe that is lost alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it says nothing about congestion.
 
-use super::{Connection, State};
+use super::{Connection, PathInfo, State};
 use crate::ack_context::AckContext;
 use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, PathMtuDiscovery, Search};
 use crate::pos::Pos;
@@ -224,7 +224,22 @@ impl Connection {
         self.change_path_mtu(now, mtu, mtu < before);
     }
 
-    /// The same; `shrinks` says that what is in flight does not pass as it is.
+    /// Our own interface takes packets of up to `mtu` bytes from now on, of which the connection uses what `max_segment` allows. A path that was found to
+    /// be narrower stays so. Returns whether that changes anything.
+    pub fn set_interface_mtu(&mut self, now: Instant, mtu: u32, max_segment: Option<u16>) -> bool {
+        let before = self.path;
+        let wider = PathInfo { mtu, interface_mtu: mtu, ..before }.limited_to(max_segment);
+        if wider.interface_mtu == before.interface_mtu {
+            return false;
+        }
+        self.path.interface_mtu = wider.interface_mtu;
+        if before.mtu == before.interface_mtu || before.mtu > wider.mtu {
+            self.set_path_mtu(now, wider.mtu);
+        }
+        true
+    }
+
+    /// The same as [`Connection::set_path_mtu`]; `shrinks` says that what is in flight does not pass as it is.
     fn change_path_mtu(&mut self, now: Instant, mtu: u32, shrinks: bool) {
         let nxt = self.nxt().max(Pos::FIRST_DATA);
         self.path.mtu = mtu;
