@@ -14,6 +14,7 @@
 //! - [`frames`]: whole frames of an interface that exists already.
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
+//! - [`routes`]: the way the kernel would take, the addresses it has, and word of changes.
 //! - [`hints`]: about memory, to the processor and the kernel.
 //! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
 //! - [`scheduling`]: for threads that cannot wait.
@@ -55,6 +56,7 @@ pub mod namespace;
 mod netlink;
 pub mod nfqueue;
 pub mod qdisc;
+pub mod routes;
 pub mod scheduling;
 pub mod serving;
 pub mod tun;

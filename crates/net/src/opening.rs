@@ -45,8 +45,14 @@ impl Stack {
 
     /// The address from which `remote` is reached.
     fn source_for(&self, remote: IpAddr) -> io::Result<IpAddr> {
+        let kernels = self.follower().map(|follower| follower.source_for(remote)).transpose()?;
         let inner = self.first().runtime.lock();
-        inner.host.source_for(remote).ok_or_else(|| Errno::NETUNREACH.into())
+        let is_ours = |source: &IpAddr| {
+            inner.host.config().addresses.iter().any(|(address, _)| address == source)
+        };
+        // Where the kernel would take an address that is not for us, one of ours may do.
+        let source = kernels.filter(is_ours).or_else(|| inner.host.source_for(remote));
+        source.ok_or_else(|| Errno::NETUNREACH.into())
     }
 
     /// Opens from a port that is reserved. The connection keeps it from then on.

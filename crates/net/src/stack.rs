@@ -3,8 +3,9 @@
 use crate::clock::Clock;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
-use crate::ports::{PortSource, Ports};
+use crate::ports::{KernelPorts, PortSource, Ports};
 use crate::runtime::Runtime;
+use crate::sharing::{Follower, HostView, Sharing};
 use crate::stream::TcpStream;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use transom_device::Device;
 use transom_extensions::Budget;
-use transom_stack::config::{Offload, StackConfig, StackCounters};
+use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
 use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
 use transom_stack::stack::{Shard, Stack as Host};
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
 struct Family {
     runtimes: Vec<Arc<Runtime>>,
     ports: Option<Arc<Ports>>,
+    follower: Option<Follower>,
 }
 
 /// What the extensions of a host have taken of its time.
@@ -64,6 +66,7 @@ pub struct ExtensionTime {
 
 impl Drop for Family {
     fn drop(&mut self) {
+        self.follower = None;
         let runtimes = self.runtimes.iter().map(|runtime| &**runtime);
         wait_until(runtimes, DRAIN_ON_DROP, |host| !host.has_undelivered());
         self.runtimes.iter().for_each(|runtime| runtime.stop());
@@ -106,6 +109,7 @@ pub struct StackBuilder {
     fast_open: FastOpenConfig,
     shards: Option<usize>,
     ports: PortSource,
+    sharing: Option<Sharing>,
 }
 
 /// Bounds on what a host keeps.
@@ -142,6 +146,7 @@ impl Stack {
             fast_open: FastOpenConfig::default(),
             shards: None,
             ports: PortSource::Own,
+            sharing: None,
         }
     }
 
@@ -158,6 +163,11 @@ impl Stack {
     /// Who keeps the ports, if the host does not choose them itself.
     pub(crate) fn ports(&self) -> Option<&Arc<Ports>> {
         self.first().host.ports.as_ref()
+    }
+
+    /// The kernel's routes, if the host shares its addresses.
+    pub(crate) fn follower(&self) -> Option<&Follower> {
+        self.first().host.follower.as_ref()
     }
 
     fn runtimes(&self) -> impl Iterator<Item = &Runtime> + Clone {
@@ -301,6 +311,20 @@ impl StackBuilder {
         self
     }
 
+    /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
+    /// instead of [addresses](StackBuilder::address) of its own. The kernel says which [ports](StackBuilder::ports) are free, unless that is said otherwise. It
+    /// also chooses the address from which a remote one is reached.
+    ///
+    /// Packets for these ports must come to the device, and no others: a broker or the kernel's routing rules see to that. The host is to be
+    /// started in the network namespace whose addresses it shares.
+    pub fn shared(mut self, host: impl HostView + 'static) -> Self {
+        self.sharing = Some(Sharing::new(host));
+        if matches!(self.ports, PortSource::Own) {
+            self.ports = PortSource::Kernel(KernelPorts::new());
+        }
+        self
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
@@ -336,11 +360,17 @@ impl StackBuilder {
             PortSource::Own => None,
             PortSource::Kernel(source) => Some(Ports::new(source.clone())),
         };
+        let limits = devices.iter().map(|device| mtu_of(&**device));
+        let limit = limits.min().unwrap_or(65_535);
+        let known = self.sharing.as_ref().map(|sharing| sharing.interface(limit)).transpose()?;
         let share = Duration::from_nanos(self.extension_time.as_nanos() / u64::from(count.max(1)));
         let (mut runtimes, mut budgets) = (Vec::new(), Vec::new());
         for (index, device) in (0..).zip(devices) {
             let budget = Arc::new(Budget::new(share));
-            let config = self.config(&*device, Shard { index, count }, secret, &budget);
+            let mut config = self.config(&*device, Shard { index, count }, secret, &budget);
+            if let Some(Interface { mtu, addresses, address_mtus }) = known.clone() {
+                config = StackConfig { shared: true, mtu, addresses, address_mtus, ..config };
+            }
             let host = Host::new(config, clock.now())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
             let started = Runtime::start(host, device, clock, self.busy_poll, ports.clone());
@@ -357,7 +387,11 @@ impl StackBuilder {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a host needs a device"));
         }
         Runtime::join(&runtimes);
-        let host = Arc::new(Family { runtimes: runtimes.clone(), ports });
+        let mut host = Family { runtimes: runtimes.clone(), ports, follower: None };
+        if let (Some(sharing), Some(known)) = (self.sharing, known) {
+            host.follower = Some(Follower::start(sharing, runtimes.clone(), limit, known)?);
+        }
+        let host = Arc::new(host);
         let shards = runtimes.into_iter().zip(budgets);
         let shard = |(runtime, budget)| Arc::new(Shared { runtime, budget, host: host.clone() });
         Ok(Stack { shards: shards.map(shard).collect(), turn: Arc::default() })
@@ -381,7 +415,7 @@ impl StackBuilder {
                 PortSource::Own => transom_stack::config::PortSource::Own,
                 PortSource::Kernel(_) => transom_stack::config::PortSource::Caller,
             },
-            mtu: u32::try_from(capabilities.mtu).unwrap_or(65_535).min(65_535),
+            mtu: mtu_of(device),
             offload: Offload {
                 tx_checksum: capabilities.tx_checksum,
                 segmentation: capabilities.segmentation,
@@ -402,6 +436,10 @@ impl StackBuilder {
             ..default
         }
     }
+}
+
+fn mtu_of(device: &dyn Device) -> u32 {
+    u32::try_from(device.capabilities().mtu).unwrap_or(65_535).min(65_535)
 }
 
 /// In the proportions of Linux' `tcp_mem`: an eighth of the memory at most.
