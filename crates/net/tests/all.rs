@@ -23,6 +23,7 @@ mod options;
 mod partial;
 mod runtime;
 mod shards;
+mod sharing;
 #[path = "sockets/main.rs"]
 mod sockets;
 mod soft_errors;
