@@ -155,12 +155,13 @@ mod tests {
         let mut frame = vec![0; VirtioNetHdr::LEN];
         frame.extend_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5]);
         frame.extend_from_slice(&[0x5a; 100]);
-        assert!(from.send(&frame).unwrap());
         let mut buffer = vec![0; FrameSocket::MAX_LEN];
-        // The kernel says things of its own, such as neighbour solicitations.
-        let found = (0..1000).any(|_| match to.receive(&mut buffer).unwrap() {
+        // The kernel takes up to a second to notice that the link is up, and drops what is sent before. It also says things of its own,
+        // such as neighbour solicitations.
+        let found = (0..5000).any(|_| match to.receive(&mut buffer).unwrap() {
             Some(length) => buffer[VirtioNetHdr::LEN..length] == frame[VirtioNetHdr::LEN..],
             None => {
+                assert!(from.send(&frame).unwrap());
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 false
             }
