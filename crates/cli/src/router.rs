@@ -184,7 +184,7 @@ fn serve(args: &RunArgs, shared: &Shared, told: &mpsc::Receiver<u8>) -> anyhow::
     loop {
         match told.recv_timeout(Duration::from_secs(1)) {
             Ok(status) => return Ok(ExitCode::from(status)),
-            Err(RecvTimeoutError::Timeout) => shared.tend()?,
+            Err(RecvTimeoutError::Timeout) => shared.maintain()?,
             Err(RecvTimeoutError::Disconnected) => bail!("signals are not heard any more"),
         }
     }

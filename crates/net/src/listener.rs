@@ -109,7 +109,7 @@ impl Part {
     /// Takes a connection; `None` if there is none.
     fn take(&self, inner: &mut Inner) -> Option<io::Result<Accepted>> {
         let accepted = inner.host.accept(self.id);
-        inner.show_listener(self.id);
+        inner.update_listener_readiness(self.id);
         match (accepted, inner.failure()) {
             (Some(accepted), _) => Some(Ok(accepted)),
             (None, Some(error)) => Some(Err(error)),
@@ -153,7 +153,7 @@ impl TcpListener {
             for (number, part) in parts.iter().enumerate() {
                 part.shared.runtime.with(|inner, _| {
                     inner.acceptors.insert(part.id, (number, Arc::clone(acceptor)));
-                    inner.show_listener(part.id);
+                    inner.update_listener_readiness(part.id);
                 });
             }
         }

@@ -1,8 +1,8 @@
-//! The host's lock, and the bells that ring when it is free.
+//! The host's lock, and the threads to wake when it is free.
 //!
-//! Whoever is woken wants the lock at once. A bell rung while the lock is held would only wake its thread to make it sleep
-//! again, so bells are kept until the guard is dropped. So are packets for other shards, which take those shards' locks: nobody
-//! holds two.
+//! A woken thread wants the lock at once. If it is woken while the lock is held, it has to sleep
+//! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
+//! are taken then: no thread holds two.
 
 use crate::engine::Inner;
 use crate::runtime::Runtime;
@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockE
 use transom_stack::stack::Stray;
 use transom_tcp::time::Duration;
 
-/// A bell that is to ring, and for how many.
+/// A condition variable to notify, and how many of its threads.
 #[derive(Debug)]
-pub(crate) enum Ring {
+pub(crate) enum Waker {
     One(Arc<Condvar>),
     All(Arc<Condvar>),
 }
@@ -80,7 +80,7 @@ impl<'a> Held<'a> {
     /// Lets a thread that waits for the lock have it, and those run who were rung for.
     pub(crate) fn let_in(self) -> Held<'a> {
         let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
-        if !wanted && self.bells.is_empty() && self.strays.is_empty() {
+        if !wanted && self.wakers.is_empty() && self.strays.is_empty() {
             return self;
         }
         let lock = self.lock;
@@ -90,16 +90,16 @@ impl<'a> Held<'a> {
         lock.take()
     }
 
-    /// Sleeps until `bell` rings, or until `limit` has passed, without the lock.
-    pub(crate) fn sleep(mut self, bell: &Condvar, limit: Option<Duration>) -> Held<'a> {
-        let bells = std::mem::take(&mut self.bells);
+    /// Sleeps until `condvar` is notified, or until `limit` has passed, without the lock.
+    pub(crate) fn sleep(mut self, condvar: &Condvar, limit: Option<Duration>) -> Held<'a> {
+        let wakers = std::mem::take(&mut self.wakers);
         let Some(guard) = self.guard.take() else { return self.lock.take() };
         // The lock is free only once this thread sleeps, and after that it cannot ring; better early than never.
-        bells.into_iter().for_each(Ring::ring);
+        wakers.into_iter().for_each(Waker::wake);
         let guard = match limit {
-            None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
             Some(limit) => {
-                let result = bell.wait_timeout(guard, limit.into());
+                let result = condvar.wait_timeout(guard, limit.into());
                 result.unwrap_or_else(PoisonError::into_inner).0
             }
         };
@@ -108,11 +108,11 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Ring {
-    fn ring(self) {
+impl Waker {
+    fn wake(self) {
         match self {
-            Ring::One(bell) => bell.notify_one(),
-            Ring::All(bell) => bell.notify_all(),
+            Waker::One(condvar) => condvar.notify_one(),
+            Waker::All(condvar) => condvar.notify_all(),
         }
     }
 }
@@ -134,10 +134,10 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
-        let bells = std::mem::take(&mut guard.bells);
+        let wakers = std::mem::take(&mut guard.wakers);
         let strays = std::mem::take(&mut guard.strays);
         drop(guard);
-        bells.into_iter().for_each(Ring::ring);
+        wakers.into_iter().for_each(Waker::wake);
         if !std::thread::panicking() {
             strays.into_iter().for_each(|stray| self.lock.hand_over(stray));
         }

@@ -3,7 +3,7 @@
 //! The kernel keeps the addresses, the ports and the routes; a thread of the stack's hears when they change and asks for them again. Nothing here is on
 //! a packet's way.
 
-use crate::runtime::{Runtime, kick};
+use crate::runtime::{Runtime, signal};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::fmt;
@@ -129,7 +129,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        kick(&self.stop);
+        signal(&self.stop);
         if let Some(thread) = self.thread.take() {
             // If it panicked, that has been said already.
             let _ = thread.join();

@@ -37,7 +37,7 @@ pub(super) fn all(
     done: impl Fn() + Sync,
 ) -> anyhow::Result<()> {
     runs.par_iter().with_max_len(1).enumerate().try_for_each(|(number, run)| {
-        if interruption.is_told() {
+        if interruption.is_requested() {
             return Ok(());
         }
         // What cannot be used is said when it is shown.

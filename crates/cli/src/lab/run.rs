@@ -198,7 +198,7 @@ impl Job<'_> {
         progress.finish();
         finished?;
         finish::index(&store, png)?;
-        let hurry = || interruption.is_told();
+        let hurry = || interruption.is_requested();
         if let Some(live) = &live {
             live.end();
         }
