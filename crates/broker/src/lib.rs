@@ -5,9 +5,11 @@
 //! programs do the work: `demux` hands packets that arrive for such a port to its process, and `guard` looks at every packet that the process sends.
 //!
 //! - [`client`]: what a process needs. It depends on nothing but the standard library, and builds everywhere.
+//! - [`policy`]: who may hold which ports.
 //! - [`protocol`]: the messages, their version, and how they are carried.
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod policy;
 pub mod protocol;
 pub mod wire;

@@ -89,7 +89,7 @@ impl Endings {
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`.
     pub fn open() -> io::Result<Self> {
-        Ok(Endings { netlink: Netlink::listen_to(SOCK_DIAG, DESTROY_GROUPS)? })
+        Ok(Endings { netlink: Netlink::listen_to(Some(SOCK_DIAG), DESTROY_GROUPS)? })
     }
 
     /// The sockets that have ended since the last call, as they were then.

@@ -121,9 +121,9 @@ impl Netlink {
     }
 
     /// Opens a socket that hears what a subsystem tells everybody in these groups, one bit for each.
-    pub(crate) fn listen_to(protocol: Protocol, groups: u32) -> io::Result<Self> {
+    pub(crate) fn listen_to(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let netlink = Self::open_with(Some(protocol), flags)?;
+        let netlink = Self::open_with(protocol, flags)?;
         rustix::net::bind(&netlink.socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(netlink)
     }

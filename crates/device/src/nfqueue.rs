@@ -97,7 +97,7 @@ impl PacketQueue {
     /// [`io::ErrorKind::ResourceBusy`] if somebody else has it, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`; anything else mostly
     /// means that the kernel knows no such queues.
     pub fn bind(number: u16, options: QueueOptions) -> io::Result<Self> {
-        let mut netlink = Netlink::listen_to(NETFILTER, 0)?;
+        let mut netlink = Netlink::listen_to(Some(NETFILTER), 0)?;
         // More than users may have, which we are not, or else as it is.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(
             netlink.as_fd(),
