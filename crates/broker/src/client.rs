@@ -339,8 +339,10 @@ pub fn list(path: impl AsRef<Path>) -> Result<Status, BrokerError> {
 /// # Errors
 /// When nobody answers, or the user is not root.
 pub fn stop(path: impl AsRef<Path>) -> Result<(), BrokerError> {
-    match exchange(&reach(path.as_ref())?, &Request::Stop, None)?.0 {
-        Reply::Stopping {} => Ok(()),
+    let connection = reach(path.as_ref())?;
+    match exchange(&connection, &Request::Stop, None)?.0 {
+        // It closes the connection when everything has gone.
+        Reply::Stopping {} => wire::receive(&connection).map(drop).map_err(BrokerError::Io),
         _ => Err(BrokerError::Unexpected),
     }
 }

@@ -6,10 +6,13 @@
 //!
 //! - [`client`]: what a process needs. It depends on nothing but the standard library, and builds everywhere.
 //! - [`policy`]: who may hold which ports.
+//! - `daemon` (feature `daemon`): the broker itself.
 //! - [`protocol`]: the messages, their version, and how they are carried.
 #![forbid(unsafe_code)]
 
 pub mod client;
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod policy;
 pub mod protocol;
 pub mod wire;

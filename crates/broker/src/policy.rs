@@ -191,7 +191,9 @@ impl Allow {
             (Some(user), None, false) => Who::User(user.user()?),
             (None, Some(group), false) => Who::Group(group.group()?),
             (None, None, true) => Who::Everybody,
-            _ => return Err(wrong("each rule needs one of `user`, `group` and `everybody = true`")),
+            _ => {
+                return Err(wrong("each rule needs one of `user`, `group` and `everybody = true`"));
+            }
         };
         if self.packets_per_second == Some(0) {
             return Err(wrong("`packets-per-second` is at least 1"));
@@ -247,6 +249,12 @@ impl Rule {
             }
         }
         allow.rule()
+    }
+
+    /// Whether it lets a caller hold any port of an address.
+    pub fn lets(&self, caller: &Caller, address: IpAddr) -> bool {
+        let here = |network: &IpPrefix| contains(network, address);
+        self.applies(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
     }
 
     fn applies(&self, caller: &Caller) -> bool {
@@ -331,10 +339,8 @@ impl Policy {
         ephemeral: &RangeInclusive<u16>,
     ) -> Option<usize> {
         self.rules.iter().position(|rule| {
-            rule.applies(caller)
+            rule.lets(caller, address)
                 && (rule.ports.contain(port) || (rule.ephemeral && ephemeral.contains(&port)))
-                && (rule.addresses.is_empty()
-                    || rule.addresses.iter().any(|network| contains(network, address)))
         })
     }
 }
