@@ -53,6 +53,10 @@ impl Kernel {
         let mut object = open(OBJECT)?;
         for mut map in object.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            // Constants belong to the program, not to what goes on.
+            if name.contains('.') {
+                continue;
+            }
             map.set_pin_path(pins.pin(&name)).map_err(BpfError::of("cannot name a pin"))?;
         }
         let why = "the kernel does not take the programs, or the maps of an earlier broker have \
