@@ -10,16 +10,17 @@ use transom_wire::{Protocol, TcpHeader, checksum};
 
 use super::Net;
 
+pub(crate) const FIN: u8 = 1;
+pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
+pub(crate) const ACK: u8 = 16;
+
 /// A TCP segment with this many bytes of data in an IP packet; `flags` as in the header.
 pub(crate) fn tcp(from: SocketAddr, to: SocketAddr, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = transom_testkit::packets::tcp(from, to, &TcpHeader::default(), payload);
     let at = header_len(&packet);
     packet[at + 13] = flags;
-    packet[at + 16..at + 18].fill(0);
-    let (transport, field) = (packet.split_off(at), 16);
-    let mut transport = transport;
-    checksum::fill(from.ip(), to.ip(), Protocol::TCP, &mut transport, field).unwrap();
-    packet.extend(transport);
+    refill(&mut packet);
     packet
 }
 
@@ -71,19 +72,71 @@ pub(crate) fn waiting(tun: &OwnedFd) -> Vec<Vec<u8>> {
     packets
 }
 
-/// What a frame on the wire is about: source, destination and protocol; nothing for other frames than IP.
-pub(crate) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr, u8)> {
-    match packet.first()? >> 4 {
-        4 => {
+/// The packets that come to a device until this one does, all of them.
+pub(crate) fn until(tun: &OwnedFd, last: &[u8]) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    super::until("the packet", || {
+        packets.extend(waiting(tun));
+        packets.iter().any(|packet: &Vec<u8>| packet == last)
+    });
+    packets
+}
+
+/// The next SYN that comes to a device.
+pub(crate) fn next_syn(tun: &OwnedFd) -> Vec<u8> {
+    let mut packets = Vec::new();
+    super::until("a SYN", || {
+        packets = waiting(tun);
+        packets.retain(|packet| ends(packet).is_some() && ports(packet).2 & SYN != 0);
+        !packets.is_empty()
+    });
+    packets.swap_remove(0)
+}
+
+/// The ports and the flags of a TCP segment.
+pub(crate) fn ports(packet: &[u8]) -> (u16, u16, u8) {
+    let tcp = &packet[header_len(packet)..];
+    let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+    (port(0), port(2), tcp[13])
+}
+
+/// A segment back, which acknowledges this one's SYN.
+pub(crate) fn answer(packet: &[u8], flags: u8) -> Vec<u8> {
+    let (source, destination) = ends(packet).unwrap();
+    let at = header_len(packet);
+    let sequence = u32::from_be_bytes(*packet[at + 4..].first_chunk().unwrap());
+    let mut back = tcp(destination, source, flags, &[]);
+    back[at + 8..at + 12].copy_from_slice(&sequence.wrapping_add(1).to_be_bytes());
+    back[at + 14..at + 16].copy_from_slice(&[255, 255]);
+    refill(&mut back);
+    back
+}
+
+/// Puts the checksum of a TCP segment right.
+pub(crate) fn refill(packet: &mut [u8]) {
+    let (source, destination) = ends(packet).unwrap();
+    let at = header_len(packet);
+    packet[at + 16..at + 18].fill(0);
+    let (from, to) = (source.ip(), destination.ip());
+    checksum::fill(from, to, Protocol::TCP, &mut packet[at..], 16).unwrap();
+}
+
+/// Where a TCP segment comes from and goes to; nothing for other packets.
+pub(crate) fn ends(packet: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+    let (from, to) = match packet.first()? >> 4 {
+        4 if packet.get(9) == Some(&6) => {
             let part = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<4>()?));
-            Some((part(12)?, part(16)?, *packet.get(9)?))
+            (part(12)?, part(16)?)
         }
-        6 => {
+        6 if packet.get(6) == Some(&6) => {
             let part = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<16>()?));
-            Some((part(8)?, part(24)?, *packet.get(6)?))
+            (part(8)?, part(24)?)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    packet.get(header_len(packet) + 20 - 1)?;
+    let (source, destination, _) = ports(packet);
+    Some((SocketAddr::new(from, source), SocketAddr::new(to, destination)))
 }
 
 /// Looks at the neighbour's interface, and sends frames from there.
@@ -144,6 +197,14 @@ impl Tap {
     /// Sends a packet in a frame to the host.
     pub(crate) fn send(&self, packet: &[u8]) {
         self.send_to(self.host, packet);
+    }
+
+    /// Sends a packet in a frame of a VLAN to the host.
+    pub(crate) fn send_tagged(&self, tag: u16, packet: &[u8]) {
+        let inside = [&tag.to_be_bytes()[..], &[8, 0], packet].concat();
+        let link = [&self.host[..], &[2, 0, 0, 0, 0, 9, 0x81, 0]].concat();
+        let frame = [&[0; VirtioNetHdr::LEN][..], &link, &inside].concat();
+        assert!(self.socket.send(&frame).unwrap());
     }
 
     /// Sends a packet in a frame to this Ethernet address.
