@@ -68,7 +68,7 @@ static __always_inline int parse_ipv6(struct __sk_buff *ctx, struct departure *p
 	return -1;
 }
 
-// Multicast, broadcast, loopback and "this network" are not for TCP. Directed broadcasts are found by the routing table.
+// Multicast, broadcast, loopback and "this network" are not for TCP. A network's own broadcast address is found in the routing table.
 static __always_inline int is_nowhere(const struct end *to)
 {
 	const u32 *a = to->address;
@@ -165,8 +165,9 @@ static __always_inline int to_this_host(struct __sk_buff *ctx, const struct depa
 	}
 	struct end key = p->to;
 	key.port = 0;
+	// No route at all, and broadcasts, come here too.
 	if (!bpf_map_lookup_elem(&locals, &key)) {
-		*reason = DESTINATION;
+		*reason = NO_ROUTE;
 		return DROP;
 	}
 	if (bpf_skb_change_head(ctx, ETHERNET, 0) || bpf_skb_store_bytes(ctx, 0, &header, ETHERNET, 0)) {

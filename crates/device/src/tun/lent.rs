@@ -56,6 +56,20 @@ impl NewTun {
     }
 }
 
+impl NewTun {
+    /// Opens a device that is there by its name, as another queue of it or as its only one; for tests.
+    ///
+    /// # Errors
+    /// The kernel's: it is somebody else's, or has a descriptor already.
+    pub fn attach(name: &str) -> Result<OwnedFd, TunError> {
+        let failed = |source| TunError::Create { name: name.to_owned(), source };
+        let descriptor = open_tun().map_err(TunError::Open)?;
+        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        ioctl::set_interface(&descriptor, name, flags).map_err(failed)?;
+        Ok(descriptor)
+    }
+}
+
 impl Tun {
     /// Takes the descriptor of a device that somebody has made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
     ///

@@ -138,13 +138,19 @@ impl Holding {
                 let socket = BoundSocket::from_socket(descriptors.remove(0))?;
                 self.add(socket)
             }
-            ["unbind"] => {
+            // Everything but the device.
+            ["forget"] => {
                 self.sockets.clear();
+                self.lease = None;
                 Ok(("ok".into(), Vec::new()))
             }
             ["remove", id] => {
                 self.lease.as_mut().ok_or("no lease")?.remove_port(id.parse()?)?;
                 self.sockets.clear();
+                Ok(("ok".into(), Vec::new()))
+            }
+            ["attach", name] => {
+                transom_device::tun::NewTun::attach(name)?;
                 Ok(("ok".into(), Vec::new()))
             }
             ["host"] => {
