@@ -21,6 +21,7 @@ struct departure {
 	u32 segment;   // the longest IP packet that will come of it
 	u32 packets;   // and how many will
 	u16 gso;       // the kind of super-segment that it may be
+	u8 flags;      // of TCP
 };
 
 static __always_inline int parse_ipv4(struct __sk_buff *ctx, struct departure *p)
@@ -94,6 +95,7 @@ static __always_inline int check_offload(struct __sk_buff *ctx, struct departure
 		return MALFORMED;
 	p->from.port = tcp.source;
 	p->to.port = tcp.destination;
+	p->flags = tcp.flags;
 
 	summed = BPF_CORE_READ_BITFIELD(skb, ip_summed);
 	if (summed == SUM_IS_OPEN) {
@@ -256,6 +258,18 @@ static __always_inline int judge(struct __sk_buff *ctx, struct lease *lease, str
 	return reason;
 }
 
+// Connections begin with a SYN of the process', whoever called, and are over for us with its FIN or RST: from then on the peer does not wait for
+// anything that a kill could keep from it.
+static __always_inline void follow(u32 device, const struct departure *p)
+{
+	struct flow flow = { .from = p->from, .to = p->to };
+
+	if (p->flags & (FIN | RST))
+		bpf_map_delete_elem(&flows, &flow);
+	else
+		bpf_map_update_elem(&flows, &flow, &device, BPF_ANY);
+}
+
 SEC("tcx/ingress")
 int guard(struct __sk_buff *ctx)
 {
@@ -276,6 +290,8 @@ int guard(struct __sk_buff *ctx)
 			counts->drops[reason]++;
 		return verdict;
 	}
+	if (p.flags & (SYN | FIN | RST))
+		follow(device, &p);
 	if (counts) {
 		counts->sent_packets += p.packets;
 		counts->sent_bytes += length;

@@ -14,7 +14,9 @@
 #define ROUTING 43
 #define FRAGMENT_HEADER 44
 #define DESTINATION_OPTIONS 60
+#define FIN 0x01
 #define SYN 0x02
+#define RST 0x04
 #define ACK 0x10
 // TCX_NEXT, TCX_PASS and TC_ACT_SHOT.
 #define NEXT (-1)

@@ -66,6 +66,12 @@ struct demux_counts {
 	u64 failed;    // dropped: a change that the kernel refused
 };
 
+// A connection that a process has begun or answered.
+struct flow {
+	struct end from; // the process' end
+	struct end to;
+};
+
 struct fragment_key {
 	u32 source[4];
 	u32 destination[4];
@@ -92,6 +98,8 @@ struct MAP(BPF_MAP_TYPE_HASH, 4096, struct end, u8) locals SEC(".maps");
 struct MAP(BPF_MAP_TYPE_HASH, 256, u32, u32) uplinks SEC(".maps");
 // First fragments: whose the others are. It forgets the oldest.
 struct MAP(BPF_MAP_TYPE_LRU_HASH, 4096, struct fragment_key, u32) fragments SEC(".maps");
+// Connections by device, so that their peers hear of it when a process is killed. It forgets the oldest.
+struct MAP(BPF_MAP_TYPE_LRU_HASH, 65536, struct flow, u32) flows SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(max_entries, 16384);

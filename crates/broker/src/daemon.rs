@@ -25,6 +25,7 @@ use crate::wire;
 
 mod audit;
 mod error;
+mod farewell;
 mod host;
 mod kernel;
 mod layout;
@@ -38,6 +39,7 @@ pub use error::DaemonError;
 pub use serve::Stopper;
 
 use audit::{Audit, Event};
+use farewell::Farewell;
 use host::View;
 use kernel::Kernel;
 use leases::Leases;
@@ -89,6 +91,7 @@ pub struct Daemon {
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
     namespace: u64,
+    farewell: Farewell,
     audit: Audit,
     counters: Counters,
     socket: PathBuf,
@@ -141,6 +144,7 @@ impl Daemon {
             namespace: own_namespace()
                 .map_err(DaemonError::io("cannot ask for the network namespace"))?,
             counters: Counters::default(),
+            farewell: Farewell::open(),
             stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
             policy,

@@ -37,6 +37,7 @@ pub(super) struct Kernel {
     locals: MapHandle,
     uplinks: MapHandle,
     peers: MapHandle,
+    flows: MapHandle,
 }
 
 impl Kernel {
@@ -77,6 +78,7 @@ impl Kernel {
             locals: map("locals")?,
             uplinks: map("uplinks")?,
             peers: map("peers")?,
+            flows: map("flows")?,
             object,
             pins,
         };
@@ -232,6 +234,22 @@ impl Kernel {
         };
         let all: Vec<_> = (0..REASONS.len() as u32).map(one).collect();
         counted(&REASONS, &all)
+    }
+
+    /// The connections of a device, the device's end first. They are forgotten.
+    pub(super) fn take_flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
+        let mine = |key: &Vec<u8>| {
+            let found = self.flows.lookup(key, MapFlags::ANY).ok().flatten();
+            found.is_some_and(|found| found == device.to_ne_bytes())
+        };
+        // The kernel begins anew when the entry it had come to is gone meanwhile.
+        let most = self.flows.max_entries() as usize;
+        let keys: Vec<_> = self.flows.keys().take(2 * most).filter(mine).collect();
+        keys.iter().for_each(|key| Self::clear(&self.flows, key));
+        let ends = keys.iter().filter_map(|key| {
+            Some((layout::read_end(key)?, layout::read_end(key.get(layout::END..)?)?))
+        });
+        ends.collect()
     }
 
     /// Makes the keys of a map those that are wanted.

@@ -35,6 +35,7 @@ impl Daemon {
 
     /// Leases whose device and process are there yet go on; others end.
     fn find_leases(&mut self) {
+        let mut over = Vec::new();
         for (device, entry) in self.kernel.leases() {
             let link = self.view.links.get(&device);
             let link = link.filter(|link| link.persistent_tun.is_some());
@@ -51,6 +52,7 @@ impl Daemon {
                         let _ = self.hosts.remove(device);
                     }
                     self.forget(device);
+                    over.push(device);
                 }
             }
         }
@@ -68,6 +70,7 @@ impl Daemon {
                 None => self.kernel.clear_port(at),
             }
         }
+        over.into_iter().for_each(|device| self.say_farewell(device));
         for device in self.kernel.attached("guard") {
             if !self.leases.contains_key(&device) {
                 self.kernel.detach("guard", device);
@@ -232,7 +235,16 @@ impl Daemon {
         // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
         let _ = self.hosts.remove(device);
         self.forget(device);
+        self.say_farewell(device);
         self.counters.ended += 1;
+    }
+
+    /// Tells the peers of connections that the process has left behind.
+    fn say_farewell(&self, device: u32) {
+        for (own, other) in self.kernel.take_flows(device) {
+            // A peer that cannot be reached hears of it when it sends something.
+            let _ = self.farewell.say(own, other);
+        }
     }
 
     /// What the maps and the pins know of a device.

@@ -40,8 +40,8 @@ impl Transfer {
         until("the transfer goes on", || acknowledged() > before + 500_000);
     }
 
-    /// That it was reset, within a second of something.
-    fn is_reset(self, since: Instant) {
+    /// That it is reset soon.
+    fn expect_reset(self, since: Instant) {
         let error = self.pump.join().unwrap().unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
@@ -90,13 +90,44 @@ fn when_a_process_is_killed_its_peers_are_reset_and_nobody_else_is() {
     victim.kill();
     let since = Instant::now();
     let [reset, others @ ..] = transfers;
-    reset.is_reset(since);
+    reset.expect_reset(since);
     others.iter().for_each(Transfer::goes_on);
     // The port is free at once.
     let (again, _) = serve(&net, 8000);
     assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
     drop((again, other));
     nothing_remains(&net, broker);
+}
+
+/// Whoever only waits would never hear of it.
+#[test]
+fn peers_that_wait_are_reset_too() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    for round in 0..3 {
+        let (mut victim, _) = serve(&net, 8000);
+        let mut idle: Vec<_> = (0..20).map(|_| net.connect(at(HOST4, 8000)).unwrap()).collect();
+        for stream in &mut idle {
+            assert!(comes_back(stream, 100));
+        }
+        match round {
+            0 => victim.kill(),
+            // Both at once, and a new broker.
+            1 => {
+                broker.kill();
+                victim.kill();
+                broker = BrokerProcess::start(&net, RULES);
+            }
+            _ => {
+                transom_broker::client::stop(net.socket()).unwrap();
+                broker.wait();
+            }
+        }
+        for mut stream in idle {
+            let error = stream.read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
+    }
 }
 
 #[test]
@@ -125,7 +156,7 @@ fn when_the_broker_is_killed_everything_goes_on_and_a_new_one_takes_over() {
     assert_eq!(net.lease(&device).ports.len(), 2);
     holder.ask(&format!("remove {}", port.id)).unwrap();
     drop(holder);
-    transfer.is_reset(Instant::now());
+    transfer.expect_reset(Instant::now());
     nothing_remains(&net, broker);
 }
 
@@ -138,11 +169,12 @@ fn a_process_that_is_killed_while_there_is_no_broker_is_cleaned_up() {
     transfer.goes_on();
     broker.kill();
     victim.kill();
-    let since = Instant::now();
-    transfer.is_reset(since);
+    // What arrives tells demux that the device has gone.
     let refused = net.connect(at(HOST4, 8000)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    // A peer that waits hears of it from the new broker.
     let broker = BrokerProcess::start(&net, RULES);
+    transfer.expect_reset(Instant::now());
     assert_eq!(net.status().leases, []);
     nothing_remains(&net, broker);
 }
@@ -195,7 +227,7 @@ fn a_second_broker_is_refused_and_a_stop_ends_everything() {
     transfer.goes_on();
     let since = Instant::now();
     nothing_remains_after_stop(&net, broker);
-    transfer.is_reset(since);
+    transfer.expect_reset(since);
 }
 
 fn nothing_remains_after_stop(net: &Net, mut broker: BrokerProcess) {

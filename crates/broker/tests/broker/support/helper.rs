@@ -77,7 +77,13 @@ impl BrokerProcess {
     }
 
     pub(crate) fn wait(&mut self) {
-        assert!(self.0.wait().unwrap().success());
+        // Child::wait() would close its standard input, which ends it.
+        let mut ended = None;
+        until("the broker has ended", || {
+            ended = self.0.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert!(ended.unwrap().success());
     }
 }
 
