@@ -152,7 +152,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let quiet = args.json;
     let out = transfer::to_peer(&network, &timeline, &source, &there, quiet)?;
     // The same packets are lost, so that the two can be compared.
-    network.monitor.begin_again_turned();
+    network.monitor.reseed_reversed();
     let home = transfer::from_peer(&network, &timeline, &there, &back, quiet)?;
     let results = [&out, &home];
     let intact = results.iter().all(|outcome| outcome.sha256 == original);

@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use transom_device::serving::Places;
+use transom_device::serving::Slots;
 
 use crate::network::{Cleanup, Network, NetworkArgs};
 use crate::output::{self, note};
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     idle_timeout: Duration,
     log: Log,
     totals: Totals,
-    places: Places,
+    places: Slots,
     cleanup: Arc<Cleanup>,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         idle_timeout: args.idle_timeout,
         log,
         totals: Totals::default(),
-        places: Places::new(args.max_connections as usize),
+        places: Slots::new(args.max_connections as usize),
         cleanup: Arc::clone(&network.cleanup),
     });
     let started = Instant::now();

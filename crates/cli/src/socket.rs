@@ -63,7 +63,7 @@ impl Host {
         match self {
             Host::Transom(stack) => {
                 let socket = Socket::Transom(stack.connect(addresses)?);
-                socket.tell_of_departures();
+                socket.report_departures();
                 Ok(socket)
             }
             Host::Kernel { nodelay } => {
@@ -207,7 +207,7 @@ impl Socket {
     }
 
     /// Says which extensions are not (any more) in use, and why.
-    pub(crate) fn tell_of_departures(&self) {
+    pub(crate) fn report_departures(&self) {
         let Socket::Transom(stream) = self else { return };
         while let Ok(Some(departure)) =
             stream.with_connection(|connection, _| connection.poll_departure())

@@ -4,7 +4,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::netlink::{Netlink, Request, find_attribute};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::link::LinkMessage;
+
+use crate::netlink::{Netlink, attributes};
 
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY: usize = 16;
@@ -55,7 +59,7 @@ impl Hosts {
     /// # Errors
     /// The system's.
     pub fn open() -> io::Result<Self> {
-        Netlink::open().map(Hosts)
+        Netlink::open(None).map(Hosts)
     }
 
     /// All interfaces.
@@ -63,7 +67,7 @@ impl Hosts {
     /// # Errors
     /// The system's.
     pub fn links(&mut self) -> io::Result<Vec<HostLink>> {
-        let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK_BODY]);
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let mut links = Vec::new();
         self.0.dump(request, |body| links.extend(link(body)))?;
         Ok(links)
@@ -74,7 +78,7 @@ impl Hosts {
     /// # Errors
     /// The system's.
     pub fn addresses(&mut self) -> io::Result<Vec<HostAddress>> {
-        let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &[0; ADDRESS_BODY]);
+        let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
         let mut addresses = Vec::new();
         self.0.dump(request, |body| addresses.extend(address(body)))?;
         Ok(addresses)
@@ -85,9 +89,9 @@ impl Hosts {
     /// # Errors
     /// The kernel's refusal.
     pub fn remove(&mut self, index: u32) -> io::Result<()> {
-        let mut body = [0; LINK_BODY];
-        body[4..8].copy_from_slice(&index.to_ne_bytes());
-        match self.0.execute(Request::new(libc::RTM_DELLINK, 0, &body)) {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        match self.0.execute(0, RouteNetlinkMessage::DelLink(link)) {
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
             outcome => outcome.map(drop),
         }
@@ -105,7 +109,7 @@ impl Changes {
     /// The system's.
     pub fn listen() -> io::Result<Self> {
         let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-        Netlink::listen_to(None, groups as u32).map(Changes)
+        Netlink::listen(None, groups as u32).map(Changes)
     }
 
     /// Whether anything has changed since the last time. When the kernel had more to say than it could keep, something has.
@@ -131,42 +135,46 @@ fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|four| u32::from_ne_bytes(*four))
 }
 
+/// The value of the first attribute of a kind behind so many bytes.
+fn find(body: &[u8], fixed: usize, kind: u16) -> Option<Vec<u8>> {
+    let mut found = attributes(body, fixed).filter(|attribute| attribute.kind() == kind);
+    found.next().map(|attribute| attribute.value().to_vec())
+}
+
 fn link(body: &[u8]) -> Option<HostLink> {
-    let attributes = body.get(LINK_BODY..)?;
-    let name = find_attribute(attributes, libc::IFLA_IFNAME)?;
+    let name = find(body, LINK_BODY, libc::IFLA_IFNAME)?;
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let flags = number(body.get(8..)?)?;
     Some(HostLink {
         index: number(body.get(4..)?)?,
         name: String::from_utf8_lossy(name).into_owned(),
-        mtu: number(find_attribute(attributes, libc::IFLA_MTU)?)?,
+        mtu: number(&find(body, LINK_BODY, libc::IFLA_MTU)?)?,
         up: flags & libc::IFF_UP as u32 != 0,
         hardware: u16::from_ne_bytes(*body.get(2..)?.first_chunk()?),
-        persistent_tun: persistent(attributes),
+        persistent_tun: persistent(body),
     })
 }
 
-fn persistent(attributes: &[u8]) -> Option<bool> {
-    let info = find_attribute(attributes, libc::IFLA_LINKINFO)?;
-    let kind = find_attribute(info, libc::IFLA_INFO_KIND)?;
+fn persistent(body: &[u8]) -> Option<bool> {
+    let info = find(body, LINK_BODY, libc::IFLA_LINKINFO)?;
+    let kind = find(&info, 0, libc::IFLA_INFO_KIND)?;
     if kind.split(|byte| *byte == 0).next() != Some(b"tun") {
         return None;
     }
-    let data = find_attribute(info, libc::IFLA_INFO_DATA).unwrap_or_default();
-    Some(find_attribute(data, TUN_PERSIST).is_some_and(|value| value.first() == Some(&1)))
+    let data = find(&info, 0, libc::IFLA_INFO_DATA).unwrap_or_default();
+    Some(find(&data, 0, TUN_PERSIST).is_some_and(|value| value.first() == Some(&1)))
 }
 
 fn address(body: &[u8]) -> Option<HostAddress> {
-    let attributes = body.get(ADDRESS_BODY..)?;
     // On a link between two IFA_ADDRESS is the other end's.
-    let bytes = find_attribute(attributes, libc::IFA_LOCAL)
-        .or_else(|| find_attribute(attributes, libc::IFA_ADDRESS))?;
+    let bytes = find(body, ADDRESS_BODY, libc::IFA_LOCAL)
+        .or_else(|| find(body, ADDRESS_BODY, libc::IFA_ADDRESS))?;
     let address = match i32::from(*body.first()?) {
         libc::AF_INET => IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?)),
         libc::AF_INET6 => IpAddr::V6(Ipv6Addr::from(*bytes.first_chunk::<16>()?)),
         _ => return None,
     };
-    let flags = find_attribute(attributes, libc::IFA_FLAGS).and_then(number);
+    let flags = find(body, ADDRESS_BODY, libc::IFA_FLAGS).and_then(|value| number(&value));
     let flags = flags.unwrap_or(u32::from(*body.get(2)?));
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),

@@ -15,8 +15,8 @@
 //! - L above 2 is allowed here and not by the RFC (section 2.3): it takes nothing away from TCP's own window, which is then the limit.
 //! - Its window is Reno's. Where the connection's own controller is another one that would grow faster, such as CUBIC, it holds that to Reno.
 
-use crate::beside::Beside;
 use crate::catalogue::Entry;
+use crate::shadow::ShadowController;
 use transom_tcp::congestion::CongestionChoice;
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::slow_start::standard::Standard;
@@ -41,6 +41,6 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// With this L, in segments.
-fn extension(limit: Option<u32>) -> Beside {
-    Beside::new(ENTRY.name, &CongestionChoice::reno()).slow_start(Standard::new(limit))
+fn extension(limit: Option<u32>) -> ShadowController {
+    ShadowController::new(ENTRY.name, &CongestionChoice::reno()).slow_start(Standard::new(limit))
 }

@@ -44,7 +44,7 @@ mod stream;
 
 pub use client::Client;
 pub use macroflow::{Estimate, Macroflow};
-pub use native::{Known, Shared};
+pub use native::{MacroflowInfo, Shared};
 pub use stream::{Feedback, Grant, LossMode, Stream, Thresholds};
 
 use crate::catalogue::Entry;

@@ -50,7 +50,7 @@ pub struct Path {
 impl Path {
     fn of(view: &View<'_>) -> Option<Path> {
         let srtt = view.srtt()?;
-        let window = view.ruling(Variable::Cwnd).used;
+        let window = view.ruling(Variable::Cwnd).effective;
         Some(Path {
             at: view.now(),
             window,

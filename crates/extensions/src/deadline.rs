@@ -26,7 +26,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// How it holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum HoldBack {
     /// To the rate that is needed.
     Rate,
     /// Behind everyone else, by TCP Nice.
@@ -43,7 +43,7 @@ pub struct Parameters {
     /// The part of the time that is not planned for.
     pub reserve: Fraction,
     /// How it holds back.
-    pub below: Below,
+    pub below: HoldBack,
 }
 
 /// The time that is not planned for, unless something else is said: a fifth.
@@ -78,8 +78,8 @@ pub const ENTRY: Entry = Entry {
         if reserve >= Fraction::ONE {
             return Err(arguments.impossible(format_args!("reserve is less than 1, not {reserve}")));
         }
-        let words = [("rate", Below::Rate), ("nice", Below::Nice)];
-        let below = arguments.word("below", &words)?.unwrap_or(Below::Rate);
+        let words = [("rate", HoldBack::Rate), ("nice", HoldBack::Nice)];
+        let below = arguments.word("below", &words)?.unwrap_or(HoldBack::Rate);
         let parameters = Parameters { bytes, within, reserve, below };
         let make = move || Box::new(Deadline::new(parameters)) as Box<_>;
         Ok(ExtensionChoice::new(arguments.choice(), make))
@@ -101,7 +101,7 @@ impl Deadline {
     /// For one transfer.
     pub fn new(parameters: Parameters) -> Self {
         let nice = || Nice::new(Default::default(), Poll::Round);
-        let nice = (parameters.below == Below::Nice).then(nice);
+        let nice = (parameters.below == HoldBack::Nice).then(nice);
         Deadline { parameters, nice, began: Instant::ZERO, before: 0, over: false }
     }
 

@@ -12,8 +12,8 @@
 //! What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path
 //! in few round trips, it cannot do. Downwards, when the queue holds more than α, it goes by its own steps and before a loss.
 
-use crate::beside::Beside;
 use crate::catalogue::Entry;
+use crate::shadow::ShadowController;
 use transom_tcp::congestion::fast;
 use transom_tcp::extension::ExtensionChoice;
 
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
     read: |arguments| {
         let controller = (fast::ENTRY.read)(arguments)?;
         Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(Beside::new(ENTRY.name, &controller))
+            Box::new(ShadowController::new(ENTRY.name, &controller))
         }))
     },
 };

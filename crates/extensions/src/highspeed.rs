@@ -13,8 +13,8 @@
 //! and that one is heard. And it is a segment more than its window, as two counts of what was acknowledged need not come to an increase at
 //! the same byte.
 
-use crate::beside::Beside;
 use crate::catalogue::Entry;
+use crate::shadow::ShadowController;
 use transom_tcp::congestion::highspeed;
 use transom_tcp::extension::ExtensionChoice;
 
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     read: |arguments| {
         let controller = (highspeed::ENTRY.read)(arguments)?;
         Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(Beside::new(ENTRY.name, &controller).following(false))
+            Box::new(ShadowController::new(ENTRY.name, &controller).following(false))
         }))
     },
 };

@@ -19,8 +19,8 @@
 //!
 //! Its name here has no plus signs, as these join extensions.
 
-use crate::beside::Beside;
 use crate::catalogue::Entry;
+use crate::shadow::ShadowController;
 use transom_tcp::congestion::ledbat_plus_plus;
 use transom_tcp::extension::ExtensionChoice;
 
@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     read: |arguments| {
         let controller = (ledbat_plus_plus::ENTRY.read)(arguments)?;
         Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(Beside::new(ENTRY.name, &controller))
+            Box::new(ShadowController::new(ENTRY.name, &controller))
         }))
     },
 };

@@ -69,7 +69,6 @@
 #![forbid(unsafe_code)]
 
 pub mod abc;
-pub mod beside;
 pub mod budget;
 pub mod catalogue;
 pub mod cm;
@@ -89,6 +88,7 @@ pub mod rledbat;
 mod round;
 pub mod rr;
 pub mod scramble;
+pub mod shadow;
 pub mod tfrc;
 pub mod vegas;
 pub mod westwood;

@@ -26,15 +26,16 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Which variable it limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum LimitedVariable {
     /// cwnd.
     Window,
     /// The pacing rate.
     Rate,
 }
 
-impl By {
-    const WORDS: [(&'static str, By); 2] = [("window", By::Window), ("rate", By::Rate)];
+impl LimitedVariable {
+    const WORDS: [(&'static str, LimitedVariable); 2] =
+        [("window", LimitedVariable::Window), ("rate", LimitedVariable::Rate)];
 }
 
 /// How it is chosen by name.
@@ -44,7 +45,7 @@ pub const ENTRY: Entry = Entry {
     summary: "no more than the equation allows for the rate of loss events: grows more gradually than Reno",
     parameters: &[("by", "window or rate: what is limited")],
     read: |arguments| {
-        let by = arguments.word("by", &By::WORDS)?.unwrap_or(By::Window);
+        let by = arguments.word("by", &LimitedVariable::WORDS)?.unwrap_or(LimitedVariable::Window);
         Ok(choice(arguments, Tfrc::new(by)))
     },
 };
@@ -124,7 +125,7 @@ impl Intervals {
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     /// What it limits.
-    pub by: By,
+    pub by: LimitedVariable,
     intervals: Intervals,
     /// When and where the last loss event began.
     event: Option<(Instant, Pos)>,
@@ -132,7 +133,7 @@ pub struct Tfrc {
 
 impl Tfrc {
     /// That limits this.
-    pub fn new(by: By) -> Self {
+    pub fn new(by: LimitedVariable) -> Self {
         Tfrc { by, intervals: Intervals::default(), event: None }
     }
 
@@ -160,8 +161,8 @@ impl Tfrc {
         let Some(p) = self.intervals.rate(view.snd_una().since(start), s) else { return };
         let window = window(s, p).max(s);
         match self.by {
-            By::Window => limits.at_most(variable::CWND, window),
-            By::Rate => {
+            LimitedVariable::Window => limits.at_most(variable::CWND, window),
+            LimitedVariable::Rate => {
                 let rtt = view.srtt().unwrap_or(Duration::from_secs(1)).as_nanos().max(1);
                 let rate = u128::from(window) * 1_000_000_000 / u128::from(rtt);
                 let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(s / SLOWEST);

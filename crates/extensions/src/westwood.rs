@@ -14,8 +14,8 @@
 //! is TCP's half all the same, and what Westwood was made for, to be robust against losses that mean nothing, it cannot do. What is left is
 //! the other case: a window that was mostly a queue falls to what the path carries, and below the half.
 
-use crate::beside::Beside;
 use crate::catalogue::Entry;
+use crate::shadow::ShadowController;
 use transom_tcp::congestion::westwood;
 use transom_tcp::extension::ExtensionChoice;
 
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     read: |arguments| {
         let controller = (westwood::ENTRY.read)(arguments)?;
         Ok(ExtensionChoice::new(arguments.choice(), move || {
-            Box::new(Beside::new(ENTRY.name, &controller).limiting_ssthresh())
+            Box::new(ShadowController::new(ENTRY.name, &controller).limiting_ssthresh())
         }))
     },
 };

@@ -1,11 +1,8 @@
 //! The native Vegas and Nice beside the extensions of that name on paths that lose and reorder packets: with fast recoveries, timeouts, and reductions
 //! that are taken back.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::world::{Path, World};
-use common::{Peer, Setup, seg};
+use crate::common::world::{Path, World};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::cm::Shared;
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;
@@ -21,7 +18,7 @@ fn look(peer: &Peer) -> String {
         return String::new();
     }
     let info = peer.info();
-    let used = peer.connection.ruling(Variable::Cwnd).used;
+    let used = peer.connection.ruling(Variable::Cwnd).effective;
     let counters = info.counters;
     let reductions = [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions];
     let acked = info.snd_una.stream_offset();
@@ -152,7 +149,7 @@ fn silenced(mut peer: Peer) -> Vec<u64> {
         for n in 1..=out {
             peer.recv(seg().ack(first + 1000 * n)).drain();
         }
-        windows.push(peer.connection.ruling(Variable::Cwnd).used / 1000);
+        windows.push(peer.connection.ruling(Variable::Cwnd).effective / 1000);
     }
     windows
 }

@@ -1,10 +1,7 @@
 //! The mode without safe ranges, by hand. It is there with the feature `unconstrained` only: `cargo test -p transom-extensions --features unconstrained`.
 #![cfg(feature = "unconstrained")]
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, seg};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 
@@ -32,7 +29,7 @@ fn ack(peer: &mut Peer) -> u64 {
 #[test]
 fn cwnd_four_segments_larger() {
     let used = |unconstrained| {
-        peer("greedy(cwnd=4)", unconstrained).connection.ruling(Variable::Cwnd).used
+        peer("greedy(cwnd=4)", unconstrained).connection.ruling(Variable::Cwnd).effective
     };
     assert_eq!((used(false), used(true)), (10_000, 14_000));
 }

@@ -100,7 +100,7 @@ impl TcpListener {
         let attempt = |inner: &mut Inner| {
             let accepted = inner.host.accept(*id);
             if accepted.is_some() {
-                inner.show_listener(*id);
+                inner.update_listener_readiness(*id);
             }
             match (accepted, inner.failure()) {
                 (Some(accepted), _) => Some(Ok(accepted)),

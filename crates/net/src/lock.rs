@@ -1,7 +1,7 @@
-//! The host's lock, and the bells that ring when it is free.
+//! The host's lock, and the threads to wake when it is free.
 //!
-//! Whoever is woken wants the lock at once. A bell rung while the lock is held would only wake its thread to make it sleep
-//! again, so bells are kept until the guard is dropped.
+//! A woken thread wants the lock at once. If it is woken while the lock is held, it has to sleep
+//! again. So wakers are kept until the guard is dropped.
 
 use crate::engine::Inner;
 use std::ops::{Deref, DerefMut};
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use transom_tcp::time::Duration;
 
-/// A bell that is to ring, and for how many.
+/// A condition variable to notify, and how many of its threads.
 #[derive(Debug)]
-pub(crate) enum Ring {
+pub(crate) enum Waker {
     One(Arc<Condvar>),
     All(Arc<Condvar>),
 }
@@ -59,7 +59,7 @@ impl Lock {
 impl<'a> Held<'a> {
     /// Lets a thread that waits for the lock have it, and those run who were rung for.
     pub(crate) fn let_in(self) -> Held<'a> {
-        if self.lock.contenders.load(Ordering::Relaxed) == 0 && self.bells.is_empty() {
+        if self.lock.contenders.load(Ordering::Relaxed) == 0 && self.wakers.is_empty() {
             return self;
         }
         let lock = self.lock;
@@ -69,16 +69,16 @@ impl<'a> Held<'a> {
         lock.take()
     }
 
-    /// Sleeps until `bell` rings, or until `limit` has passed, without the lock.
-    pub(crate) fn sleep(mut self, bell: &Condvar, limit: Option<Duration>) -> Held<'a> {
-        let bells = std::mem::take(&mut self.bells);
+    /// Sleeps until `condvar` is notified, or until `limit` has passed, without the lock.
+    pub(crate) fn sleep(mut self, condvar: &Condvar, limit: Option<Duration>) -> Held<'a> {
+        let wakers = std::mem::take(&mut self.wakers);
         let Some(guard) = self.guard.take() else { return self.lock.take() };
         // The lock is free only once this thread sleeps, and after that it cannot ring; better early than never.
-        bells.into_iter().for_each(Ring::ring);
+        wakers.into_iter().for_each(Waker::wake);
         let guard = match limit {
-            None => bell.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
             Some(limit) => {
-                let result = bell.wait_timeout(guard, limit.into());
+                let result = condvar.wait_timeout(guard, limit.into());
                 result.unwrap_or_else(PoisonError::into_inner).0
             }
         };
@@ -87,11 +87,11 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Ring {
-    fn ring(self) {
+impl Waker {
+    fn wake(self) {
         match self {
-            Ring::One(bell) => bell.notify_one(),
-            Ring::All(bell) => bell.notify_all(),
+            Waker::One(condvar) => condvar.notify_one(),
+            Waker::All(condvar) => condvar.notify_all(),
         }
     }
 }
@@ -113,8 +113,8 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
-        let bells = std::mem::take(&mut guard.bells);
+        let wakers = std::mem::take(&mut guard.wakers);
         drop(guard);
-        bells.into_iter().for_each(Ring::ring);
+        wakers.into_iter().for_each(Waker::wake);
     }
 }

@@ -72,13 +72,13 @@ pub enum WaitError {
     TimedOut,
     /// The connection is closed, or the layer was detached.
     #[error(transparent)]
-    Over(#[from] Over),
+    Ended(#[from] ObservationEnded),
 }
 
 /// There is nothing to be observed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is closed, or its observer was detached")]
-pub struct Over;
+pub struct ObservationEnded;
 
 /// A connection to which observers can be attached, from any thread. It keeps neither the connection open nor the host alive.
 #[derive(Clone, Debug)]
@@ -158,11 +158,11 @@ impl Observer {
     ///
     /// # Errors
     /// [`Over`] when everything has been told and nothing will come.
-    pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, Over> {
+    pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, ObservationEnded> {
         match self.wait(wake, Some(Duration::ZERO)) {
             Ok(notice) => Ok(Some(notice)),
             Err(WaitError::TimedOut) => Ok(None),
-            Err(WaitError::Over(over)) => Err(over),
+            Err(WaitError::Ended(over)) => Err(over),
         }
     }
 
@@ -170,7 +170,7 @@ impl Observer {
     ///
     /// # Errors
     /// When it is over.
-    pub fn look(&self) -> Result<Snapshot, Over> {
+    pub fn look(&self) -> Result<Snapshot, ObservationEnded> {
         let look = self.shared.runtime.with(|inner, now| {
             self.mailbox.expect_look();
             let wake = |connection: &mut Connection| connection.wake_layer(now, self.layer);
@@ -178,7 +178,7 @@ impl Observer {
             let _ = inner.host.with_connection(self.connection, now, wake);
             self.mailbox.take_look()
         });
-        look.ok_or(Over)
+        look.ok_or(ObservationEnded)
     }
 
     /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`]. It may use the
@@ -187,16 +187,16 @@ impl Observer {
     ///
     /// # Errors
     /// When it is over. An interval that ends before it begins ends it.
-    pub fn limits(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+    pub fn limits(&self, change: impl FnOnce(&mut Limits)) -> Result<(), ObservationEnded> {
         self.mailbox.change(change)?;
-        self.rouse();
+        self.wake();
         Ok(())
     }
 
     /// Has the layer detached for a fault, which the connection reports ([`poll_departure`](transom_tcp::connection::Connection::poll_departure)).
     pub fn fail(&self, fault: Fault) {
         self.mailbox.fail(fault);
-        self.rouse();
+        self.wake();
     }
 
     /// Detaches the layer, and what it asks for with it.
@@ -220,7 +220,7 @@ impl Observer {
     }
 
     /// Has the layer called, so that it takes what is in the mailbox.
-    fn rouse(&self) {
+    fn wake(&self) {
         self.with(|connection, now| connection.wake_layer(now, self.layer));
     }
 

@@ -15,8 +15,8 @@
 
 use crate::background::Background;
 use crate::clock::Clock;
-use crate::engine::{GLANCE, Inner, Leader, Patience};
-use crate::lock::{Held, Lock, Ring};
+use crate::engine::{BYTES_PER_POLL, Inner, Leader, Patience};
+use crate::lock::{Held, Lock, Waker};
 use crate::readiness::Readiness;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -125,26 +125,26 @@ impl Runtime {
             Leader::Nobody => {
                 let crowded = self.is_crowded(inner);
                 let follower = inner.followers.first().filter(|_| !crowded);
-                if let Some(bell) = follower {
-                    inner.bells.push(Ring::One(bell.clone()));
-                } else if inner.sleeps_soundly || crowded || inner.exports_descriptors() {
-                    inner.sleeps_soundly = false;
+                if let Some(condvar) = follower {
+                    inner.wakers.push(Waker::One(condvar.clone()));
+                } else if inner.background_parked || crowded || inner.exports_descriptors() {
+                    inner.background_parked = false;
                     self.background.call();
                 }
                 // Otherwise the background thread dozes or is awake, and will look by itself.
             }
             Leader::Application => {
                 let wake = inner.next_wake(None);
-                if inner.leader_rung || wake < inner.leader_wakes_at {
+                if inner.leader_notified || wake < inner.leader_wakes_at {
                     inner.leader_wakes_at = inner.leader_wakes_at.min(wake);
-                    kick(&self.wake_leader);
+                    signal(&self.wake_leader);
                 }
             }
             Leader::Background => {
                 let wake = inner.next_wake(None);
                 if wake < inner.leader_wakes_at {
                     inner.leader_wakes_at = wake;
-                    kick(&self.wake_background);
+                    signal(&self.wake_background);
                 }
             }
         }
@@ -157,16 +157,16 @@ impl Runtime {
     /// A writer that went on until its buffer is full would find the acknowledgements too, but late: the round-trip times it
     /// measures would be of its own making, and all of a large buffer would pass through the caches instead of the same small
     /// part of it again and again.
-    pub(crate) fn glance(&self, inner: &mut Inner) {
-        if inner.leader == Leader::Application || inner.unglanced < GLANCE {
+    pub(crate) fn poll_for_acks(&self, inner: &mut Inner) {
+        if inner.leader == Leader::Application || inner.written_since_poll < BYTES_PER_POLL {
             return;
         }
-        inner.unglanced = 0;
+        inner.written_since_poll = 0;
         if inner.leader == Leader::Background {
             inner.leader = Leader::Nobody;
-            kick(&self.wake_background); // it finds itself replaced
+            signal(&self.wake_background); // it finds itself replaced
         }
-        self.background.next_reign();
+        self.background.next_epoch();
         inner.work(Patience::default());
     }
 
@@ -184,7 +184,7 @@ impl Runtime {
         if let Entry::Vacant(vacant) = inner.readiness.entry(id) {
             vacant.insert(Readiness::new()?);
         }
-        inner.show(id);
+        inner.update_readiness(id);
         let fd = inner.readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
         self.leave(&mut inner);
         fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
@@ -196,7 +196,7 @@ impl Runtime {
         if let Entry::Vacant(vacant) = inner.listener_readiness.entry(id) {
             vacant.insert(Readiness::new()?);
         }
-        inner.show_listener(id);
+        inner.update_listener_readiness(id);
         let fd =
             inner.listener_readiness.get(&id).map(|readiness| readiness.fd().try_clone_to_owned());
         self.leave(&mut inner);
@@ -205,7 +205,7 @@ impl Runtime {
 }
 
 /// Makes an eventfd readable.
-pub(crate) fn kick(eventfd: &OwnedFd) {
+pub(crate) fn signal(eventfd: &OwnedFd) {
     // It can only fail by overflowing, and then it is readable all the more.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }

@@ -216,7 +216,7 @@ impl TcpStream {
         let id = self.socket.id;
         self.socket.shared.runtime.with(|inner, now| {
             let result = inner.host.with_connection(id, now, |connection| change(connection, now));
-            inner.show(id);
+            inner.update_readiness(id);
             result.map_err(socket_error)
         })
     }
@@ -232,7 +232,7 @@ impl TcpStream {
         let runtime = &shared.runtime;
         let mut step = |inner: &mut Inner, now: Instant| {
             let result = attempt(inner, now);
-            inner.show(*id);
+            inner.update_readiness(*id);
             settled(inner, result)
         };
         let outcome = if non_blocking.load(Ordering::Relaxed) {
@@ -271,7 +271,7 @@ impl TcpStream {
         let deadline = self.deadline(&self.socket.read_timeout);
         let outcome = shared.runtime.wait_to_read(*id, deadline, buffer, |inner, now, out| {
             let result = inner.host.read(*id, now, out);
-            inner.show(*id);
+            inner.update_readiness(*id);
             settled(inner, result)
         });
         end_of_stream_after_error(self.report(outcome))
@@ -288,7 +288,7 @@ impl TcpStream {
                 return None;
             }
             let result = inner.host.read(*id, now, buffer);
-            inner.show(*id);
+            inner.update_readiness(*id);
             settled(inner, result)
         };
         let channel = Channel::Readable(*id);

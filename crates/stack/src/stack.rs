@@ -30,7 +30,7 @@ use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
-use crate::path_mtus::{Carries, PathMtus};
+use crate::path_mtus::{PathMtu, PathMtus};
 use crate::secrets::Secrets;
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
@@ -39,7 +39,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use template::Template;
-use transmit::Carrier;
+use transmit::IpFields;
 use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
@@ -102,7 +102,7 @@ struct Slot {
     ready: bool,
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
-    carrier: Carrier,
+    ip_fields: IpFields,
     /// The identification of its next packet, where there is one.
     ident: u16,
     template: Option<Template>,
@@ -115,25 +115,25 @@ struct Slot {
 }
 
 impl Slot {
-    fn set_carrier(&mut self, carrier: Carrier) {
-        self.carrier = carrier;
-        self.template = Template::new(&self.key, &carrier);
+    fn set_ip_fields(&mut self, ip_fields: IpFields) {
+        self.ip_fields = ip_fields;
+        self.template = Template::new(&self.key, &ip_fields);
     }
 
     /// Whether packets may be fragmented is as the connection wants it now.
     fn follow_connection(&mut self) {
         let dont_fragment = self.connection.dont_fragment();
-        if dont_fragment != self.carrier.dont_fragment {
-            self.set_carrier(Carrier { dont_fragment, ..self.carrier });
+        if dont_fragment != self.ip_fields.dont_fragment {
+            self.set_ip_fields(IpFields { dont_fragment, ..self.ip_fields });
         }
     }
 
     /// A template for the packet that is prepared, where it is not to be fragmented while others may be.
     fn template_of_probe(&self, prepared: &Prepared) -> Option<Template> {
-        if self.carrier.dont_fragment || !self.connection.probes_path_with(prepared) {
+        if self.ip_fields.dont_fragment || !self.connection.probes_path_with(prepared) {
             return None;
         }
-        Template::new(&self.key, &Carrier { dont_fragment: true, ..self.carrier })
+        Template::new(&self.key, &IpFields { dont_fragment: true, ..self.ip_fields })
     }
 }
 
@@ -141,7 +141,7 @@ impl Slot {
 struct WaitEntry {
     wait: TimeWait,
     key: FlowKey,
-    carrier: Carrier,
+    ip_fields: IpFields,
     timer: TimerId,
 }
 
@@ -149,7 +149,7 @@ struct WaitEntry {
 #[derive(Debug)]
 enum Reply {
     /// A TCP segment without payload, and its packet's codepoint.
-    Segment(FlowKey, Carrier, TcpHeader, Ecn),
+    Segment(FlowKey, IpFields, TcpHeader, Ecn),
     /// A whole packet.
     Packet(Vec<u8>),
 }
@@ -317,7 +317,7 @@ impl Stack {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
         connection.set_memory_state(self.memory.state());
-        let before = self.log.mark(connection);
+        let before = self.log.checkpoint(connection);
         let result = call(connection);
         self.log.changes(subject, connection, before);
         Some(result)
@@ -435,10 +435,10 @@ impl Stack {
         };
         let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
         let connection = &slot.connection;
-        self.path_mtus.prove(remote, Carries { mtu, whole: connection.dont_fragment() });
+        self.path_mtus.prove(remote, PathMtu { mtu, whole: connection.dont_fragment() });
         if connection.has_narrow_path() {
             let whole = connection.dont_fragment() || !connection.path_fragments();
-            let found = Carries { mtu, whole };
+            let found = PathMtu { mtu, whole };
             self.path_mtus.note(id, remote, found, heard);
         }
     }
@@ -448,7 +448,7 @@ impl Stack {
         let Some(slot) = self.slots.get_mut(index) else { return };
         // The last acknowledgement leaves first.
         let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
-        let (key, carrier) = (slot.key, slot.carrier);
+        let (key, ip_fields) = (slot.key, slot.ip_fields);
         while self.waits.len() >= self.config.max_time_wait.max(1) {
             let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
             if self.waits.generation(oldest) == Some(generation) {
@@ -458,7 +458,7 @@ impl Stack {
         let expires = wait.expires();
         // The timer needs the place, and the place the timer.
         let timer = self.wheel.insert(expires, Wake::TimeWait(0));
-        let (place, generation) = self.waits.insert(WaitEntry { wait, key, carrier, timer });
+        let (place, generation) = self.waits.insert(WaitEntry { wait, key, ip_fields, timer });
         self.wheel.remove(timer);
         let timer = self.wheel.insert(expires, Wake::TimeWait(place));
         if let Some(entry) = self.waits.get_mut(place) {
@@ -510,7 +510,7 @@ impl Stack {
     pub(crate) fn deliver_icmp(&mut self, now: Instant, key: &FlowKey, error: IcmpError, seq: Seq) {
         let Some(id) = self.connection_for(key) else { return };
         let Some(slot) = self.slots.get_mut(id.index) else { return };
-        let carries = |connection: &Connection| Carries {
+        let carries = |connection: &Connection| PathMtu {
             mtu: connection.path_mtu(),
             whole: !connection.path_fragments(),
         };

@@ -1,8 +1,8 @@
 //! Accurate ECN (RFC 9768): how many packets and bytes arrived with each codepoint, and not only whether any was marked.
 //!
-//! Each end counts what arrives ([`Received`]) and tells it in every segment: the lowest three bits of the count of marked packets stand in the
+//! Each end counts what arrives ([`ReceiverCounters`]) and tells it in every segment: the lowest three bits of the count of marked packets stand in the
 //! flags AE, CWR and ECE, which together are the field ACE, and 24 bits of each count of bytes in an option, where there is room. The other end
-//! follows the counts ([`Told`]). Nothing here knows a connection: when segments leave and what follows from marks is decided there.
+//! follows the counts ([`SenderCounters`]). Nothing here knows a connection: when segments leave and what follows from marks is decided there.
 //!
 //! # What the handshake agrees on
 //!
@@ -21,16 +21,16 @@
 //! - How often the field ACE has wrapped is found from the option's bytes if there is one: the fewest packets that can have carried them. It takes the
 //!   place of appendix A.2.2 and agrees with its examples. Without an option it is the safest likely case of appendix A.2.1, unless options arrive
 //!   otherwise, so that the next one will tell, or acknowledgements usually cover half of a wrap or more, so that it would be a guess with each of them.
-//! - A count of bytes that would go back is no news (section 3.2.3.1 would take it for nearly 16 MiB of it).
+//! - A count of bytes that would go back is ignored (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 
-mod received;
+mod receiver;
+mod sender;
 #[cfg(test)]
 mod tests;
-mod told;
 
-pub use received::Received;
-pub use told::{Arrival, News, Told};
+pub use receiver::ReceiverCounters;
+pub use sender::{Arrival, NewMarks, SenderCounters};
 
 use crate::ecn::EcnConfig;
 use transom_wire::{Ecn, Flags};

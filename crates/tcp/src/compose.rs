@@ -24,9 +24,9 @@
 //! ```
 
 mod arguments;
+mod grammar;
 mod presets;
 mod recompose;
-mod words;
 
 use crate::congestion::{ALGORITHMS, Entry};
 use crate::profile::{PacingChoice, Profile, ProfileError, RecoveryChoice};
@@ -36,9 +36,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 pub use arguments::{ArgumentError, Arguments, ChoiceText, Fraction};
+pub use grammar::{Unit, WORDS, Word};
 pub use presets::{PRESETS, Preset};
 pub use recompose::RecomposeError;
-pub use words::{Unit, WORDS, Word};
 
 /// Why a text does not name a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

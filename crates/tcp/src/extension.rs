@@ -6,7 +6,7 @@
 //!
 //! - Any request is accepted. What is *used* is coerced into the variable's [safe range](safe) at every use, because the range moves with
 //!   the connection.
-//! - TCP's own value never changes. A value that was used is a [`safe::Used`], which can be compared and used up, and cannot be stored
+//! - TCP's own value never changes. A value that was used is a [`safe::Effective`], which can be compared and used up, and cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
 //! - Each extension is a *layer*. Layers only narrow: what a [stack] of them wants is the intersection of what each wants, so their
 //!   order does not matter and two of the same are as good as one. Where nothing is left of it, TCP's own value is used, and the conflict
@@ -71,7 +71,7 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{LayerChange, LayerNews, Tallies, View};
+pub use crate::connection::extensions::{LayerChange, LayerEvent, Tallies, View};
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
@@ -91,7 +91,7 @@ pub const MAX_LAYERS: usize = 16;
 pub const LEAST_WAIT: Duration = Duration::from_micros(100);
 
 /// A layer may ask this many times in a row for a time that has passed, without catching up. Once more is a [fault](Fault::Restless).
-pub const HASTY_WAKES: u32 = 100;
+pub const MAX_LATE_WAKES: u32 = 100;
 
 /// Something that watches a connection and narrows what it does.
 pub trait Extension: fmt::Debug + Send {
@@ -127,8 +127,8 @@ pub enum Fault {
         /// How long it may take.
         allowed: Duration,
     },
-    /// It kept asking to be woken at times that had passed, and did not catch up; see [`HASTY_WAKES`].
-    #[error("it asked {HASTY_WAKES} times in a row to be woken at a time that had passed")]
+    /// It kept asking to be woken at times that had passed, and did not catch up; see [`MAX_LATE_WAKES`].
+    #[error("it asked {MAX_LATE_WAKES} times in a row to be woken at a time that had passed")]
     Restless,
     /// All extensions of its host together have used up the time they may take.
     #[error("the extensions of this host have used up their time")]

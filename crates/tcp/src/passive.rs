@@ -3,7 +3,7 @@
 //! A listener under attack holds many of these, so one is small and owns no memory. It becomes a
 //! [`Connection`](crate::connection::Connection) when the peer proves that it received the SYN-ACK.
 
-use crate::accurate_ecn::{self, Agreement, Received};
+use crate::accurate_ecn::{self, Agreement, ReceiverCounters};
 use crate::connection::{Endpoint, PathInfo};
 use crate::options::{Agreed, TimestampState, syn_options};
 use crate::pos::Pos;
@@ -260,7 +260,7 @@ impl HalfOpen {
         let options = profile.ecn.accurate().is_some_and(|config| config.options);
         if self.agreed.accurate && options && !self.is_repeated() {
             let room = MAX_OPTIONS_LEN.saturating_sub(header.options.encoded_len());
-            header.options.acc_ecn = Received::default().handshake_option(room);
+            header.options.acc_ecn = ReceiverCounters::default().handshake_option(room);
         }
         header
     }

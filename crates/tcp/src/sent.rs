@@ -55,7 +55,7 @@ pub struct Sent {
     /// What is known of it.
     pub fate: Fate,
     /// Marked lost, and not yet reported.
-    news: bool,
+    changed: bool,
     stamp: RateStamp,
 }
 
@@ -116,7 +116,7 @@ pub struct SentList {
     /// Every unsacked record below this is marked lost already.
     marked_lost_upto: Pos,
     /// No loss below this is still to be reported.
-    news_from: Pos,
+    changed_from: Pos,
     /// When the last transmission left.
     latest: Instant,
     delivery: DeliveryRate,
@@ -135,7 +135,7 @@ impl SentList {
             retransmitted_bytes: 0,
             next_lost_hint: start,
             marked_lost_upto: start,
-            news_from: Pos::MAX,
+            changed_from: Pos::MAX,
             latest: now,
             delivery: DeliveryRate::new(now),
         }
@@ -271,8 +271,8 @@ impl SentList {
     /// Marks the record at `index` lost, with no retransmission of it in the network but one that left in vain or was not needed.
     fn mark_lost(&mut self, index: usize, retransmitted: bool) {
         let Some(record) = self.list.get_mut(index) else { return };
-        record.news = true;
-        self.news_from = self.news_from.min(record.start);
+        record.changed = true;
+        self.changed_from = self.changed_from.min(record.start);
         self.next_lost_hint = self.next_lost_hint.min(record.start);
         let given_up = record.fate.given_up;
         self.set_fate(index, Fate { sacked: false, lost: true, retransmitted, given_up });
@@ -302,7 +302,7 @@ impl SentList {
             last_sent: left,
             transmissions: 1,
             fate: Fate::default(),
-            news: false,
+            changed: false,
             stamp,
         });
         self.end = end;

@@ -16,21 +16,21 @@ use core::fmt;
 
 /// What a window that was not used is still worth, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Worth {
+pub struct WindowBounds {
     /// cwnd is to be so much at most.
     pub cwnd: u64,
     /// ssthresh is to be so much at least: up to there the path is known.
     pub ssthresh: u64,
 }
 
-impl Worth {
+impl WindowBounds {
     /// All that it was.
-    pub const UNCHANGED: Worth = Worth { cwnd: Window::WIDEST, ssthresh: 0 };
+    pub const UNCHANGED: WindowBounds = WindowBounds { cwnd: Window::WIDEST, ssthresh: 0 };
 }
 
 /// Data is about to leave after a silence that was longer than the retransmission timeout, with nothing outstanding.
 #[derive(Clone, Copy, Debug)]
-pub struct Silence {
+pub struct IdlePeriod {
     /// The present.
     pub now: Instant,
     /// When data last left.
@@ -45,10 +45,10 @@ pub trait Validation: fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// What the window is worth after a silence. Asked again while what is to leave is held back: the answer to an answer is the same.
-    fn on_silence(&mut self, window: &Window, silence: &Silence) -> Worth;
+    fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds;
 
     /// Something was acknowledged. What the window is worth, if that has changed.
-    fn on_ack(&mut self, _window: &Window, _ack: &AckContext) -> Option<Worth> {
+    fn on_ack(&mut self, _window: &Window, _ack: &AckContext) -> Option<WindowBounds> {
         None
     }
 

@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
-use transom_report::transfer::{Outcome, Passed, Trace};
+use transom_report::transfer::{ByteTraces, Outcome, Trace};
 
 const BLOCK: usize = 256 * 1024;
 /// How often the sender is looked at.
@@ -135,7 +135,7 @@ impl<'a> Transfer<'a> {
         trace
     }
 
-    fn outcome(self, (trace, ended): (Trace, f64), passed: Passed) -> Result<Outcome> {
+    fn outcome(self, (trace, ended): (Trace, f64), passed: ByteTraces) -> Result<Outcome> {
         let last = trace.last();
         Ok(Outcome {
             title: self.title,

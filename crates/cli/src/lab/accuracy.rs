@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             spinner.set_message(what.to_owned());
             spinner.tick();
         }
-        !interruption.is_told()
+        !interruption.is_requested()
     });
     spinner.finish_and_clear();
     match (measured?, interruption.status()) {

@@ -37,7 +37,7 @@ pub(super) fn all(
     done: impl Fn() + Sync,
 ) -> anyhow::Result<()> {
     runs.par_iter().with_max_len(1).enumerate().try_for_each(|(number, run)| {
-        if interruption.is_told() {
+        if interruption.is_requested() {
             return Ok(());
         }
         // What cannot be used is said when it is shown.
@@ -95,9 +95,18 @@ fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::
     report::write(&unfinished, data)
         .and_then(|()| fs::rename(&unfinished, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    if png {
-        report::pictures(directory, data)
-            .with_context(|| format!("cannot write pictures to {}", directory.display()))?;
-    }
-    Ok(())
+    if png { pictures(directory, data) } else { Ok(()) }
+}
+
+#[cfg(feature = "png")]
+fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
+    report::pictures(directory, data)
+        .map(|_| ())
+        .with_context(|| format!("cannot write pictures to {}", directory.display()))
+}
+
+/// This build cannot draw PNG files. The commands refuse `--png` before they run anything.
+#[cfg(not(feature = "png"))]
+fn pictures(_: &Path, _: &ReportData) -> anyhow::Result<()> {
+    Err(crate::features::Feature::Png.missing())
 }

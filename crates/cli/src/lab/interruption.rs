@@ -25,7 +25,7 @@ impl Interruption {
     }
 
     /// Whether runs are to end.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 

@@ -58,7 +58,7 @@ pub struct Shared {
 
 /// What is known of a macroflow with one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct MacroflowInfo {
     /// Connections that are part of it.
     pub members: usize,
     /// The window of all together; RFC 5681's variables.
@@ -128,9 +128,10 @@ impl Shared {
     }
 
     /// What is known of it; nothing while nobody takes part.
-    pub fn known(&self) -> Option<Known> {
+    pub fn info(&self) -> Option<MacroflowInfo> {
         let state = lock(&self.state);
-        let known = Known { members: state.members.len(), window: state.window, srtt: state.srtt };
+        let known =
+            MacroflowInfo { members: state.members.len(), window: state.window, srtt: state.srtt };
         Some(known).filter(|known| known.members > 0)
     }
 }

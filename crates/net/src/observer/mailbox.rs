@@ -5,7 +5,7 @@
 //! what it has changed in it is what counts.
 
 use super::snapshot::Snapshot;
-use super::{ObserverOptions, Over, WaitError};
+use super::{ObservationEnded, ObserverOptions, WaitError};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
@@ -103,7 +103,7 @@ enum Look {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 impl fmt::Debug for Mailbox {
@@ -126,7 +126,7 @@ impl Mailbox {
                 return Ok(notice);
             }
             if state.over {
-                return Err(Over.into());
+                return Err(ObservationEnded.into());
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Clock::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -134,9 +134,9 @@ impl Mailbox {
             }
             state.awaited = wake;
             state = match left {
-                None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => {
-                    let waited = self.bell.wait_timeout(state, left);
+                    let waited = self.condvar.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -146,13 +146,13 @@ impl Mailbox {
 
     /// `change` may use the connection and observers, this one too: it works on a copy, under no lock, while the layer goes on with what there was.
     /// Of the copy counts what it has changed.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), ObservationEnded> {
         let before = self.limits()?;
         let mut limits = before.clone();
         change(&mut limits);
         let mut state = self.lock();
         if state.over {
-            return Err(Over);
+            return Err(ObservationEnded);
         }
         if state.limits.fault().is_some() {
             return Ok(()); // It is over as soon as the layer sees that.
@@ -173,9 +173,9 @@ impl Mailbox {
         Ok(())
     }
 
-    fn limits(&self) -> Result<Limits, Over> {
+    fn limits(&self) -> Result<Limits, ObservationEnded> {
         let state = self.lock();
-        if state.over { Err(Over) } else { Ok(state.limits.clone()) }
+        if state.over { Err(ObservationEnded) } else { Ok(state.limits.clone()) }
     }
 
     pub(super) fn fail(&self, fault: Fault) {
@@ -201,7 +201,7 @@ impl Mailbox {
     /// Nothing will come any more.
     pub(crate) fn end(&self) {
         self.lock().over = true;
-        self.bell.notify_all();
+        self.condvar.notify_all();
     }
 }
 
@@ -271,7 +271,7 @@ impl Extension for Layer {
         let rings = state.awaited.intersects(what);
         drop(state);
         if rings {
-            self.mailbox.bell.notify_all();
+            self.mailbox.condvar.notify_all();
         }
     }
 }

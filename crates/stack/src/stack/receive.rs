@@ -2,7 +2,7 @@
 
 use super::fast_open::FastSyn;
 use super::template::Template;
-use super::transmit::Carrier;
+use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Reply, Slot, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
@@ -101,7 +101,7 @@ impl Stack {
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
             connection.set_memory_state(self.memory.state());
-            let before = self.log.mark(connection);
+            let before = self.log.checkpoint(connection);
             let back =
                 connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
             self.log.changes(subject, connection, before);
@@ -250,7 +250,7 @@ impl Stack {
         let key = entry.key;
         let over = |last: Instant| now.since(last) >= Duration::from_millis(500);
         let Some(listener) = self.listeners.get(entry.listener.index) else { return };
-        let carrier = Carrier::of(&listener.profile);
+        let ip_fields = IpFields::of(&listener.profile);
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
@@ -258,22 +258,22 @@ impl Stack {
                 if over(entry.last_syn_ack) {
                     entry.last_syn_ack = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Challenge(header) => {
                 if entry.last_challenge.is_none_or(over) {
                     entry.last_challenge = Some(now);
-                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
             }
             HalfOpenAction::Refuse(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 self.drop_half_open(index);
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
@@ -320,9 +320,9 @@ impl Stack {
         if known.is_some_and(|known| !known.whole) {
             connection.expect_fragments(now);
         }
-        let carrier = Carrier {
+        let ip_fields = IpFields {
             dont_fragment: connection.dont_fragment(),
-            ..Carrier::of(connection.profile())
+            ..IpFields::of(connection.profile())
         };
         let slot = Slot {
             connection,
@@ -331,9 +331,9 @@ impl Stack {
             timer: None,
             ready: false,
             detached: false,
-            carrier,
+            ip_fields,
             ident: self.secrets.hash(Purpose::Identification, &key) as u16,
-            template: Template::new(&key, &carrier),
+            template: Template::new(&key, &ip_fields),
             to_self: self.is_local(key.remote),
             fast_pending_at: None,
             held: 0,
@@ -360,7 +360,7 @@ impl Stack {
 
     fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
         let Some(entry) = self.waits.get_mut(place) else { return };
-        let (expires, carrier) = (entry.wait.expires(), entry.carrier);
+        let (expires, ip_fields) = (entry.wait.expires(), entry.ip_fields);
         let action = entry.wait.on_segment(now, segment);
         if entry.wait.expires() != expires {
             let at = entry.wait.expires();
@@ -370,7 +370,7 @@ impl Stack {
         match action {
             TimeWaitAction::Ignore => {}
             TimeWaitAction::Ack(header) => {
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct))
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct))
             }
             TimeWaitAction::Reopen(beyond) => {
                 // Only if somebody listens and has room, for a cookie cannot promise to lie beyond the old numbers; otherwise
@@ -421,8 +421,8 @@ impl Stack {
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
-            let carrier = Carrier::of(&self.config.profile);
-            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+            let ip_fields = IpFields::of(&self.config.profile);
+            self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
         }
     }
 
@@ -457,7 +457,7 @@ impl Stack {
         let syn = segment.header;
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
-        let carrier = Carrier::of(&profile);
+        let ip_fields = IpFields::of(&profile);
         let path = self.path_info(&key, &profile, now);
         let full = self.slots.len() >= self.config.max_connections;
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
@@ -498,7 +498,7 @@ impl Stack {
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
-            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+            self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
             return;
         }
         let mut iss = self.secrets.initial_sequence(&key, now);
@@ -529,7 +529,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, carrier, header, codepoint));
+        self.reply(Reply::Segment(key, ip_fields, header, codepoint));
     }
 
     /// An acknowledgement without a connection: does it bring back a cookie?

@@ -2,8 +2,8 @@
 
 use super::Connection;
 use crate::accurate_ecn::{
-    self, Agreement, Arrival, Counts, FIELD, Received, Told, handshake_codepoint, handshake_flags,
-    is_mangled,
+    self, Agreement, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
+    handshake_flags, is_mangled,
 };
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
@@ -42,8 +42,8 @@ struct Quiet {
 /// What a connection knows of accurate ECN.
 #[derive(Debug)]
 pub(super) struct Accurate {
-    received: Received,
-    told: Told,
+    receiver: ReceiverCounters,
+    sender: SenderCounters,
     /// How the peer's SYN arrived.
     syn: Ecn,
     /// How the peer's SYN-ACK arrived, while the next pure acknowledgement is to say it.
@@ -56,7 +56,7 @@ pub(super) struct Accurate {
     is_handshake: bool,
     /// Options are sent.
     sends_options: bool,
-    /// The next pure acknowledgement carries one, whether there is news or not.
+    /// The next pure acknowledgement carries one, whether a count has changed or not.
     shows_option: bool,
     /// So does the first data.
     shows_with_data: bool,
@@ -103,8 +103,8 @@ pub struct AccurateInfo {
 impl Accurate {
     pub(super) fn new(options: bool) -> Self {
         Accurate {
-            received: Received::default(),
-            told: Told::default(),
+            receiver: ReceiverCounters::default(),
+            sender: SenderCounters::default(),
             syn: Ecn::NotEct,
             syn_ack: None,
             syn_ack_counted: false,
@@ -124,8 +124,8 @@ impl Accurate {
 
     pub(super) fn info(&self) -> AccurateInfo {
         AccurateInfo {
-            received: *self.received.counts(),
-            delivered: *self.told.counts(),
+            received: *self.receiver.counts(),
+            delivered: *self.sender.counts(),
             options_seen: self.peer_options != PeerOptions::Absent,
             counts_seen: self.peer_options == PeerOptions::Counting,
             options_zeroed: self.peer_options == PeerOptions::Zeroed,
@@ -136,7 +136,7 @@ impl Accurate {
 
     /// The field ACE.
     pub(super) fn field(&self) -> Flags {
-        self.received.field()
+        self.receiver.field()
     }
 
     /// The flags of a SYN-ACK.
@@ -147,7 +147,7 @@ impl Accurate {
     /// The option of a SYN-ACK with these `others`.
     pub(super) fn syn_ack_option(&self, others: &Options) -> Option<AccEcn> {
         let room = room_beside(others);
-        self.received.handshake_option(room).filter(|_| self.sends_options)
+        self.receiver.handshake_option(room).filter(|_| self.sends_options)
     }
 
     /// The peer's SYN arrived.
@@ -230,7 +230,7 @@ impl Connection {
         state.shows_option = state.sends_options;
         state.shows_with_data = state.sends_options;
         state.syn_ack_counted = segment.ecn == Ecn::Ce;
-        state.received.on_packets(segment.ecn, 1, segment.payload.len() as u64, true);
+        state.receiver.on_packets(segment.ecn, 1, segment.payload.len() as u64, true);
         state.test_options(segment.header.options.acc_ecn.as_ref());
         ecn.marked_segments += u64::from(segment.ecn == Ecn::Ce);
         // Our SYN was not ECN-capable. What nobody says is taken for unchanged (section 3.1.3).
@@ -259,7 +259,7 @@ impl Connection {
         state.sends_options &= simultaneous;
         state.shows_option = state.sends_options;
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
-            state.received.on_packets(Ecn::Ce, 1, 0, false);
+            state.receiver.on_packets(Ecn::Ce, 1, 0, false);
         }
     }
 
@@ -292,7 +292,7 @@ impl Connection {
         let Some(arrived) = handshake_codepoint(header.flags) else { return };
         let mangled = state.syn_ack_sent.is_some_and(|sent| is_mangled(sent, arrived));
         if arrived == Ecn::Ce {
-            state.told.on_marked_syn_ack();
+            state.sender.on_marked_syn_ack();
         }
         ecn.silent |= mangled;
         if arrived == Ecn::Ce {
@@ -320,13 +320,13 @@ impl Connection {
             ecn.marked_segments += packets;
         }
         let Some(state) = ecn.accurate_mut() else { return };
-        if state.received.on_packets(segment.ecn, packets, len, waiting) {
+        if state.receiver.on_packets(segment.ecn, packets, len, waiting) {
             self.rcv.ack_now = true;
         }
     }
 
     /// What `segment` says of marks; it says that `delivered` bytes have newly arrived. A count in one that is `old`, as its acknowledgement has been
-    /// overtaken, is no news (appendix A.1).
+    /// overtaken, is ignored (appendix A.1).
     pub(super) fn read_marks(&mut self, segment: &Segment<'_>, delivered: u64, old: bool) -> Marks {
         let header = segment.header;
         if !self.agreed.accurate {
@@ -346,16 +346,16 @@ impl Connection {
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
         state.deaf |= zeroed;
         let option = state.believed(header.options.acc_ecn);
-        let news = state.told.on_arrival(&Arrival { ace, option, delivered, mss });
-        state.quiet.marked += news.least;
-        state.quiet.counted += news.counted;
+        let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
+        state.quiet.marked += marks.least;
+        state.quiet.counted += marks.counted;
         let silent = zeroed || state.is_inconsistent();
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
             state.quiet = Quiet::default();
         }
         let deaf = state.deaf;
         ecn.silent |= silent;
-        let (echo, bytes) = if deaf { (false, 0) } else { (news.packets > 0, news.bytes) };
+        let (echo, bytes) = if deaf { (false, 0) } else { (marks.packets > 0, marks.bytes) };
         Marks { echo: echo || bytes > 0, bytes: Some(bytes) }
     }
 
@@ -381,7 +381,7 @@ impl Connection {
     /// A segment leaves with the field.
     pub(super) fn note_field_sent(&mut self) {
         if let Some(state) = self.accurate_mut() {
-            state.received.on_segment_sent();
+            state.receiver.on_segment_sent();
         }
     }
 
@@ -419,7 +419,7 @@ impl Connection {
     pub(super) fn marks_want_pure_ack(&self) -> bool {
         self.rcv.ack_now
             && self.accurate().is_some_and(|state| {
-                state.syn_ack.is_some() || (state.sends_options && state.received.is_urgent())
+                state.syn_ack.is_some() || (state.sends_options && state.receiver.is_urgent())
             })
     }
 
@@ -451,15 +451,15 @@ impl Connection {
         let free = u64::from(self.mss()).saturating_sub(len);
         let Some(state) = self.accurate_mut() else { return };
         let shows = state.shows_with_data;
-        if !state.sends_options || !(shows || state.received.has_news()) {
+        if !state.sends_options || !(shows || state.receiver.has_unreported_bytes()) {
             return;
         }
         let room = room_beside(&header.options).min(usize::try_from(free).unwrap_or(usize::MAX));
         let option =
-            if shows { state.received.handshake_option(room) } else { state.received.option(room) };
+            if shows { state.receiver.handshake_option(room) } else { state.receiver.option(room) };
         if option.is_some() {
             header.options.acc_ecn = option;
-            state.received.on_option_sent();
+            state.receiver.on_option_sent();
             state.shows_with_data = false;
             state.first_with_option.get_or_insert(start);
         }
@@ -474,7 +474,7 @@ impl Connection {
         if let Some(arrived) = arrived {
             header.flags = (header.flags - FIELD) | handshake_flags(arrived);
         }
-        if !state.sends_options || !(state.shows_option || state.received.has_news()) {
+        if !state.sends_options || !(state.shows_option || state.receiver.has_unreported_bytes()) {
             return;
         }
         let mut first_two = SackBlocks::default();
@@ -483,13 +483,13 @@ impl Connection {
         }
         let room = room_beside(&Options { sack: first_two, ..header.options });
         let option = if state.shows_option {
-            state.received.handshake_option(room)
+            state.receiver.handshake_option(room)
         } else {
-            state.received.option(room)
+            state.receiver.option(room)
         };
         let Some(option) = option else { return };
         state.shows_option = false;
-        state.received.on_option_sent();
+        state.receiver.on_option_sent();
         let all = core::mem::take(&mut header.options.sack);
         header.options.acc_ecn = Some(option);
         let fit = header.options.sack_room();

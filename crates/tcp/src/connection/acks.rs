@@ -12,7 +12,7 @@ use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
-use crate::validation::Worth;
+use crate::validation::WindowBounds;
 use transom_wire::Flags;
 
 impl Connection {
@@ -112,10 +112,10 @@ impl Connection {
             };
         let arrived = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
         // A count of marks is told once, an echo until it is answered.
-        let news = arrived || (marks.echo && marks.bytes.is_some());
-        let round_start = news && ack > self.snd.round_end;
+        let new_information = arrived || (marks.echo && marks.bytes.is_some());
+        let round_start = new_information && ack > self.snd.round_end;
         self.duplicate_seen |= duplicate;
-        if news {
+        if new_information {
             // A round trip lasts until what was outstanding at its beginning is acknowledged.
             if round_start {
                 self.snd.round_end = self.nxt();
@@ -173,7 +173,7 @@ impl Connection {
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
             let mut event =
                 extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
-            self.tell_of_ack(&mut event, kind, round_start);
+            self.notify_ack(&mut event, kind, round_start);
         }
         true
     }
@@ -340,7 +340,9 @@ impl Connection {
         if verdict.exited {
             self.end_episode();
         }
-        if let Some(Worth { cwnd, ssthresh }) = self.snd.validation.on_ack(&self.snd.window, &ack) {
+        if let Some(WindowBounds { cwnd, ssthresh }) =
+            self.snd.validation.on_ack(&self.snd.window, &ack)
+        {
             self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: false }, ack.now);
         }
         if ack.recovering {

@@ -116,7 +116,7 @@ impl Connection {
     /// Whether bytes may be written that are nobody's unit.
     fn takes_bytes(&mut self) -> Result<(), WriteError> {
         self.write_state()?;
-        self.tell_writer()?;
+        self.report_to_writer()?;
         if self.profile.ordering.units().is_some() {
             return Err(WriteError::Delivery(Delivery::Units));
         }
@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// A writer is told of a soft error before anything else.
-    pub(super) fn tell_writer(&mut self) -> Result<(), WriteError> {
+    pub(super) fn report_to_writer(&mut self) -> Result<(), WriteError> {
         if !self.reports_soft_errors() {
             return Ok(());
         }
@@ -234,11 +234,14 @@ impl Connection {
             return Ok(0);
         }
         let result = self.read_state(read);
-        self.tell_reader(result)
+        self.report_to_reader(result)
     }
 
     /// A reader for whom there is nothing is told of a soft error.
-    pub(super) fn tell_reader<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
+    pub(super) fn report_to_reader<T>(
+        &mut self,
+        result: Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
         if self.fast_open.is_some() && matches!(result, Err(ReadError::WouldBlock)) {
             self.release_syn();
         }

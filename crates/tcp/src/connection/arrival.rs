@@ -111,7 +111,7 @@ impl Connection {
         self.take_forward_point(now, header, start);
         self.on_text(now, segment, start);
         self.on_fin(now, segment, start);
-        self.tell_of_arrival(now, next, accepted);
+        self.notify_arrival(now, next, accepted);
     }
 
     /// Like [`Connection::on_segment`], for a payload at `range` of a buffer that the receive queue may keep. Returns the buffer

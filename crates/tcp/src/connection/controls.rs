@@ -268,7 +268,7 @@ impl Connection {
     /// Whether a program that waits until it can write is told so now: there is room in the buffer, and less than half of the mark
     /// is unsent. A connection with an error to tell, or that takes nothing any more, is writable too: a call fails at once.
     pub fn is_writable(&self) -> bool {
-        if self.soft_error_to_tell().is_some() {
+        if self.pending_soft_error().is_some() {
             return true;
         }
         match self.write_state() {
@@ -307,7 +307,7 @@ impl Connection {
         let readable = self.rcv.ordering.readable();
         let ended = self.rcv.ordering.hole().is_some()
             || self.error.is_some()
-            || self.soft_error_to_tell().is_some()
+            || self.pending_soft_error().is_some()
             || self.end_of_stream()
             || self.peer_has_closed();
         let Some(controls) = &self.controls else { return readable > 0 || ended };

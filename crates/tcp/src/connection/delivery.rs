@@ -102,7 +102,7 @@ impl Connection {
             return Ok(Piece::Data { offset, len, total: self.stream_length() });
         }
         let end = self.end_or_why_not();
-        Ok(Piece::End { total: self.tell_reader(end)? })
+        Ok(Piece::End { total: self.report_to_reader(end)? })
     }
 
     /// Takes the next data unit, into `unit` instead of what is there.
@@ -120,7 +120,7 @@ impl Connection {
             return Ok(Adu::Unit { offset: range.start.stream_offset() });
         }
         let end = self.end_or_why_not();
-        Ok(Adu::End { total: self.tell_reader(end)? })
+        Ok(Adu::End { total: self.report_to_reader(end)? })
     }
 
     /// The length of a stream of which everything has been read.
@@ -144,7 +144,7 @@ impl Connection {
     /// connection.
     pub fn send_adu(&mut self, now: Instant, unit: &[u8]) -> Result<(), WriteError> {
         self.write_state()?;
-        self.tell_writer()?;
+        self.report_to_writer()?;
         let Some(config) = self.profile.ordering.units() else {
             return Err(WriteError::Delivery(self.delivery()));
         };

@@ -20,7 +20,7 @@ use crate::units::direct::*;
 impl Connection {
     /// Duplicates that mean a loss now.
     pub(super) fn loss_threshold(&self) -> u32 {
-        self.used_dupthresh(self.own_loss_threshold())
+        self.effective_dupthresh(self.own_loss_threshold())
     }
 
     /// Duplicates that mean a loss to TCP.

@@ -1,16 +1,16 @@
 //! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
-//! that to a log in `news`.
+//! that to a log in `layer_events`.
 
+mod effective;
+mod layer_events;
 mod layers;
-mod news;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
-mod used;
 mod view;
 
+use effective::ASKED_ANEW;
+pub use layer_events::{LayerChange, LayerEvent};
 pub(super) use layers::Layers;
-pub use news::{LayerChange, LayerNews};
-use used::ASKED_ANEW;
 pub use view::View;
 
 use super::timers::Timer;
@@ -19,7 +19,7 @@ use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
     AckKind, AttachError, Capabilities, Departure, DepartureReason, Event, Extension, Fault,
-    HASTY_WAKES, History, LEAST_WAIT, LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    History, LEAST_WAIT, LayerId, Limits, MAX_LATE_WAKES, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -64,12 +64,12 @@ struct Layer {
     wakes: Wake,
     requires: Capabilities,
     limits: Limits,
-    haste: Haste,
+    clock_use: ClockUse,
 }
 
 /// How a layer uses the clock.
 #[derive(Debug)]
-struct Haste {
+struct ClockUse {
     /// When the clock last woke it.
     woken: Instant,
     /// How often in a row it then asked for a time that had passed, without catching up.
@@ -78,9 +78,9 @@ struct Haste {
     late: Duration,
 }
 
-impl Default for Haste {
+impl Default for ClockUse {
     fn default() -> Self {
-        Haste { woken: Instant::ZERO, wakes: 0, late: Duration::MAX }
+        ClockUse { woken: Instant::ZERO, wakes: 0, late: Duration::MAX }
     }
 }
 
@@ -89,26 +89,27 @@ impl Layer {
     #[inline(always)]
     fn settle_clock(&mut self, now: Instant, by_clock: bool) {
         if by_clock {
-            self.count_haste(now);
+            self.count_late_wakes(now);
         }
         // Mostly a layer does not wait for a time.
         if self.limits.clock() != Instant::FAR_FUTURE {
-            self.limits.not_before(self.haste.woken + LEAST_WAIT);
+            self.limits.not_before(self.clock_use.woken + LEAST_WAIT);
         }
     }
 
     /// The clock woke the layer. If it asks for a time that has passed, it has to catch up: each such time is less late than the one before.
-    fn count_haste(&mut self, now: Instant) {
-        self.haste.woken = now;
+    fn count_late_wakes(&mut self, now: Instant) {
+        self.clock_use.woken = now;
         let asked = self.limits.clock();
         if asked > now {
-            (self.haste.wakes, self.haste.late) = (0, Duration::MAX);
+            (self.clock_use.wakes, self.clock_use.late) = (0, Duration::MAX);
             return;
         }
         let late = now.since(asked);
-        self.haste.wakes = if late < self.haste.late { 0 } else { self.haste.wakes + 1 };
-        self.haste.late = late;
-        if self.haste.wakes > HASTY_WAKES {
+        self.clock_use.wakes =
+            if late < self.clock_use.late { 0 } else { self.clock_use.wakes + 1 };
+        self.clock_use.late = late;
+        if self.clock_use.wakes > MAX_LATE_WAKES {
             self.limits.fail(Fault::Restless);
         }
     }
@@ -159,7 +160,7 @@ pub(super) struct Host {
     /// Acknowledged messages are remembered.
     lists_messages: bool,
     next_id: u32,
-    news: news::News,
+    pending_events: layer_events::PendingEvents,
     shared: Shared,
     departures: VecDeque<Departure>,
     /// Keeps the pacing rate where the connection does not pace by itself.
@@ -200,7 +201,7 @@ impl Default for Host {
             pending: Wake::empty(),
             lists_messages: false,
             next_id: 0,
-            news: news::News::default(),
+            pending_events: layer_events::PendingEvents::default(),
             shared: Shared::default(),
             departures: VecDeque::new(),
             pacer: RatePacing::default(),
@@ -245,7 +246,7 @@ impl Host {
             }
         };
         if change != Change::None {
-            self.news.request_changed(variable, change == Change::Values);
+            self.pending_events.request_changed(variable, change == Change::Values);
             if change == Change::Askers {
                 self.count_conflicts(variable);
             }
@@ -278,13 +279,13 @@ impl Host {
 
     /// Removes the layers for which there is a `reason`, and tells of them.
     fn expel(&mut self, reason: impl Fn(&Layer) -> Option<DepartureReason>) {
-        let (departures, news) = (&mut self.departures, &mut self.news);
+        let (departures, events) = (&mut self.departures, &mut self.pending_events);
         self.layers.retain(|layer| {
             let Some(reason) = reason(layer) else { return true };
             let name = layer.extension.name().to_string();
             let layer = Some(layer.id);
             let departure = Departure { layer, name, reason };
-            news.departed(&departure);
+            events.departed(&departure);
             note(departures, departure);
             false
         });
@@ -352,14 +353,14 @@ impl Connection {
             host.next_id += 1;
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let haste = Haste::default();
-            let mut layer = Layer { extension, id, wakes, requires, limits, haste };
+            let clock_use = ClockUse::default();
+            let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
             layer.settle_clock(now, false);
             match layer.limits.fault() {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
                     asked = layer.limits.some();
-                    host.news.tell(&layer, LayerChange::Attached);
+                    host.pending_events.tell(&layer, LayerChange::Attached);
                     host.layers.push(layer);
                     host.survey();
                     Ok(id)
@@ -395,7 +396,7 @@ impl Connection {
                 let mut host = self.extensions.take().unwrap_or_default();
                 let (name, reason) = (choice.to_string(), error.into());
                 let departure = Departure { layer: None, name, reason };
-                host.news.departed(&departure);
+                host.pending_events.departed(&departure);
                 note(&mut host.departures, departure);
                 self.extensions.put(host);
             }
@@ -410,7 +411,7 @@ impl Connection {
         let mut asked = Variables::NONE;
         if let Some(layer) = &gone {
             asked = layer.limits.some();
-            host.news.tell(layer, LayerChange::Detached);
+            host.pending_events.tell(layer, LayerChange::Detached);
             host.survey();
         }
         self.settle(now, host, asked);
@@ -439,7 +440,7 @@ impl Connection {
         if found.flatten().is_none() {
             return false;
         }
-        self.tell_of(now, Wake::empty());
+        self.notify(now, Wake::empty());
         true
     }
 
@@ -502,14 +503,14 @@ impl Connection {
     }
 
     /// An acknowledgement has been dealt with, and a `round` may be over. Whether a layer may want to hear more of it: then
-    /// [`tell_of_ack`](Self::tell_of_ack) is to follow.
+    /// [`notify_ack`](Self::notify_ack) is to follow.
     #[inline]
     pub(super) fn hears_of_ack(&mut self, round: bool) -> bool {
         let all = self.una() == self.nxt();
         let Some(host) = self.extensions.get_mut() else { return false };
         host.shared.acks_seen += 1;
-        if (round || all) && host.news.wait_for_round() {
-            self.extensions.change(|host| host.news.round_over());
+        if (round || all) && host.pending_events.wait_for_round() {
+            self.extensions.change(|host| host.pending_events.round_over());
         }
         let acks = Wake::ACK | Wake::DUPLICATE_ACK;
         self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
@@ -517,10 +518,10 @@ impl Connection {
 
     /// An acknowledgement of this kind has been dealt with that a layer may want to hear of: the event has it already.
     #[inline]
-    pub(super) fn tell_of_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
-        let news = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
+    pub(super) fn notify_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
+        let new_data = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
         let copies = kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
-        event.what = Wake::ACK.only_if(news)
+        event.what = Wake::ACK.only_if(new_data)
             | Wake::DUPLICATE_ACK.only_if(copies)
             | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
@@ -532,7 +533,7 @@ impl Connection {
 
     /// Data has left.
     #[inline]
-    pub(super) fn tell_of_data(&mut self, now: Instant, sent: Range<Pos>) {
+    pub(super) fn notify_data(&mut self, now: Instant, sent: Range<Pos>) {
         if self.extensions.hear(Wake::SEND) {
             self.wake(&mut Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
         }
@@ -540,15 +541,15 @@ impl Connection {
 
     /// A segment has been dealt with before which `next` was expected, and so many bytes had been accepted.
     #[inline]
-    pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
+    pub(super) fn notify_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
         if self.extensions.hear(Wake::DATA) && (self.rcv.next > next || new(self)) {
-            self.tell_of(now, Wake::DATA);
+            self.notify(now, Wake::DATA);
         }
     }
 
     /// Something happened that is neither an acknowledgement nor a transmission; or what is pending is to be told now.
-    pub(super) fn tell_of(&mut self, now: Instant, what: Wake) {
+    pub(super) fn notify(&mut self, now: Instant, what: Wake) {
         if self.extensions.is_some() {
             self.wake(&mut Event { now, what, ack: None, sent: None });
         }
@@ -618,7 +619,7 @@ impl Connection {
     ) {
         let (values, any) = host.recombine(asked);
         if any && self.una() == self.nxt() {
-            host.news.round_over();
+            host.pending_events.round_over();
         }
         // Mostly nobody waits for a time, before and after.
         let waits = clock.min(host.clock) != Instant::FAR_FUTURE;

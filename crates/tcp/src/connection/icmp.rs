@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// The soft error that the next call tells of, if there is one.
-    pub fn soft_error_to_tell(&self) -> Option<IcmpError> {
+    pub fn pending_soft_error(&self) -> Option<IcmpError> {
         let soft = self.soft_error.as_ref()?;
         (self.reports_soft_errors() && soft.untold).then_some(soft.error)
     }

@@ -220,7 +220,7 @@ pub struct Info {
     /// The retransmission timeout with its back-off.
     pub rto: Duration,
     /// The timeout that is used: another one if an extension sets it.
-    pub used_rto: Duration,
+    pub effective_rto: Duration,
     /// How often it has backed off.
     pub backoffs: u32,
     /// Retransmissions of the oldest segment.
@@ -332,7 +332,7 @@ impl Connection {
             last_rtt: snd.last_rtt(),
             min_rtt: snd.min_rtt(),
             rto: snd.timer.rto(),
-            used_rto: Duration::from_nanos(self.ruling(Variable::Rto).used),
+            effective_rto: Duration::from_nanos(self.ruling(Variable::Rto).effective),
             backoffs: snd.timer.backoffs(),
             retransmits: snd.retransmits,
             duplicate_acks: snd.recovery.duplicate_acks(),

@@ -13,7 +13,7 @@ use crate::time::Instant;
 use crate::undo::Detector;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
-use crate::validation::{Silence, Worth};
+use crate::validation::{IdlePeriod, WindowBounds};
 use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{Ecn, Flags, Options, SackBlock, SackBlocks, Seq, TcpHeader};
@@ -115,7 +115,7 @@ impl Connection {
         let cut = len > mss && !syn && !self.is_path_probe(&range);
         let segment_size = cut.then(|| u16::try_from(mss).unwrap_or(u16::MAX));
         if len > 0 && !syn {
-            self.tell_of_data(now, range.clone());
+            self.notify_data(now, range.clone());
         }
         Some(Prepared { header, range, segment_size, ecn })
     }
@@ -184,13 +184,13 @@ impl Connection {
             let rate = self.own_pacing_rate();
             pacing.quantum(rate).max(mss)
         });
-        let limited = self.used_pacing();
+        let limited = self.effective_pacing();
         let quantum = match limited {
             Some((rate, _)) => quantum.min((rate / 1000).max(mss)),
             None => quantum,
         };
         let most = self.max_super_segment().min(quantum);
-        let cwnd_room = self.used_cwnd().left_after(self.counted_in_flight());
+        let cwnd_room = self.effective_cwnd().left_after(self.counted_in_flight());
         let has_new = self.new_data(most, cwnd_room);
         let lost = if self.wants_new_data(has_new.as_ref().err().copied()) {
             None
@@ -276,8 +276,8 @@ impl Connection {
             && snd.buffer.end() > snd.sent.end()
             && now.since(snd.sent.latest()) > snd.timer.rto()
         {
-            let silence = Silence { now, since: snd.sent.latest(), srtt: snd.timer.srtt() };
-            let Worth { cwnd, ssthresh } = snd.validation.on_silence(&snd.window, &silence);
+            let silence = IdlePeriod { now, since: snd.sent.latest(), srtt: snd.timer.srtt() };
+            let WindowBounds { cwnd, ssthresh } = snd.validation.on_restart(&snd.window, &silence);
             self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: true }, now);
         }
     }
@@ -715,7 +715,7 @@ impl Connection {
             self.rcv.wanted_edge = self.own_wanted_edge(next);
         }
         debug_assert_eq!(self.rcv.wanted_edge, self.own_wanted_edge(next), "it moved unnoticed");
-        let wanted = self.used_receive_edge(next, self.rcv.wanted_edge);
+        let wanted = self.effective_receive_edge(next, self.rcv.wanted_edge);
         match self.memory {
             // The window opens no further than for what is taken in anyhow.
             MemoryState::Full => wanted.min(self.rcv.edge.max(next + RESERVE as u64)),
@@ -738,7 +738,7 @@ impl Connection {
 
     /// Half of the window at its largest.
     fn half_window(&self) -> u64 {
-        self.used_receive_buffer().min(self.widest_window()) / 2
+        self.effective_receive_buffer().min(self.widest_window()) / 2
     }
 
     /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a

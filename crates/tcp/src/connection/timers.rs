@@ -123,7 +123,7 @@ impl Connection {
                 Timer::Pacing => {}
                 Timer::Hole => self.on_hole_timeout(now),
                 Timer::Idle => self.on_idle(now),
-                Timer::Extension => self.tell_of(now, Wake::TIMER),
+                Timer::Extension => self.notify(now, Wake::TIMER),
                 Timer::User => self.on_user_timeout(now),
                 Timer::Orphan => self.dismiss_extensions(now),
             }
@@ -166,7 +166,7 @@ impl Connection {
             }
         }
         self.give_up_what_is_hopeless(now);
-        self.tell_of(now, Wake::empty());
+        self.notify(now, Wake::empty());
     }
 
     /// Starts the retransmission timer if data (or a SYN) is outstanding and stops it otherwise
@@ -202,7 +202,7 @@ impl Connection {
             (self.snd.retransmits.max(self.snd.probes), Some(self.profile.orphan_retries))
         } else {
             // [MUST-37] answered probes do not count.
-            (self.used_retransmits().max(self.snd.unanswered_probes), self.profile.r2)
+            (self.effective_retransmits().max(self.snd.unanswered_probes), self.profile.r2)
         };
         // A user timeout takes the place of R2 [MUST-21]; it does not prolong the life of an orphan.
         if self.user_timeout().is_some() && !self.orphaned {
@@ -245,7 +245,7 @@ impl Connection {
             self.snd.repeat_due = true;
         }
         self.rearm_retransmission(now);
-        self.tell_of(now, Wake::TIMEOUT);
+        self.notify(now, Wake::TIMEOUT);
     }
 
     /// What is outstanding counts as lost.

@@ -78,34 +78,34 @@ fn between(low: u64, high: u64) -> Interval {
 ///
 /// ```compile_fail
 /// # use transom_tcp::congestion::Window;
-/// # use transom_tcp::extension::safe::Used;
-/// fn grow(window: &mut Window, virtual_cwnd: Used<u64>) {
+/// # use transom_tcp::extension::safe::Effective;
+/// fn grow(window: &mut Window, virtual_cwnd: Effective<u64>) {
 ///     window.cwnd = virtual_cwnd + 1; // cwnd = vcwnd + 1
 /// }
 /// ```
 ///
 /// ```compile_fail
 /// # use transom_tcp::congestion::Window;
-/// # use transom_tcp::extension::safe::Used;
-/// fn shrink(window: &mut Window, virtual_cwnd: Used<u64>) {
+/// # use transom_tcp::extension::safe::Effective;
+/// fn shrink(window: &mut Window, virtual_cwnd: Effective<u64>) {
 ///     window.cwnd = virtual_cwnd.into();
 /// }
 /// ```
 ///
 /// ```compile_fail
 /// # use transom_tcp::congestion::Window;
-/// # use transom_tcp::extension::safe::Used;
-/// fn peek(window: &mut Window, virtual_cwnd: Used<u64>) {
+/// # use transom_tcp::extension::safe::Effective;
+/// fn peek(window: &mut Window, virtual_cwnd: Effective<u64>) {
 ///     window.cwnd = virtual_cwnd.0;
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Used<T>(T);
+pub struct Effective<T>(T);
 
-impl<T: PartialOrd + Copy> Used<T> {
+impl<T: PartialOrd + Copy> Effective<T> {
     /// Only the one place that coerces makes one.
     pub(crate) fn new(value: T) -> Self {
-        Used(value)
+        Effective(value)
     }
 
     /// Whether it is less than `other`.
@@ -119,21 +119,21 @@ impl<T: PartialOrd + Copy> Used<T> {
     }
 }
 
-impl Used<u64> {
+impl Effective<u64> {
     /// What is left of it when `used` is used up: room for bytes, which is no window.
     pub fn left_after(self, used: u64) -> u64 {
         self.0.saturating_sub(used)
     }
 }
 
-impl Used<u32> {
+impl Effective<u32> {
     /// The threshold for a count.
     pub(crate) fn threshold(self) -> u32 {
         self.0
     }
 }
 
-impl Used<Duration> {
+impl Effective<Duration> {
     /// The moment so much later than `now`.
     pub(crate) fn after(self, now: crate::time::Instant) -> crate::time::Instant {
         now + self.0

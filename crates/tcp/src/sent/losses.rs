@@ -104,25 +104,25 @@ impl SentList {
         mut bytes: u64,
         mut each: impl FnMut(&LostTransmission),
     ) {
-        let mut index = self.index_of(self.news_from);
+        let mut index = self.index_of(self.changed_from);
         while bytes > 0
             && let Some(record) = self.list.get_mut(index)
         {
-            if core::mem::take(&mut record.news) {
+            if core::mem::take(&mut record.changed) {
                 bytes = bytes.saturating_sub(record.len());
                 each(&self.delivery.on_lost(now, record.start..record.end, record.stamp));
             }
             index += 1;
         }
-        self.news_from = Pos::MAX;
+        self.changed_from = Pos::MAX;
     }
 
     /// What was newly marked lost was not lost to congestion: it is not to be told of.
     pub fn forget_lost(&mut self) {
         for record in &mut self.list {
-            record.news = false;
+            record.changed = false;
         }
-        self.news_from = Pos::MAX;
+        self.changed_from = Pos::MAX;
     }
 
     /// Nothing was lost after all: what is not selectively acknowledged is in flight.

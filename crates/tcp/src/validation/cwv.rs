@@ -13,10 +13,10 @@
 //! - R is what recovery has believed lost, so that a segment sent three times counts twice; the RFC would count it once.
 //! - Once there has been a sample, a period without any is one in which nothing was acknowledged: pipeACK is zero then, not unknown.
 //! - A sample's lifetime is counted from the first of its quarter of the period: it may end up to a quarter early, never late.
-//! - Silence takes no timer: what five minutes would have done is done when data leaves again.
+//! - An idle period takes no timer: when data leaves again, the unit applies what the five-minute timer would have done.
 //! - How bursts are kept small (section 4.4.2) is pacing's business; choose it beside.
 
-use super::{Silence, Validation, Worth};
+use super::{IdlePeriod, Validation, WindowBounds};
 use crate::ack_context::AckContext;
 use crate::congestion::{Window, initial_window};
 use crate::time::{Duration, Instant};
@@ -88,7 +88,7 @@ impl Cwv {
     }
 
     /// Section 4.4.3, for each period that is over.
-    fn expire(&mut self, window: &Window, now: Instant) -> Option<Worth> {
+    fn expire(&mut self, window: &Window, now: Instant) -> Option<WindowBounds> {
         let begun = self.nonvalidated?;
         let periods = now.since(begun).as_nanos() / NONVALIDATED_PERIOD.as_nanos();
         if periods == 0 {
@@ -102,7 +102,7 @@ impl Cwv {
             ssthresh = (cwnd / 4 * 3).max(ssthresh);
             cwnd = cwnd.min(initial.max(cwnd / 2));
         }
-        Some(Worth { cwnd, ssthresh })
+        Some(WindowBounds { cwnd, ssthresh })
     }
 }
 
@@ -111,13 +111,13 @@ impl Validation for Cwv {
         "cwv"
     }
 
-    fn on_silence(&mut self, window: &Window, silence: &Silence) -> Worth {
-        let Silence { now, since, srtt } = *silence;
+    fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds {
+        let IdlePeriod { now, since, srtt } = *silence;
         self.classify(window, now, since, period(srtt));
-        self.expire(window, now).unwrap_or(Worth::UNCHANGED)
+        self.expire(window, now).unwrap_or(WindowBounds::UNCHANGED)
     }
 
-    fn on_ack(&mut self, window: &Window, ack: &AckContext) -> Option<Worth> {
+    fn on_ack(&mut self, window: &Window, ack: &AckContext) -> Option<WindowBounds> {
         if ack.recovering {
             return None;
         }

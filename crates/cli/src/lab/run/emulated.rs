@@ -60,7 +60,7 @@ pub(super) fn run(
                 if watched && let Ok(mut copy) = copy.try_lock() {
                     copy.get_or_insert_with(|| seen.recorder.clone());
                 }
-                !interruption.is_told()
+                !interruption.is_requested()
             })
         });
         while !run.is_finished() {

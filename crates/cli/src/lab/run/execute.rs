@@ -8,8 +8,8 @@ use transom_lab::emulate::{EmulateOptions, Emulation, Record};
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
 use transom_lab::scenario::{Resolved, Scenario, Time};
-use transom_report::run::{About, Page, command};
-use transom_report::words::spaced;
+use transom_report::labels::spaced;
+use transom_report::run::{Page, RunInfo, command};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -96,7 +96,7 @@ fn one(
 ) -> anyhow::Result<Outcome> {
     let Experiment { scenario, beside, plan, store, fresh, interruption, png, live, emulation } =
         *experiment;
-    if interruption.is_told() {
+    if interruption.is_requested() {
         return Ok(Outcome::Missing);
     }
     // Points are worked out when their turn comes: those of a large sweep are not all in memory.
@@ -129,7 +129,7 @@ fn one(
     let settings: Vec<String> = variant.settings.iter().map(ToString::to_string).collect();
     let points = plan.points.len();
     let command = command(Some(plan), planned.point, planned.seed, emulation.is_some());
-    let page = Page::new(About {
+    let page = Page::new(RunInfo {
         scenario: &variant.resolved,
         seed: planned.seed,
         point: (points > 1).then_some((planned.point, points)),
@@ -155,7 +155,7 @@ fn one(
                 SimulateOptions { directory: beside, captures: Some(pending.directory()) };
             let seen = simulate(scenario, seed, options, |seen| {
                 look(seen.reached, Some(seen.recorder));
-                !interruption.is_told()
+                !interruption.is_requested()
             });
             (seen.with_context(|| what.clone())?, None)
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transom_lab::emulate::Record;
 use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
 use transom_lab::run::Judgement;
-use transom_report::words;
+use transom_report::labels;
 
 use super::super::emulation;
 use crate::output;
@@ -117,12 +117,12 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     for judgement in manifest.judgements() {
         let _ = write!(text, "\n  {}", described(judgement));
     }
-    for line in words::departures(manifest) {
+    for line in labels::departures(manifest) {
         let _ = write!(text, "\n  {line}");
     }
     for Compared { baseline, band, judgement } in &manifest.comparisons {
         if judgement.is_none() {
-            let (quantity, point) = (words::quantity(band), baseline.point);
+            let (quantity, point) = (labels::quantity(band), baseline.point);
             let _ =
                 write!(text, "\n  waits  {quantity}: for point {point}, seed {}", baseline.seed);
         }
@@ -140,9 +140,9 @@ fn described(judgement: &Judgement) -> String {
     };
     format!(
         "{mark} {}: {}  {}{}",
-        words::quantity(band),
-        words::seen(judgement),
-        words::bounds(band),
+        labels::quantity(band),
+        labels::seen(judgement),
+        labels::bounds(band),
         why.unwrap_or_default(),
     )
 }

@@ -18,13 +18,13 @@ pub(super) struct Outline {
     /// What may wake a layer, or has to be counted for one.
     heard: Wake,
     /// There is something to be told to a log.
-    news: bool,
+    events_pending: bool,
 }
 
 impl Default for Outline {
     fn default() -> Self {
         let (asked, heard) = (Variables::NONE, Wake::empty());
-        Outline { cwnd: u32::MAX, asked, heard, news: false }
+        Outline { cwnd: u32::MAX, asked, heard, events_pending: false }
     }
 }
 
@@ -36,7 +36,7 @@ impl Outline {
             cwnd: u32::try_from(untouched).unwrap_or(u32::MAX),
             asked: host.shared.combined.some(),
             heard: host.heard(),
-            news: !host.news.is_empty(),
+            events_pending: !host.pending_events.is_empty(),
         }
     }
 }
@@ -75,8 +75,8 @@ impl Layers {
 
     /// Whether there is something to be told to a log.
     #[inline]
-    pub(super) fn have_news(&self) -> bool {
-        self.outline.news
+    pub(super) fn have_events(&self) -> bool {
+        self.outline.events_pending
     }
 
     #[inline]

@@ -21,21 +21,21 @@ impl Connection {
     }
 
     /// What is used of a variable; TCP's own value where nobody asks for another.
-    fn used_without_range(&self, variable: Variable) -> Option<u64> {
+    fn effective_without_range(&self, variable: Variable) -> Option<u64> {
         let host = self.asked(variable)?;
-        Some(self.rule(&host.shared, variable).used)
+        Some(self.rule(&host.shared, variable).effective)
     }
 
     /// New data was acknowledged, and the window was what held it back.
     pub(in super::super) fn grow_without_ranges(&mut self, ack: &AckContext) {
         let mut acked = ack.acked.saturating_sub(ack.given_up);
-        if let Some(una) = self.used_without_range(Variable::SndUna) {
+        if let Some(una) = self.effective_without_range(Variable::SndUna) {
             // Against the una of before this acknowledgement, of which the virtual one was asked.
             let before = ack.una.get().saturating_sub(ack.acked);
             acked += before.saturating_sub(una);
         }
         let own = self.snd.window.ssthresh;
-        let used = self.used_without_range(Variable::Ssthresh).unwrap_or(own);
+        let used = self.effective_without_range(Variable::Ssthresh).unwrap_or(own);
         self.snd.window.ssthresh = used;
         let snd = &mut self.snd;
         if snd.window.in_slow_start() && !snd.congestion.has_own_slow_start() {
@@ -44,7 +44,7 @@ impl Connection {
         let cwnd = self.snd.window.cwnd;
         acked = acked.min(cwnd);
         if acked > 0 {
-            if let Some(count) = self.used_without_range(Variable::CwndCnt)
+            if let Some(count) = self.effective_without_range(Variable::CwndCnt)
                 && count >= cwnd
             {
                 acked = acked.max(cwnd.saturating_sub(self.snd.window.cwnd_cnt));

@@ -206,8 +206,8 @@ impl<'a> View<'a> {
     /// Everything at once, shaped after Linux' `TCP_INFO`.
     pub fn info(&self) -> Info {
         // The layers are being woken, and the connection by itself knows nothing of them.
-        let used_rto = Duration::from_nanos(self.ruling(Variable::Rto).used);
-        Info { used_rto, ..self.connection.info(self.now) }
+        let effective_rto = Duration::from_nanos(self.ruling(Variable::Rto).effective);
+        Info { effective_rto, ..self.connection.info(self.now) }
     }
 
     /// The messages not yet acknowledged cumulatively, the oldest first.

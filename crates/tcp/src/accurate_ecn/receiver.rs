@@ -11,7 +11,7 @@ const URGENT_BYTES: u64 = 1 << 21;
 
 /// The counters r.cep, r.ceb, r.e0b and r.e1b.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Received {
+pub struct ReceiverCounters {
     counts: Counts,
     /// Which counts of bytes have changed since an option told of them.
     untold: u8,
@@ -23,7 +23,7 @@ pub struct Received {
     marked: bool,
 }
 
-impl Received {
+impl ReceiverCounters {
     /// What has arrived.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -70,13 +70,13 @@ impl Received {
         count_flags(self.counts.ce_packets)
     }
 
-    /// A segment left with [`Received::field`].
+    /// A segment left with [`ReceiverCounters::field`].
     pub fn on_segment_sent(&mut self) {
         self.since_segment = 0;
     }
 
     /// Whether a count of bytes has changed since an option told of it.
-    pub fn has_news(&self) -> bool {
+    pub fn has_unreported_bytes(&self) -> bool {
         self.untold != 0
     }
 

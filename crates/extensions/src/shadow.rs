@@ -10,7 +10,7 @@
 //!
 //! Two rules stand between its window and the request:
 //! - A window wider than TCP's own is not what is in the network, and who measures would conclude from a window that nobody uses. So it
-//!   [follows](Beside::following) TCP's own down to a segment above that, except where it is to be seen what a controller would have asked for.
+//!   [follows](ShadowController::following) TCP's own down to a segment above that, except where it is to be seen what a controller would have asked for.
 //! - In fast recovery the way down is TCP's (RFC 5681's at once, or RFC 9937's step by step), unless the controller wants to end below TCP.
 //!
 //! What it is not told: the rate samples, one-way delays and data given up that a native controller may hear of.
@@ -54,7 +54,7 @@ impl Seen {
 
 /// A controller beside a connection.
 #[derive(Debug)]
-pub struct Beside {
+pub struct ShadowController {
     name: &'static str,
     controller: Box<dyn CongestionControl>,
     slow_start: Standard,
@@ -69,11 +69,11 @@ pub struct Beside {
     seen: Seen,
 }
 
-impl Beside {
+impl ShadowController {
     /// A controller of `choice`, as an extension that reports call `name`.
     pub fn new(name: &'static str, choice: &CongestionChoice) -> Self {
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 };
-        Beside {
+        ShadowController {
             name,
             controller: choice.controller(),
             slow_start: Standard::default(),
@@ -89,19 +89,19 @@ impl Beside {
     /// With this slow start.
     #[must_use]
     pub fn slow_start(self, slow_start: Standard) -> Self {
-        Beside { slow_start, ..self }
+        ShadowController { slow_start, ..self }
     }
 
     /// Whether its window follows TCP's own down to a segment above it.
     #[must_use]
     pub fn following(self, follows: bool) -> Self {
-        Beside { follows, ..self }
+        ShadowController { follows, ..self }
     }
 
     /// Its ssthresh is asked for as the most as well.
     #[must_use]
     pub fn limiting_ssthresh(self) -> Self {
-        Beside { limits_ssthresh: true, ..self }
+        ShadowController { limits_ssthresh: true, ..self }
     }
 
     /// What the acknowledgement of this event meant.
@@ -221,7 +221,7 @@ impl Beside {
     }
 }
 
-impl Extension for Beside {
+impl Extension for ShadowController {
     fn name(&self) -> &str {
         self.name
     }

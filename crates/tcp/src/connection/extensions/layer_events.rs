@@ -1,6 +1,6 @@
 //! What a log is told of layers: who came, who went and why, and of which variables something else is asked.
 //!
-//! It is kept until somebody [takes](Connection::poll_layer_news) it, and bounded: of more changes than are remembered the oldest are
+//! It is kept until somebody [takes](Connection::poll_layer_event) it, and bounded: of more changes than are remembered the oldest are
 //! forgotten.
 
 use super::{Connection, Departure, Host, Layer, Layers};
@@ -26,7 +26,7 @@ pub enum LayerChange {
 
 /// A change of the set of layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayerNews {
+pub struct LayerEvent {
     /// Which it is, if it ever was attached.
     pub layer: Option<LayerId>,
     /// Its name.
@@ -38,7 +38,7 @@ pub struct LayerNews {
 /// What was not taken yet.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct News {
+pub(super) struct PendingEvents {
     /// The variables of which something else is asked.
     requests: Variables,
     /// Those of which that is to be told when the round trip is over, as it was told in this one already.
@@ -47,10 +47,10 @@ pub(super) struct News {
     told: Variables,
     /// Nothing while there is none: that is nearly always.
     #[expect(clippy::box_collection, reason = "a pointer fits into the first line of the host")]
-    changes: Option<Box<VecDeque<LayerNews>>>,
+    changes: Option<Box<VecDeque<LayerEvent>>>,
 }
 
-impl News {
+impl PendingEvents {
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_none() && self.requests.is_empty()
     }
@@ -83,23 +83,23 @@ impl News {
 
     pub(super) fn tell(&mut self, layer: &Layer, change: LayerChange) {
         let name = layer.extension.name().to_string();
-        self.push(LayerNews { layer: Some(layer.id), name, change });
+        self.push(LayerEvent { layer: Some(layer.id), name, change });
     }
 
     pub(super) fn departed(&mut self, departure: &Departure) {
         let Departure { layer, name, reason } = departure.clone();
-        self.push(LayerNews { layer, name, change: LayerChange::Departed(reason) });
+        self.push(LayerEvent { layer, name, change: LayerChange::Departed(reason) });
     }
 
-    fn push(&mut self, news: LayerNews) {
+    fn push(&mut self, event: LayerEvent) {
         let changes = self.changes.get_or_insert_default();
         if changes.len() == REMEMBERED {
             changes.pop_front();
         }
-        changes.push_back(news);
+        changes.push_back(event);
     }
 
-    fn pop(&mut self) -> Option<LayerNews> {
+    fn pop(&mut self) -> Option<LayerEvent> {
         let changes = self.changes.as_mut()?;
         let oldest = changes.pop_front();
         if changes.is_empty() {
@@ -112,27 +112,27 @@ impl News {
 impl Connection {
     /// Whether something is to be taken by the two functions below.
     #[inline]
-    pub fn has_layer_news(&self) -> bool {
-        self.extensions.have_news()
+    pub fn has_layer_events(&self) -> bool {
+        self.extensions.have_events()
     }
 
     /// The next change of the set of layers, the oldest first.
-    pub fn poll_layer_news(&mut self) -> Option<LayerNews> {
-        self.extensions.take_news(News::pop)
+    pub fn poll_layer_event(&mut self) -> Option<LayerEvent> {
+        self.extensions.take_pending(PendingEvents::pop)
     }
 
     /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
     /// [ruling](Connection::ruling). Where the same layers go on to ask for other values that is at most once in a round trip, and once more when
     /// it is over.
     pub fn poll_changed_request(&mut self) -> Option<Variable> {
-        self.extensions.take_news(|news| news.requests.pop())
+        self.extensions.take_pending(|pending| pending.requests.pop())
     }
 }
 
 impl Layers {
-    fn take_news<T>(&mut self, take: impl FnOnce(&mut News) -> Option<T>) -> Option<T> {
+    fn take_pending<T>(&mut self, take: impl FnOnce(&mut PendingEvents) -> Option<T>) -> Option<T> {
         let mut host = self.take()?;
-        let taken = take(&mut host.news);
+        let taken = take(&mut host.pending_events);
         self.put(host);
         taken
     }
@@ -142,6 +142,6 @@ impl Host {
     /// Whether everything has been told of those who were there.
     #[cold]
     pub(super) fn has_nothing_to_tell(&self) -> bool {
-        self.departures.is_empty() && self.news.is_empty()
+        self.departures.is_empty() && self.pending_events.is_empty()
     }
 }

@@ -1,7 +1,7 @@
 //! What a log needs of a connection: little enough to be looked at around every call.
 //!
-//! A [`Mark`] is what changes when something worth a record has happened; two of them, from before and after a call, say what has. It is read from
-//! plain fields only, and asks no unit anything. A [`Glance`] is what a record says of the connection; [`Info`](super::Info) has more, and costs more.
+//! A [`Checkpoint`] is what changes when something worth a record has happened; two of them, from before and after a call, say what has. It is read from
+//! plain fields only, and asks no unit anything. A [`Snapshot`] is what a record says of the connection; [`Info`](super::Info) has more, and costs more.
 
 use super::{Connection, LimitedBy, State};
 use crate::pos::Pos;
@@ -12,7 +12,7 @@ use crate::units::direct::*;
 
 /// What tells whether something has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Checkpoint {
     /// The state of RFC 9293.
     pub state: State,
     /// SND.UNA.
@@ -33,7 +33,7 @@ pub struct Mark {
 
 /// What a record says of a connection. Durations and windows as in [`Info`](super::Info).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct Snapshot {
     /// The state of RFC 9293.
     pub state: State,
     /// Open, disorder, recovery or loss.
@@ -63,9 +63,9 @@ pub struct Glance {
 impl Connection {
     /// What has happened so far, to be compared with what will have.
     #[inline(always)]
-    pub fn mark(&self) -> Mark {
+    pub fn checkpoint(&self) -> Checkpoint {
         let counters = &self.counters;
-        Mark {
+        Checkpoint {
             state: self.state,
             snd_una: self.una(),
             delivered: self.snd.sent.delivery().delivered(),
@@ -96,9 +96,9 @@ impl Connection {
 
     /// The connection in short.
     #[inline]
-    pub fn glance(&self) -> Glance {
+    pub fn snapshot(&self) -> Snapshot {
         let (snd, rcv) = (&self.snd, &self.rcv);
-        Glance {
+        Snapshot {
             state: self.state,
             phase: snd.recovery.phase(),
             limited_by: self.limited.current(),

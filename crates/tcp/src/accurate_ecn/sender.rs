@@ -5,7 +5,7 @@ use transom_wire::AccEcn;
 
 /// One wrap of the field ACE.
 const WRAP: u64 = 8;
-/// Bits of the fractional part of the average of [`Told::covered`].
+/// Bits of the fractional part of the average of [`SenderCounters::covered`].
 const FRACTION: u32 = 4;
 /// Acknowledgements that cover so many packets on average may wrap the field as a matter of course.
 const THINNED: u32 = 4;
@@ -28,7 +28,7 @@ pub struct Arrival {
 
 /// What an acknowledgement told of marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct NewMarks {
     /// Packets newly said to have been marked.
     pub packets: u64,
     /// Bytes newly said to have been marked, an estimate where no option says it.
@@ -41,7 +41,7 @@ pub struct News {
 
 /// The counters s.cep, s.ceb, s.e0b and s.e1b.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct SenderCounters {
     pub(super) counts: Counts,
     /// Marked bytes that were estimated without an option, and that no option has confirmed.
     estimated: u64,
@@ -52,7 +52,7 @@ pub struct Told {
     without: u8,
 }
 
-impl Told {
+impl SenderCounters {
     /// What is known to have arrived.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -64,7 +64,7 @@ impl Told {
     }
 
     /// Decodes an acknowledgement (section 3.2.2.2 and 3.2.3.1, appendix A).
-    pub fn on_arrival(&mut self, arrival: &Arrival) -> News {
+    pub fn on_arrival(&mut self, arrival: &Arrival) -> NewMarks {
         let Arrival { ace, option, delivered, mss } = *arrival;
         let mss = mss.max(1);
         let counted = option.and_then(|option| self.take_option(&option));
@@ -87,9 +87,9 @@ impl Told {
         self.counts.ce_packets = self.counts.ce_packets.saturating_add(packets);
         let bytes = match counted {
             Some(bytes) => {
-                let news = bytes.saturating_sub(self.estimated);
+                let unconfirmed = bytes.saturating_sub(self.estimated);
                 self.estimated = 0;
-                news
+                unconfirmed
             }
             None => {
                 let bytes = packets.saturating_mul(mss);
@@ -97,7 +97,7 @@ impl Told {
                 bytes
             }
         };
-        News { packets, bytes, least, counted: counted.unwrap_or(0) }
+        NewMarks { packets, bytes, least, counted: counted.unwrap_or(0) }
     }
 
     /// An acknowledgement came with counts or without, and told of marks or not.
