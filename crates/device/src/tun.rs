@@ -42,8 +42,10 @@ use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
 mod ioctl;
+mod lent;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
+pub use lent::{NewTun, set_carrier, set_persistent};
 
 /// An open TUN interface.
 #[derive(Debug)]

@@ -20,11 +20,11 @@ use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
 
 /// The longest packet that either IP version's length field can express by itself (RFC 791, section
 /// 3.1).
-const LONGEST_PACKET: usize = 65_535;
+pub(super) const LONGEST_PACKET: usize = 65_535;
 
 /// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out
 /// (RFC 8200, section 3).
-const IPV6_HEADER_LEN: usize = 40;
+pub(super) const IPV6_HEADER_LEN: usize = 40;
 
 /// How long the kernel may take to put a new address in its routing table. Milliseconds are usual;
 /// when it takes longer than this, the worst is that the first packets to the address are lost.
@@ -291,13 +291,13 @@ impl TunBuilder {
     }
 }
 
-fn open_tun() -> io::Result<OwnedFd> {
+pub(super) fn open_tun() -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?)
 }
 
 /// Settles the virtio-net header's length and byte order.
-fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
+pub(super) fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
     ioctl::set_header_len(tun, VirtioNetHdr::LEN as c_int)?;
     match ioctl::set_little_endian(tun) {
         // A kernel that does not know the request uses the machine's own order.
@@ -309,7 +309,7 @@ fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
 /// Asks for as many of the wanted offloads from the kernel to us as it grants, and says whether
 /// super-segments may come. When it grants nothing it finishes every packet before handing it over,
 /// which is always right.
-fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
+pub(super) fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
     const CHECKSUM: c_uint = libc::TUN_F_CSUM;
     const SEGMENTATION: c_uint = CHECKSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     // With ECN, a super-segment's CWR flag belongs to its first segment only (RFC 3168, section
