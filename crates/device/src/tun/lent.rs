@@ -104,6 +104,7 @@ impl Tun {
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
+            others: Vec::new(),
         })
     }
 }
