@@ -50,7 +50,7 @@ impl TcpListener {
         each_address(addr, |addr| Self::bind_with(stack, addr, ListenConfig::default()))
     }
 
-    /// Listens at `addr` with a backlog or profile of its own.
+    /// Listens at `addr` with its own backlog or profile.
     ///
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.

@@ -49,29 +49,29 @@ impl Default for KeepAlive {
 /// Everything that can be chosen about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// How much may be in flight.
+    /// Congestion control: how much may be in flight.
     pub congestion: CongestionChoice,
-    /// How that grows at the beginning.
+    /// Slow start: how the window grows at the beginning.
     pub slow_start: SlowStartChoice,
-    /// What is sent again.
+    /// Recovery: which data is retransmitted.
     pub recovery: RecoveryChoice,
     /// How often and how long that is tried, with a peer that has agreed to it; `None`: until it has arrived.
     pub persistence: Option<Persistence>,
     /// What this end does about data that does not come.
     pub holes: HoleChoice,
-    /// How long silence is tolerated.
+    /// The retransmission timer.
     pub timer: TimerChoice,
     /// The order of delivery.
     pub ordering: OrderingChoice,
-    /// What the receiver offers.
+    /// The window that the receiver advertises.
     pub flow: FlowChoice,
     /// When the receiver acknowledges.
     pub ack: AckChoice,
     /// When transmissions leave.
     pub pacing: PacingChoice,
-    /// How the window comes down in fast recovery.
+    /// How fast recovery reduces the window.
     pub reduction: ReductionChoice,
-    /// What a window that was not used is still worth.
+    /// The validation of a window that was not fully used.
     pub validation: ValidationChoice,
     /// Who watches for reductions that were for nothing.
     pub undo: UndoConfig,

@@ -50,7 +50,7 @@ pub struct Bbr3;
 pub const ENTRY: Entry = Entry {
     name: "bbr3",
     source: "draft-ietf-ccwg-bbr-06",
-    summary: "BBR that heeds losses and leaves room for others",
+    summary: "BBR that responds to losses and leaves room for other flows",
     read: |_| Ok(CongestionChoice::new(Bbr3)),
 };
 

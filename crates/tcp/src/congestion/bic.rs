@@ -46,7 +46,7 @@ impl Default for Bic {
 pub const ENTRY: Entry = Entry {
     name: "bic",
     source: "Xu, Harfoush, Rhee: BIC, INFOCOM 2004",
-    summary: "a binary search for the window between the last one that lost and the one after it",
+    summary: "a binary search between the window of the last loss and the reduced window",
     read: |arguments| {
         let default = Bic::default();
         let smax = arguments.number("smax")?.unwrap_or(default.smax);

@@ -52,7 +52,7 @@ impl Default for Ledbat {
 pub const ENTRY: Entry = Entry {
     name: "ledbat",
     source: "RFC 6817",
-    summary: "keeps the queue at a target delay and gives way to others; for background transfers",
+    summary: "keeps the queue at a target delay and yields to others; for background transfers",
     read: |arguments| {
         let default = Ledbat::default();
         let target = arguments.duration("target")?.unwrap_or(default.target);

@@ -43,7 +43,7 @@ impl Default for Lp {
 pub const ENTRY: Entry = Entry {
     name: "lp",
     source: "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003",
-    summary: "Reno that gives way as soon as delays rise; for background transfers",
+    summary: "Reno that yields as soon as delays rise; for background transfers",
     read: |arguments| {
         let default = Lp::default();
         let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);

@@ -63,7 +63,7 @@ impl Default for Ltcp {
 pub const ENTRY: Entry = Entry {
     name: "ltcp",
     source: "Bhandarkar, Jain, Reddy: LTCP, sections III and IV",
-    summary: "K layers are K flows; a layer more at each threshold, a share of 0.15 less after a loss",
+    summary: "K layers behave like K flows; one more layer at each threshold, 0.15 of the window less after a loss",
     read: |arguments| {
         let beta = arguments.fraction("beta")?.unwrap_or(layers::BETA);
         let rule = if let Some(text) = arguments.text("thresholds") {

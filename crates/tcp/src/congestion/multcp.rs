@@ -39,7 +39,7 @@ const MOST: u32 = 1000;
 pub const ENTRY: Entry = Entry {
     name: "multcp",
     source: "Crowcroft, Oechslin: MulTCP, CCR 28(3), 1998",
-    summary: "one connection that behaves as n do",
+    summary: "one connection that behaves like n connections",
     read: |arguments| {
         let n = arguments.number("n")?.unwrap_or(u64::from(MulTcp::default().n));
         match u32::try_from(n).ok().filter(|n| (1..=MOST).contains(n)) {

@@ -58,7 +58,7 @@ const LONGEST_WAIT: u64 = 48;
 pub const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
-    summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
+    summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
     read: |arguments| Ok(CongestionChoice::new(Nice::read(arguments)?)),
 };
 

@@ -46,7 +46,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 pub const ENTRY: Entry = Entry {
     name: "westwood",
     source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
-    summary: "Reno's growth; a loss leaves the measured bandwidth times the least round-trip time",
+    summary: "Reno's growth; a loss sets the window to bandwidth times the least round-trip time",
     read: |arguments| {
         let filter = arguments.fraction("filter")?.unwrap_or(Westwood::default().filter);
         if filter >= Fraction::ONE {

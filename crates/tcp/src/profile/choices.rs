@@ -68,7 +68,7 @@ impl OrderingChoice {
     }
 }
 
-/// How the window comes down in fast recovery.
+/// How fast recovery reduces the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionChoice {
     /// At once (RFC 5681, RFC 6675).
@@ -77,7 +77,7 @@ pub enum ReductionChoice {
     Prr,
 }
 
-/// What a window that was not used is still worth.
+/// The validation of a window that was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationChoice {
     /// All that it was.
@@ -120,7 +120,7 @@ impl EcnChoice {
     }
 }
 
-/// What the receiver offers.
+/// The window that the receiver advertises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowChoice {
     /// A receive window, tuned between the two sizes.
