@@ -1,4 +1,4 @@
-//! The words there are, and what they choose.
+//! The grammar of profiles: all words, and their units.
 
 use super::{ArgumentError, Arguments};
 use crate::accurate_ecn::AccurateConfig;
@@ -30,7 +30,7 @@ pub enum Unit {
     Congestion,
     /// Slow start: how the window grows at the beginning.
     SlowStart,
-    /// Recovery: which data is retransmitted.
+    /// Loss recovery: which data is retransmitted.
     Recovery,
     /// Persistence: how often and how long lost data is retransmitted.
     Persistence,
@@ -222,7 +222,7 @@ fn accurate(
     Ok(())
 }
 
-/// The receive buffer of `size`, or of the size that was asked for.
+/// The buffer of `size`, or of the given size.
 fn memory(
     given: &mut Arguments<'_>,
     key: &'static str,
@@ -243,7 +243,7 @@ fn units(
     Ok(())
 }
 
-/// How long an acknowledgement is delayed if nothing is said.
+/// The default delay of an acknowledgement.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// How long the acknowledgements of Linux are delayed at most.

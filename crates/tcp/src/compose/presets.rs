@@ -17,7 +17,7 @@ macro_rules! others {
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// The words it stands for.
+    /// The words that it represents.
     pub text: &'static str,
     /// Its purpose.
     pub summary: &'static str,
