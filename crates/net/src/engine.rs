@@ -1,4 +1,4 @@
-//! What is done under the lock: packets in, packets out, and telling whoever waits.
+//! The work under the lock: packets in, packets out, and waking the waiting threads.
 
 use crate::acceptor::Acceptor;
 use crate::clock::Clock;
@@ -19,12 +19,12 @@ use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
-/// After writing so many bytes a sender looks for acknowledgements.
+/// After writing this many bytes a sender looks for acknowledgements.
 pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const LEAST_TO_SCATTER: usize = 65_536;
 
-/// What a thread can wait for.
+/// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Channel {
     Readable(ConnectionId),
@@ -34,7 +34,7 @@ pub(crate) enum Channel {
     Acceptable(ListenerId),
 }
 
-/// Who leads.
+/// The thread that leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leader {
     Nobody,
@@ -47,7 +47,7 @@ pub(crate) enum Leader {
 pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
 
 impl<'a> Patience<'a> {
-    /// Until `until`, or until one of `contenders` wants the lock.
+    /// Until `until`, or until a thread waits for the lock.
     pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
         Patience(Some((until, contenders)))
     }
@@ -66,14 +66,14 @@ pub(crate) struct Waiters {
     pub(crate) condvar: Arc<Condvar>,
 }
 
-/// The host, its device, and who waits for what.
+/// The host, its device, and the waiting threads.
 pub(crate) struct Inner {
     pub(crate) host: Host,
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
-    /// The wakers of those who follow, for passing the lead on.
+    /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
@@ -81,15 +81,15 @@ pub(crate) struct Inner {
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
     /// Who keeps the ports, if the host does not choose them itself.
     ports: Option<Arc<Ports>>,
-    /// Those who want to know when a connection is closed.
+    /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
-    /// What the leading application thread waits for, and whether that has happened since it last looked.
+    /// The channel that the leading application thread waits for.
     pub(crate) leader_channel: Option<Channel>,
     pub(crate) leader_notified: bool,
-    /// When the leader will look at the timers again by itself.
+    /// When the leader will check the timers.
     pub(crate) leader_wakes_at: Instant,
-    /// The background thread has to be called if it is wanted.
+    /// The background thread is parked and must be called when it is needed.
     pub(crate) background_parked: bool,
     /// Bells to be rung when the lock is free.
     pub(crate) wakers: Vec<Waker>,
@@ -104,7 +104,7 @@ pub(crate) struct Inner {
     dropped: u64,
 }
 
-/// What a device said when it failed, for all who wait for it: an [`io::Error`] itself is for one.
+/// A device's error, for all threads that wait for it: an [`io::Error`] cannot be cloned.
 #[derive(Debug)]
 struct Failure {
     kind: io::ErrorKind,
@@ -215,8 +215,8 @@ impl Inner {
         }
     }
 
-    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
-    /// Returns how many bytes of it, and whether anything arrived.
+    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data in order is written there directly. Returns
+    /// how many bytes, and whether anything arrived.
     pub(crate) fn work_for_reader(
         &mut self,
         id: ConnectionId,
@@ -273,7 +273,7 @@ impl Inner {
         ids.into_iter().for_each(|id| self.update_listener_readiness(id));
     }
 
-    /// Sends what the host has to send, and tells whoever waits what happened.
+    /// Sends the host's packets, and wakes the waiting threads.
     pub(crate) fn send(&mut self, now: Instant) {
         while let Some(packet) = self.host.poll_transmit(now) {
             let comment = packet.comment;
@@ -361,7 +361,7 @@ impl Inner {
         }
     }
 
-    /// Whether calls tell of a soft error of this connection.
+    /// Whether calls on this connection report soft errors.
     fn tells_of_trouble(&self, id: ConnectionId) -> bool {
         self.host.connection(id).is_some_and(|c| c.pending_soft_error().is_some())
     }
@@ -407,7 +407,7 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.
+    /// Whether a program may wait on an exported descriptor, which only the background thread can serve.
     pub(crate) fn exports_descriptors(&self) -> bool {
         !self.readiness.is_empty()
             || !self.listener_readiness.is_empty()

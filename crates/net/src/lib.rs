@@ -1,7 +1,7 @@
 //! User-level TCP sockets: a stack, a device and a clock, put together and running.
 //!
-//! [`Stack`] is a host inside this process; [`TcpStream`] and [`TcpListener`] behave like their namesakes in [`std::net`].
-//! There is no thread per connection and no thread that every packet must pass: whichever thread waits does the work (see
+//! [`Stack`] is a host inside this process. [`TcpStream`] and [`TcpListener`] behave like their namesakes in [`std::net`].
+//! There is no thread per connection, and no thread that handles every packet: a waiting thread does the work (see
 //! `runtime.rs`).
 //!
 //! # Example

@@ -129,8 +129,8 @@ impl TcpListener {
         each_address(addr, |addr| Self::bind_with(stack, addr, ListenConfig::default()))
     }
 
-    /// Listens at `addr` with a backlog or profile of its own. In a stack of several shards each has the backlogs, and the limit of Fast Open,
-    /// for itself.
+    /// Listens at `addr` with its own backlog or profile. In a stack of several shards, each shard has the backlogs and the limit of Fast Open for
+    /// itself.
     ///
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.

@@ -77,7 +77,7 @@ impl Lock {
 }
 
 impl<'a> Held<'a> {
-    /// Lets a thread that waits for the lock have it, and those run who were rung for.
+    /// Lets a waiting thread have the lock, and wakes the threads that were notified.
     pub(crate) fn let_in(self) -> Held<'a> {
         let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
         if !wanted && self.wakers.is_empty() && self.strays.is_empty() {

@@ -1,7 +1,7 @@
-//! The host's event log in a program with sockets: read now and then, or written to a file as it goes.
+//! The host's event log for programs with sockets: read it from time to time, or write it to a file continuously.
 //!
-//! A file is written by a thread of its own, which asks for what is new a hundred times a second. It takes the host's lock for as long as it takes to copy the new
-//! records, at most the whole ring of them; what is overwritten between two looks is missing in the file, and the file says so.
+//! A thread writes the file. It asks for new records a hundred times a second. It holds the host's lock while it copies them, at most the whole ring.
+//! Records that are overwritten between two reads are missing in the file, and the file says so.
 
 use crate::stack::Stack;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub struct LogReading {
 pub enum LogFormat {
     /// All records, as they are.
     Binary,
-    /// The last so many, in a ring: a file that does not grow.
+    /// The last records, this many, in a ring: the file does not grow.
     Ring(u32),
     /// All records, as lines of JSON.
     JsonLines,
@@ -45,7 +45,7 @@ pub struct LogWriter {
     thread: Option<JoinHandle<io::Result<Written>>>,
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Records.
@@ -95,7 +95,7 @@ impl Stack {
 }
 
 impl LogWriter {
-    /// Writes what there is and completes the file.
+    /// Writes the remaining records and completes the file.
     ///
     /// # Errors
     /// The first that writing met; nothing was written after it.

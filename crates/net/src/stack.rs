@@ -38,7 +38,7 @@ pub struct Stack {
     pub(crate) turn: Arc<AtomicUsize>,
 }
 
-/// What all handles of one shard share.
+/// State that all handles of one shard share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
@@ -55,7 +55,7 @@ struct Family {
     follower: Option<Follower>,
 }
 
-/// What the extensions of a host have taken of its time.
+/// The time that the extensions of a host have used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionTime {
     /// How long they ran, all together.
@@ -202,17 +202,17 @@ impl Stack {
         TcpListener::bind(self, addr)
     }
 
-    /// What the host has counted.
+    /// The host's counters.
     pub fn counters(&self) -> StackCounters {
         self.runtimes().map(|runtime| runtime.lock().host.counters()).sum()
     }
 
-    /// What the data of all connections takes, and what has come of the [limits](Limits::memory) on it.
+    /// The memory of all connections' data, and the effects of its [limits](Limits::memory).
     pub fn memory(&self) -> MemoryInfo {
         self.runtimes().map(|runtime| runtime.lock().host.memory()).sum()
     }
 
-    /// What the host's extensions have taken of its time.
+    /// The time that the host's extensions have used.
     pub fn extension_time(&self) -> ExtensionTime {
         let budgets = || self.shards.iter().map(|shard| &shard.budget);
         ExtensionTime {
@@ -244,8 +244,8 @@ impl StackBuilder {
         self
     }
 
-    /// The profile of connections that do not name their own. Its extensions are guarded: one that panics, or takes longer than
-    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached, and its connection goes on.
+    /// The profile of connections that do not name their own. Its extensions are guarded. An extension that panics, or that exceeds
+    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached; its connection continues.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
@@ -257,8 +257,8 @@ impl StackBuilder {
         self
     }
 
-    /// A thread that waits looks at the device without sleeping for so long before it sleeps. It trades CPU time for
-    /// latency. Without it, or with zero, a thread stays awake for at most 50 µs, and only while that spares it a sleep.
+    /// How long a waiting thread polls the device before it sleeps. It trades CPU time for latency. Without it, or with zero, a thread stays awake
+    /// for at most 50 µs, and only while that spares it a sleep.
     pub fn busy_poll(mut self, span: std::time::Duration) -> Self {
         self.busy_poll = span.into();
         self
@@ -276,8 +276,8 @@ impl StackBuilder {
         self
     }
 
-    /// Has the device told of each segment how its sender stood ([`Device::annotate`]), which a
-    /// [`Tapped`](transom_device::capture::Tapped) one writes into its capture. By default it is not.
+    /// Gives the device a comment on the sender's state with each segment ([`Device::annotate`]). A [`Tapped`](transom_device::capture::Tapped)
+    /// device writes it into its capture. Off by default.
     pub fn comments(mut self, comments: bool) -> Self {
         self.comments = comments;
         self

@@ -74,8 +74,7 @@ impl Connection {
         shared.combined.rule(variable, own, safe)
     }
 
-    /// The window that new data has to fit into, in bytes. What an extension leaves of TCP's own counts in whole segments, so that less than one is
-    /// none, and not a small one.
+    /// The window for new data, in bytes. If an extension limits TCP's own window, it counts in whole segments, so that less than one is none.
     pub(in super::super) fn effective_cwnd(&self) -> Effective<u64> {
         let own = self.snd.window.cwnd;
         if self.extensions.leave_cwnd(own) {
@@ -192,7 +191,7 @@ impl Connection {
         Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
-    /// The rate an extension wants kept, in bytes per second, and until when it has been used up.
+    /// The rate that an extension requests, in bytes per second, and until when it has been used up.
     pub(in super::super) fn effective_pacing(&self) -> Option<(u64, Instant)> {
         let host = self.asked(Variable::PacingRate)?;
         let ruling = self.rule(&host.shared, Variable::PacingRate);
@@ -218,7 +217,7 @@ impl Connection {
         self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
     }
 
-    /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    /// The requests for these variables have changed: running timers are set again.
     #[cold]
     pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
         let armed = self.extensions.get().and_then(|host| host.armed);
