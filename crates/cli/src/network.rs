@@ -190,7 +190,10 @@ impl NetworkArgs {
     fn check_addresses(&self) -> anyhow::Result<()> {
         for peer in &self.peer_addr {
             if self.addr.iter().any(|own| own.address() == peer.address()) {
-                bail!("--addr and --peer-addr are both {}, but two hosts need two addresses", peer.address());
+                bail!(
+                    "--addr and --peer-addr are both {}, but two hosts need two addresses",
+                    peer.address()
+                );
             }
         }
         Ok(())

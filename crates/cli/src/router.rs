@@ -185,7 +185,9 @@ fn serve(args: &RunArgs, shared: &Shared, told: &mpsc::Receiver<u8>) -> anyhow::
         match told.recv_timeout(Duration::from_secs(1)) {
             Ok(status) => return Ok(ExitCode::from(status)),
             Err(RecvTimeoutError::Timeout) => shared.maintain()?,
-            Err(RecvTimeoutError::Disconnected) => bail!("the thread that waits for signals has ended"),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("the thread that waits for signals has ended")
+            }
         }
     }
 }

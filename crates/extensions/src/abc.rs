@@ -25,10 +25,7 @@ pub const ENTRY: Entry = Entry {
     name: "abc",
     source: "RFC 3465",
     summary: "counts the bytes of an acknowledgement, up to L segments (RFC 3465)",
-    parameters: &[(
-        "limit",
-        "2 segments: L, the limit for an acknowledgement in slow start",
-    )],
+    parameters: &[("limit", "2 segments: L, the limit for an acknowledgement in slow start")],
     read: |arguments| match arguments.number("limit")?.unwrap_or(2) {
         limit @ 1..=1_000_000 => {
             let limit = u32::try_from(limit).ok();

@@ -68,8 +68,7 @@ pub const ENTRY: Entry = Entry {
         let (bytes, within) = (arguments.bytes("bytes")?, arguments.duration("within")?);
         let (Some(bytes @ 1..), Some(within)) = (bytes, within.filter(|time| !time.is_zero()))
         else {
-            let reason =
-                "give bytes and within, as in bytes=50MB, within=600s";
+            let reason = "give bytes and within, as in bytes=50MB, within=600s";
             return Err(arguments.impossible(reason));
         };
         let reserve = arguments.fraction("reserve")?.unwrap_or(RESERVE);

@@ -130,7 +130,10 @@ pub const ENTRY: Entry = Entry {
     parameters: &[
         ("version", "full, no-spike, karn or adaptive: the variants in the paper"),
         ("tick", "10ms of the clock: the timeout exceeds the last sample by two"),
-        ("decay", "0.05: the share of its margin that the adaptive timeout loses in each round trip"),
+        (
+            "decay",
+            "0.05: the share of its margin that the adaptive timeout loses in each round trip",
+        ),
     ],
     read: |arguments| {
         let version = arguments.word("version", &Version::WORDS)?.unwrap_or(Version::Full);

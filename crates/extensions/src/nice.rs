@@ -32,7 +32,10 @@ pub const ENTRY: Entry = Entry {
     summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
     parameters: &[
         ("fraction", "0.5 of a round's packets: if more of them are delayed, the window is halved"),
-        ("threshold", "0.1: a packet is delayed above this point between the least and the largest round-trip time"),
+        (
+            "threshold",
+            "0.1: a packet is delayed above this point between the least and the largest round-trip time",
+        ),
         ("alpha", "2 segments in queues: with fewer, the window grows"),
         ("beta", "4 segments in queues: with more, it shrinks"),
         ("gamma", "1 segment in queues: with more, slow start ends"),

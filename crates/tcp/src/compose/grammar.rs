@@ -260,17 +260,12 @@ pub const WORDS: &[Word] = &[
         "only the receiver's window limits the flight",
         congestion = CongestionChoice::none()
     ),
-    word(
-        "slow-start",
-        Unit::SlowStart,
-        "RFC 5681; limit=L as in RFC 3465",
-        |profile, given| {
-            let limit = given.number("limit")?;
-            let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-            profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
-            Ok(())
-        },
-    ),
+    word("slow-start", Unit::SlowStart, "RFC 5681; limit=L as in RFC 3465", |profile, given| {
+        let limit = given.number("limit")?;
+        let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
+        Ok(())
+    }),
     word(
         "abc",
         Unit::SlowStart,
@@ -355,12 +350,7 @@ pub const WORDS: &[Word] = &[
         "RFC 5827: fewer duplicates when few segments are outstanding",
         early_retransmit = true
     ),
-    plain!(
-        "no-rr",
-        Reordering,
-        "three duplicates, even if the path reorders",
-        reordering = None
-    ),
+    plain!("no-rr", Reordering, "three duplicates, even if the path reorders", reordering = None),
     word(
         "rr",
         Unit::Reordering,

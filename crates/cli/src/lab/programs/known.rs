@@ -57,7 +57,8 @@ impl Known {
         let path =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
-        let state = state.context("cannot store the consent: neither XDG_STATE_HOME nor HOME is set")?;
+        let state =
+            state.context("cannot store the consent: neither XDG_STATE_HOME nor HOME is set")?;
         Ok(Known { directory: state.join("transom") })
     }
 

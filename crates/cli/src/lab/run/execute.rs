@@ -100,9 +100,9 @@ fn one(
         return Ok(Outcome::Missing);
     }
     // Points are worked out when their turn comes: those of a large sweep are not all in memory.
-    let variant = scenario.point(planned.point - 1).ok_or_else(|| {
-        anyhow!("a file that point {} needs was removed", planned.point)
-    })?;
+    let variant = scenario
+        .point(planned.point - 1)
+        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
     let run = Run { plan, planned, variant: &variant };
     if !fresh {
         match store.renew(run)? {

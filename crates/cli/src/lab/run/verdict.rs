@@ -38,7 +38,10 @@ pub(super) fn show(
             Found::Finished(stored) => stored,
             Found::Damaged(error) => return Err(error.into()),
             Found::Missing => {
-                bail!("{} was removed during the command", store.directory().join(&run.directory).display())
+                bail!(
+                    "{} was removed during the command",
+                    store.directory().join(&run.directory).display()
+                )
             }
         };
         let manifest = stored.manifest();
