@@ -13,8 +13,8 @@
 //! `examples/my_controller.rs` is a complete one, step by step:
 //!
 //! 1. The state of a connection is a type, here an empty one. A [`CongestionControl`] needs a name, and a rule for the growth of the window
-//!   outside recovery, when the window limited the sender. [`Window::additive_increase`] adds a segment for a given number of acknowledged
-//!   bytes: for each window of them it is Reno, for every second one it is half a segment each round trip.
+//!    outside recovery, when the window limited the sender. [`Window::additive_increase`] adds a segment for a given number of acknowledged
+//!    bytes: for each window of them it is Reno, for every second one it is half a segment each round trip.
 //!
 //!    ```
 //!    # use transom_tcp::ack_context::AckContext;
@@ -55,8 +55,8 @@
 //!    effect, what a timeout does and where slow start ends is what RFC 5681 says, unless [`on_event`](CongestionControl::on_event) is
 //!    replaced; [`react`] is there for the events that are not of interest.
 //! 3. An algorithm that measures does so in [`on_sample`](CongestionControl::on_sample), which sees every acknowledgement first, and may change
-//!   the window there. An algorithm with its own slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so does
-//!   one that needs pacing ([`needs_pacing`](CongestionControl::needs_pacing)).
+//!    the window there. An algorithm with its own slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so does
+//!    one that needs pacing ([`needs_pacing`](CongestionControl::needs_pacing)).
 //! 4. [`Algorithm`] makes a controller for each connection, and its `Display` is the text by which people name it. With it,
 //!    `Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() }` is a profile that uses it.
 //! 5. To be chosen by name like those here, with parameters read from text, it needs an [`Entry`] in [`ALGORITHMS`].
