@@ -251,6 +251,8 @@ impl TunBuilder {
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
         };
         Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
     }
