@@ -190,7 +190,7 @@ impl World {
 /// However packets are dealt out, each connection has all of its bytes and no other's, and nothing is reset.
 #[test]
 fn any_steering_gives_each_connection_its_bytes() {
-    for seed in 0..6 {
+    for seed in 0..40 {
         let count = 2 + seed as u32 % 4;
         let shards = (0..count).map(|index| shard(index, count)).collect();
         let peer = Host::with(|config, _| config.addresses = vec![(PEER.into(), 24)]);
