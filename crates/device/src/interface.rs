@@ -170,6 +170,23 @@ impl Interfaces {
         attempt(&mut self.netlink).map_err(failed("look up", name))
     }
 
+    /// The names of all interfaces.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn names(&mut self) -> io::Result<Vec<String>> {
+        let body = [0; LINK_BODY_LEN];
+        let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &body);
+        let mut names = Vec::new();
+        self.netlink.dump(request, |link| {
+            let name = link.get(LINK_BODY_LEN..).and_then(|a| find_attribute(a, libc::IFLA_IFNAME));
+            let Some(name) = name else { return };
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            names.push(String::from_utf8_lossy(name).into_owned());
+        })?;
+        Ok(names)
+    }
+
     /// What has passed through an interface so far.
     ///
     /// # Errors
@@ -503,6 +520,7 @@ mod tests {
     fn the_loopback_interface_is_found() {
         let mut interfaces = Interfaces::open().unwrap();
         assert_eq!(interfaces.state("lo").unwrap().index, 1);
+        assert!(interfaces.names().unwrap().contains(&"lo".to_owned()));
         let error = interfaces.state("no-such-iface").unwrap_err();
         assert_eq!(error.to_string(), "cannot look up no-such-iface");
         let cause = error.source().expect("what the kernel answered");

@@ -60,6 +60,27 @@ pub enum TunError {
     /// A setting is impossible.
     #[error("{0}")]
     Config(&'static str),
+    /// There is no such descriptor.
+    #[error("this process has no descriptor {0}")]
+    NoDescriptor(u32),
+    /// The descriptor is of something else.
+    #[error("descriptor {number} is not of a TUN interface")]
+    NotTun {
+        /// Its number.
+        number: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The interface carries Ethernet frames, or has a header that is not known here.
+    #[error("the interface {name} of descriptor {number} is {what}")]
+    NotPackets {
+        /// The descriptor's number.
+        number: u32,
+        /// The interface's name.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The interface could not be set up.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -73,8 +94,9 @@ impl TunError {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             TunError::Open(source) | TunError::Netlink(source) => source.kind(),
-            TunError::Create { source, .. } => source.kind(),
-            TunError::Config(_) => io::ErrorKind::InvalidInput,
+            TunError::Create { source, .. } | TunError::NotTun { source, .. } => source.kind(),
+            TunError::Config(_) | TunError::NotPackets { .. } => io::ErrorKind::InvalidInput,
+            TunError::NoDescriptor(_) => io::ErrorKind::NotFound,
             TunError::Interface(error) => error.kind(),
         }
     }
@@ -86,6 +108,15 @@ impl From<TunError> for io::Error {
     }
 }
 
+/// An interface, as it was settled with the kernel.
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: u32,
+    pub(super) mtu: usize,
+    pub(super) vnet_header: bool,
+    pub(super) rx_coalesce: bool,
+}
+
 /// The settings of a TUN interface to be opened; see [`Tun::builder`].
 #[derive(Clone, Debug)]
 pub struct TunBuilder {
@@ -93,7 +124,7 @@ pub struct TunBuilder {
     mtu: u16,
     addresses: Vec<IpPrefix>,
     queue_len: u32,
-    offload: TunOffload,
+    pub(super) offload: TunOffload,
     keep_buffers: usize,
     configure: bool,
 }
@@ -207,7 +238,13 @@ impl TunBuilder {
         }
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
+        let interface = Interface { name, index: state.index, mtu, vnet_header, rx_coalesce };
+        Ok(self.device(descriptor, interface))
+    }
 
+    /// The device, when all is settled with the kernel.
+    pub(super) fn device(&self, descriptor: OwnedFd, interface: Interface) -> Tun {
+        let Interface { name, index, mtu, vnet_header, rx_coalesce } = interface;
         let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
         let capabilities = Capabilities {
             mtu,
@@ -219,17 +256,17 @@ impl TunBuilder {
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
         // One byte more than any packet: a read that fills the buffer has cut one off.
         let pool = BufferPool::new(header_len + longest + 1, self.keep_buffers);
-        Ok(Tun {
+        Tun {
             descriptor,
             name,
-            index: state.index,
+            index,
             capabilities,
             header_len,
             pool,
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
-        })
+        }
     }
 
     /// Opens the character device and makes it an interface, with a virtio-net header if that is
@@ -260,7 +297,7 @@ fn open_tun() -> io::Result<OwnedFd> {
 }
 
 /// Settles the virtio-net header's length and byte order.
-fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
+pub(super) fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
     ioctl::set_header_len(tun, VirtioNetHdr::LEN as c_int)?;
     match ioctl::set_little_endian(tun) {
         // A kernel that does not know the request uses the machine's own order.
@@ -272,7 +309,7 @@ fn prepare_header(tun: &OwnedFd) -> io::Result<()> {
 /// Asks for as many of the wanted offloads from the kernel to us as it grants, and says whether
 /// super-segments may come. When it grants nothing it finishes every packet before handing it over,
 /// which is always right.
-fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
+pub(super) fn negotiate(tun: &OwnedFd, wanted: TunOffload) -> bool {
     const CHECKSUM: c_uint = libc::TUN_F_CSUM;
     const SEGMENTATION: c_uint = CHECKSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
     // With ECN, a super-segment's CWR flag belongs to its first segment only (RFC 3168, section

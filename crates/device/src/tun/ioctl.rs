@@ -9,6 +9,7 @@ use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcod
 const TUNSETIFF: Opcode = opcode::write::<c_int>(b'T', 202);
 const TUNGETFEATURES: Opcode = opcode::read::<c_uint>(b'T', 207);
 const TUNSETOFFLOAD: Opcode = opcode::write::<c_uint>(b'T', 208);
+const TUNGETIFF: Opcode = opcode::read::<c_uint>(b'T', 210);
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<c_int>(b'T', 216);
 const TUNSETVNETLE: Opcode = opcode::write::<c_int>(b'T', 220);
 
@@ -34,6 +35,16 @@ pub(super) fn set_interface(tun: impl AsFd, name: &str, flags: c_int) -> io::Res
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }?;
     let length = request.name.iter().position(|byte| *byte == 0).unwrap_or(request.name.len());
     Ok(String::from_utf8_lossy(&request.name[..length]).into_owned())
+}
+
+/// The name and the `IFF_*` flags of the interface that `tun` belongs to.
+pub(super) fn interface(tun: impl AsFd) -> io::Result<(String, c_int)> {
+    // SAFETY: TUNGETIFF writes one `struct ifreq`, which `InterfaceRequest` has the layout of and is at least as large as; any bytes are valid in
+    // it.
+    let request = unsafe { ioctl(tun, Getter::<TUNGETIFF, InterfaceRequest>::new()) }?;
+    let length = request.name.iter().position(|byte| *byte == 0).unwrap_or(request.name.len());
+    let name = String::from_utf8_lossy(&request.name[..length]).into_owned();
+    Ok((name, c_int::from(request.flags)))
 }
 
 /// The `IFF_*` flags this kernel's TUN driver knows.
@@ -76,6 +87,7 @@ mod tests {
         assert_eq!(TUNSETIFF, libc::TUNSETIFF as u32);
         assert_eq!(TUNGETFEATURES, libc::TUNGETFEATURES as u32);
         assert_eq!(TUNSETOFFLOAD, libc::TUNSETOFFLOAD as u32);
+        assert_eq!(TUNGETIFF, libc::TUNGETIFF as u32);
         assert_eq!(TUNSETVNETHDRSZ, libc::TUNSETVNETHDRSZ as u32);
         assert_eq!(TUNSETVNETLE, libc::TUNSETVNETLE as u32);
     }
