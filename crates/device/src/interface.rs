@@ -35,6 +35,23 @@ impl IpPrefix {
         if length > bits { None } else { Some(IpPrefix { address, length }) }
     }
 
+    /// Whether an address is one of the network's.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differ = |ours: u128, theirs: u128, bits: u32| {
+            let host_bits = bits - u32::from(self.length);
+            (ours ^ theirs).checked_shr(host_bits).unwrap_or(0) != 0
+        };
+        match (self.address, address) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                !differ(ours.to_bits().into(), theirs.to_bits().into(), 32)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                !differ(ours.to_bits(), theirs.to_bits(), 128)
+            }
+            _ => false,
+        }
+    }
+
     /// The address, host bits included.
     pub const fn address(&self) -> IpAddr {
         self.address
@@ -114,6 +131,8 @@ pub struct InterfaceState {
     pub up: bool,
     /// What it carries: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
+    /// Its address on an Ethernet; zeros for what has none of six bytes.
+    pub station: [u8; 6],
 }
 
 /// What an interface carries (`linux/if_arp.h`).
@@ -252,6 +271,42 @@ impl Interfaces {
             .attribute(libc::IFA_ADDRESS, &bytes);
         self.netlink.execute(request).map_err(failed("add an address to", name))?;
         Ok(())
+    }
+
+    /// Whether packets to `address` are taken in as the machine's own.
+    ///
+    /// # Errors
+    /// As [`Interfaces::wait_until_local`].
+    pub fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
+        self.wait_until_local(address, Duration::ZERO)
+    }
+
+    /// The gateway by which packets to `destination` leave the interface with this number, if there is one.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn gateway(&mut self, index: u32, destination: IpAddr) -> io::Result<Option<IpAddr>> {
+        let bytes = octets(destination);
+        let mut body = [0; ROUTE_BODY_LEN];
+        body[0] = family(destination);
+        body[1] = (bytes.len() * 8) as u8;
+        let request = Request::new(libc::RTM_GETROUTE, 0, &body)
+            .attribute(libc::RTA_DST, &bytes)
+            .attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        let answer = match self.netlink.execute(request) {
+            Err(error) if is_no_route(&error) => return Ok(None),
+            answer => answer?,
+        };
+        let attributes = answer.get(ROUTE_BODY_LEN..).unwrap_or_default();
+        let value = |kind| find_attribute(attributes, kind);
+        let interface = value(libc::RTA_OIF).and_then(|oif| oif.first_chunk());
+        if interface.is_none_or(|oif| u32::from_ne_bytes(*oif) != index) {
+            return Ok(None);
+        }
+        Ok(value(libc::RTA_GATEWAY).and_then(|gateway| match destination {
+            IpAddr::V4(_) => <[u8; 4]>::try_from(gateway).ok().map(IpAddr::from),
+            IpAddr::V6(_) => <[u8; 16]>::try_from(gateway).ok().map(IpAddr::from),
+        }))
     }
 
     /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
@@ -445,6 +500,9 @@ fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
         queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
         up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
         hardware: u16::from_ne_bytes(*answer.get(2..)?.first_chunk()?),
+        station: find_attribute(attributes, libc::IFLA_ADDRESS)
+            .and_then(|address| address.try_into().ok())
+            .unwrap_or_default(),
     })
 }
 
@@ -495,6 +553,18 @@ mod tests {
         assert_eq!(prefix.prefix_len(), 24);
         assert_eq!(prefix.to_string(), "192.0.2.1/24");
         assert_eq!("2001:db8::1/64".parse::<IpPrefix>().unwrap().to_string(), "2001:db8::1/64");
+    }
+
+    #[test]
+    fn a_network_has_its_own_addresses() {
+        let contains = |prefix: &str, address: &str| {
+            prefix.parse::<IpPrefix>().unwrap().contains(address.parse().unwrap())
+        };
+        assert!(contains("192.0.2.1/24", "192.0.2.255") && !contains("192.0.2.1/24", "192.0.3.0"));
+        assert!(contains("192.0.2.1/32", "192.0.2.1") && !contains("192.0.2.1/32", "192.0.2.2"));
+        assert!(contains("192.0.2.1/0", "10.0.0.1") && !contains("0.0.0.0/0", "::1"));
+        assert!(contains("2001:db8::1/64", "2001:db8::ffff") && contains("::/0", "2001:db8::1"));
+        assert!(!contains("2001:db8::1/128", "2001:db8::2"));
     }
 
     #[test]

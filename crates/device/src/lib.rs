@@ -7,6 +7,7 @@
 //! - [`memory`]: two devices joined by bounded queues, or one link for a single thread.
 //! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the
 //!   kernel and super-segments of up to 64 KB cross in one system call, both ways.
+//! - [`packet`]: an Ethernet interface, where the stack is a station of its own.
 //! - [`udp`]: packets in UDP datagrams to another Transom, which takes no privileges.
 //! - [`word`] and [`open`]: a word that names any of these devices, and how it becomes one.
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
@@ -52,11 +53,13 @@ pub mod frames;
 pub mod hints;
 pub mod interface;
 pub mod kernel_tcp;
+mod link;
 pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod nfqueue;
 pub mod open;
+pub mod packet;
 pub mod qdisc;
 pub mod scheduling;
 pub mod serving;

@@ -19,6 +19,7 @@ use std::path::Path;
 use crate::Device;
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, named};
+use crate::packet::{PacketBuilder, PacketDevice};
 use crate::tun::{Tun, TunOffload};
 use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
@@ -95,7 +96,8 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
             open_shared(socket, options)
         }
         DeviceWord::Tun { name } => open_tun(name, options),
-        DeviceWord::Packet { .. } | DeviceWord::Xdp { .. } => Err(Reason::NotBuilt),
+        DeviceWord::Packet { interface } => open_packet(interface, options),
+        DeviceWord::Xdp { .. } => Err(Reason::NotBuilt),
         DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
         DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
         DeviceWord::Fd { number } => inherit(*number, options),
@@ -135,6 +137,17 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let tun = builder.offload(tun_offload(options)).open()?;
     let place = tun.name().to_owned();
     Ok(Opened { device: Box::new(tun), addresses: or_usual(&options.addresses, 2), place })
+}
+
+fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    if options.mtu.is_some() {
+        return Err(Reason::MtuIsFixed);
+    }
+    let builder = PacketDevice::builder(interface).offload(options.offload);
+    let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
+    let device = options.addresses.iter().fold(builder, with_address).open()?;
+    let place = interface.to_owned();
+    Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
 }
 
 fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {

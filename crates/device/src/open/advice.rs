@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use super::error::Reason;
+use crate::packet::PacketError;
 use crate::tun::TunError;
 use crate::udp::UdpError;
 use crate::word::DeviceWord;
@@ -11,6 +12,7 @@ use crate::word::DeviceWord;
 pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
     Some(match reason {
         Reason::Tun(error) => return of_tun(word, error),
+        Reason::Packet(error) => return of_packet(word, error),
         Reason::Udp(error) => return of_udp(error),
         Reason::Broker { .. } => {
             "root starts the broker once; without it `packet:INTERFACE` works for root, and \
@@ -67,6 +69,41 @@ fn of_udp(error: &UdpError) -> Option<String> {
         }
         (UdpError::Listen { .. }, ErrorKind::PermissionDenied) => {
             "ports below 1024 are for root: choose another".into()
+        }
+        _ => return None,
+    })
+}
+
+fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
+    let kind = if matches!(word, DeviceWord::Xdp { .. }) { "xdp" } else { "packet" };
+    Some(match (error, error.kind()) {
+        (PacketError::NoInterface { name, there_are }, _) => {
+            let likeness = |other: &&String| strsim::damerau_levenshtein(name, other);
+            let ethernets = there_are.iter().filter(|other| *other != "lo");
+            match ethernets.min_by_key(likeness) {
+                Some(nearest) => {
+                    format!("did you mean `{kind}:{nearest}`? There are {}", there_are.join(", "))
+                }
+                None => "there is none but the loopback interface: use `udp:ADDRESS:PORT`".into(),
+            }
+        }
+        (PacketError::NoEthernet(name), _) if name == "lo" => {
+            "on the machine itself use `udp:127.0.0.1:PORT`, or a network of its own".into()
+        }
+        (PacketError::NoEthernet(name), _) => {
+            format!("if it is a TUN interface, use `tun:{name}`")
+        }
+        (PacketError::Down(name), _) => format!("`ip link set {name} up`, as root, brings it up"),
+        (PacketError::NoAddress, _) => {
+            "choose one of the link's network that nobody has, such as --addr 192.0.2.77/24".into()
+        }
+        (PacketError::KernelAddress(_), _) => {
+            "choose one of the link's network that nobody has; `shared` is for the kernel's own".into()
+        }
+        (PacketError::Socket(_), ErrorKind::PermissionDenied) => {
+            "it takes CAP_NET_RAW: run it as root, or as root once `setcap cap_net_raw=ep` on the program; \
+             `udp:ADDRESS:PORT` takes no privileges"
+                .into()
         }
         _ => return None,
     })

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::advice::advice;
+use crate::packet::PacketError;
 use crate::tun::TunError;
 use crate::udp::UdpError;
 use crate::word::DeviceWord;
@@ -15,7 +16,7 @@ pub struct OpenError {
     word: DeviceWord,
     advice: Option<String>,
     #[source]
-    reason: Reason,
+    reason: Box<Reason>,
 }
 
 fn with_comma(advice: &Option<String>) -> String {
@@ -25,7 +26,7 @@ fn with_comma(advice: &Option<String>) -> String {
 impl OpenError {
     pub(super) fn new(word: DeviceWord, reason: Reason) -> Self {
         let advice = advice(&word, &reason);
-        OpenError { word, advice, reason }
+        OpenError { word, advice, reason: Box::new(reason) }
     }
 
     /// The device.
@@ -71,6 +72,9 @@ pub enum Reason {
     /// The interface exists, with an MTU of its own.
     #[error("it exists, and its MTU is set with `ip link`")]
     MtuIsFixed,
+    /// An Ethernet interface.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
     /// A tunnel in UDP.
     #[error(transparent)]
     Udp(#[from] UdpError),
@@ -105,6 +109,7 @@ impl Reason {
             | Reason::Memory(source)
             | Reason::Netlink(source) => source.kind(),
             Reason::Tun(error) => error.kind(),
+            Reason::Packet(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
             Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress => io::ErrorKind::InvalidInput,
             Reason::NotBuilt => io::ErrorKind::Unsupported,
