@@ -1,9 +1,7 @@
 //! `transom lab new`, `check` and `schema` from the outside.
 
-mod support;
-
+use crate::support::run;
 use std::fs;
-use support::run;
 
 #[test]
 fn what_is_new_is_right() {
