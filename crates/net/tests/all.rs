@@ -13,6 +13,7 @@ mod kernel_bulk;
 mod kernel_capture;
 mod kernel_delivery;
 mod kernel_fast_open;
+mod kernel_packet;
 mod kernel_partial;
 mod kernel_path;
 mod kernel_presets;

@@ -1,12 +1,10 @@
 //! `packet:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end; the kernel of the other namespace is
 //! its peer, and the kernel of its own namespace must stay silent.
 
-mod support;
-
 use std::net::{self, IpAddr, SocketAddr};
 use std::thread;
 
-use support::{PATIENCE, VERSIONS, Version, receive, send};
+use crate::support::{self, PATIENCE, VERSIONS, Version, receive, send};
 use transom_device::namespace::Namespace;
 use transom_device::open::{OpenOptions, open};
 use transom_net::Stack;
