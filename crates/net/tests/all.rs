@@ -25,3 +25,4 @@ mod runtime;
 #[path = "sockets/main.rs"]
 mod sockets;
 mod soft_errors;
+mod udp_tunnel;
