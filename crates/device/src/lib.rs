@@ -10,6 +10,7 @@
 //! - [`packet`]: an Ethernet interface, where the stack is a station of its own.
 //! - [`udp`]: packets in UDP datagrams to another Transom, which takes no privileges.
 //! - [`word`] and [`open`]: a word that names any of these devices, and how it becomes one.
+//! - [`doctor`]: which of them work here.
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
@@ -49,6 +50,7 @@
 pub mod capture;
 mod device;
 pub mod diag;
+pub mod doctor;
 pub mod frames;
 pub mod hints;
 pub mod interface;

@@ -114,7 +114,10 @@ fn open_shared(socket: &Path, options: &OpenOptions) -> Result<Opened, Reason> {
     let absent = |source| Reason::Broker { socket: socket.to_owned(), source };
     match options.shared {
         Some(open) => open(socket, options).map_err(absent),
-        None => Err(absent(io::ErrorKind::Unsupported.into())),
+        None => Err(absent(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this program has no client of the broker",
+        ))),
     }
 }
 

@@ -151,6 +151,12 @@ fn own_mac(interface: Mac, address: IpAddr) -> Mac {
     [a & 0xfc | 0x02, b, c, d, e, f]
 }
 
+/// Opens a socket that hears nothing, to see whether it may be.
+pub(crate) fn try_socket(index: u32) -> Result<(), PacketError> {
+    PacketSocket::open(index, &filter::nothing()).map_err(PacketError::Socket)?;
+    Ok(())
+}
+
 impl PacketBuilder {
     /// Adds an address of the stack's.
     pub fn address(mut self, address: IpPrefix) -> Self {

@@ -23,6 +23,9 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
             DeviceWord::Tun { name } => format!("`packet:{name}` is for Ethernet interfaces"),
             _ => return None,
         },
+        Reason::NotBuilt => {
+            "build it with `--features xdp`; `packet:INTERFACE` does the same by another way".into()
+        }
         Reason::NoAddress => "choose one, such as 10.9.0.2/24".into(),
         _ => return None,
     })

@@ -24,7 +24,7 @@ fn with_comma(advice: &Option<String>) -> String {
 }
 
 impl OpenError {
-    pub(super) fn new(word: DeviceWord, reason: Reason) -> Self {
+    pub(crate) fn new(word: DeviceWord, reason: Reason) -> Self {
         let advice = advice(&word, &reason);
         OpenError { word, advice, reason: Box::new(reason) }
     }

@@ -54,6 +54,11 @@ pub(super) fn program(mac: Mac, addresses: &[IpPrefix]) -> Vec<sock_filter> {
     program
 }
 
+/// No frames at all.
+pub(super) fn nothing() -> Vec<sock_filter> {
+    vec![instruction(RETURN, NONE)]
+}
+
 fn group(own: Ipv6Addr) -> Mac {
     solicited_node(own).1
 }
