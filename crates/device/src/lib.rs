@@ -68,5 +68,7 @@ pub mod serving;
 pub mod tun;
 pub mod udp;
 pub mod word;
+#[cfg(feature = "xdp")]
+pub mod xdp;
 
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

@@ -97,7 +97,7 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
         }
         DeviceWord::Tun { name } => open_tun(name, options),
         DeviceWord::Packet { interface } => open_packet(interface, options),
-        DeviceWord::Xdp { .. } => Err(Reason::NotBuilt),
+        DeviceWord::Xdp { interface } => open_xdp(interface, options),
         DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
         DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
         DeviceWord::Fd { number } => inherit(*number, options),
@@ -151,6 +151,22 @@ fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason>
     let device = options.addresses.iter().fold(builder, with_address).open()?;
     let place = interface.to_owned();
     Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
+}
+
+#[cfg(feature = "xdp")]
+fn open_xdp(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    if options.mtu.is_some() {
+        return Err(Reason::MtuIsFixed);
+    }
+    let device = crate::xdp::XdpDevice::open(interface, &options.addresses)?;
+    let native = if device.is_native() { "" } else { " (behind its driver)" };
+    let place = format!("{interface} by AF_XDP{native}");
+    Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
+}
+
+#[cfg(not(feature = "xdp"))]
+fn open_xdp(_interface: &str, _options: &OpenOptions) -> Result<Opened, Reason> {
+    Err(Reason::NotBuilt)
 }
 
 fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {

@@ -151,6 +151,36 @@ fn own_mac(interface: Mac, address: IpAddr) -> Mac {
     [a & 0xfc | 0x02, b, c, d, e, f]
 }
 
+/// A socket that hears questions about our addresses and nothing else, for a device that gets its packets by another way. It has the interface take
+/// in what is for the station.
+#[cfg(feature = "xdp")]
+pub(crate) struct QuestionSocket(PacketSocket);
+
+#[cfg(feature = "xdp")]
+impl QuestionSocket {
+    pub(crate) fn open(index: u32, mac: Mac, addresses: &[IpPrefix]) -> Result<Self, PacketError> {
+        let socket = PacketSocket::open(index, &filter::questions(addresses));
+        let socket = socket.map_err(PacketError::Socket)?;
+        socket.join(index, mac, addresses).map_err(PacketError::Socket)?;
+        Ok(QuestionSocket(socket))
+    }
+
+    /// Receives a frame into `buffer`, which is one of an MTU that any Ethernet has, and says how long it is.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let mut header = [0; VirtioNetHdr::LEN];
+        let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)];
+        let length = self.0.receive(&mut parts)?;
+        Ok(length.saturating_sub(VirtioNetHdr::LEN))
+    }
+}
+
+#[cfg(feature = "xdp")]
+impl AsFd for QuestionSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Opens a socket that hears nothing, to see whether it may be.
 pub(crate) fn try_socket(index: u32) -> Result<(), PacketError> {
     PacketSocket::open(index, &filter::nothing()).map_err(PacketError::Socket)?;

@@ -13,6 +13,8 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
     Some(match reason {
         Reason::Tun(error) => return of_tun(word, error),
         Reason::Packet(error) => return of_packet(word, error),
+        #[cfg(feature = "xdp")]
+        Reason::Xdp(error) => return of_xdp(word, error),
         Reason::Udp(error) => return of_udp(error),
         Reason::Broker { .. } => {
             "root starts the broker once; without it `packet:INTERFACE` works for root, and \
@@ -109,5 +111,22 @@ fn of_packet(word: &DeviceWord, error: &PacketError) -> Option<String> {
                 .into()
         }
         _ => return None,
+    })
+}
+
+#[cfg(feature = "xdp")]
+fn of_xdp(word: &DeviceWord, error: &crate::xdp::XdpError) -> Option<String> {
+    use crate::xdp::XdpError;
+    Some(match (error, error.kind()) {
+        (XdpError::Packet(error), _) => return of_packet(word, error),
+        (XdpError::Queues { interface, .. }, _) => format!(
+            "`ethtool -L {interface} combined 1`, as root, leaves it one; `packet:{interface}` hears all of them"
+        ),
+        (XdpError::Mtu { .. }, _) => "`packet:INTERFACE` takes any".into(),
+        (_, ErrorKind::PermissionDenied) => {
+            "it takes CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run it as root; `udp:ADDRESS:PORT` takes no privileges"
+                .into()
+        }
+        _ => "`packet:INTERFACE` does the same by another way".into(),
     })
 }

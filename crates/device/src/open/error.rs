@@ -75,6 +75,10 @@ pub enum Reason {
     /// An Ethernet interface.
     #[error(transparent)]
     Packet(#[from] PacketError),
+    /// An Ethernet interface, by AF_XDP.
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    Xdp(#[from] crate::xdp::XdpError),
     /// A tunnel in UDP.
     #[error(transparent)]
     Udp(#[from] UdpError),
@@ -110,6 +114,8 @@ impl Reason {
             | Reason::Netlink(source) => source.kind(),
             Reason::Tun(error) => error.kind(),
             Reason::Packet(error) => error.kind(),
+            #[cfg(feature = "xdp")]
+            Reason::Xdp(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
             Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress => io::ErrorKind::InvalidInput,
             Reason::NotBuilt => io::ErrorKind::Unsupported,

@@ -36,14 +36,33 @@ fn unless(k: u32, skip: u8) -> sock_filter {
 
 /// The frames of the link that are for the station `mac`, and questions about `addresses`. Frames of VLANs are not the link's.
 pub(super) fn program(mac: Mac, addresses: &[IpPrefix]) -> Vec<sock_filter> {
-    let mut program = vec![
+    let mut program = without_tags();
+    program.extend(to_station(mac));
+    program.extend(about(addresses));
+    program
+}
+
+/// Questions about `addresses` alone.
+#[cfg(feature = "xdp")]
+pub(super) fn questions(addresses: &[IpPrefix]) -> Vec<sock_filter> {
+    let mut program = without_tags();
+    program.extend(about(addresses));
+    program
+}
+
+/// Drops what a VLAN tag was taken from.
+fn without_tags() -> Vec<sock_filter> {
+    vec![
         instruction(LOAD_WORD, VLAN_TAG_PRESENT),
-        // A tag: nothing for us.
         unless(0, 1),
         sock_filter { code: (libc::BPF_JMP | libc::BPF_JA) as u16, jt: 0, jf: 0, k: 1 },
         instruction(RETURN, NONE),
-    ];
-    program.extend(to_station(mac));
+    ]
+}
+
+/// Takes questions about any of these, and nothing else.
+fn about(addresses: &[IpPrefix]) -> Vec<sock_filter> {
+    let mut program = Vec::new();
     for own in addresses {
         match own.address() {
             IpAddr::V4(own) => program.extend(arp_for(own)),
