@@ -67,7 +67,7 @@ step "lints" cargo clippy --workspace "${full[@]}" --all-targets --quiet -- -D w
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace "${full[@]}" --no-deps --quiet
 # What `cargo run` builds is light. It and each feature alone have to build without a warning.
 step "lints, light" cargo clippy -p transom --all-targets --quiet -- -D warnings
-for feature in bpf parquet png tui web; do
+for feature in bpf parquet png tui web xdp; do
     step "lints, $feature alone" cargo clippy -p transom --features "$feature" --all-targets --quiet -- -D warnings
 done
 step "lints, libraries without features" cargo clippy -p transom-lab -p transom-forwarder --no-default-features --all-targets --quiet -- -D warnings

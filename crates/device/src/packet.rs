@@ -15,6 +15,7 @@
 mod filter;
 mod socket;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -219,6 +220,7 @@ impl PacketBuilder {
             socket,
             name,
             index,
+            interfaces: RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?),
             link,
             pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
             spare: None,
@@ -238,6 +240,8 @@ pub struct PacketDevice {
     socket: PacketSocket,
     name: String,
     index: u32,
+    /// Of the namespace in which the interface is: the thread that asks may be in another.
+    interfaces: RefCell<Interfaces>,
     link: Link,
     capabilities: Capabilities,
     pool: BufferPool,
@@ -309,9 +313,8 @@ impl PacketDevice {
         if errno != Errno::NETDOWN && errno != Errno::NXIO && errno != Errno::NODEV {
             return errno.into();
         }
-        let exists = Interfaces::open()
-            .and_then(|mut interfaces| Ok(interfaces.state(&self.name)?))
-            .is_ok_and(|state| state.index == self.index);
+        let state = self.interfaces.borrow_mut().state(&self.name);
+        let exists = state.is_ok_and(|state| state.index == self.index);
         if exists {
             // Down for now: connections wait, as they do for any path that is gone.
             return io::ErrorKind::Interrupted.into();

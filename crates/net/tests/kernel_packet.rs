@@ -1,4 +1,4 @@
-//! `packet:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end; the kernel of the other namespace is
+//! `packet:` and `xdp:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end; the kernel of the other namespace is
 //! its peer, and the kernel of its own namespace must stay silent.
 
 use std::net::{self, IpAddr, SocketAddr};
@@ -111,4 +111,91 @@ fn a_station_of_its_own_beside_the_kernel() {
         let counters = stack.counters();
         assert_eq!((counters.bad_checksum, counters.malformed), (0, 0));
     }
+}
+
+#[test]
+#[cfg(feature = "xdp")]
+fn the_same_by_af_xdp() {
+    let Some(wire) = Wire::new() else { return };
+    let stack = wire.stack("xdp:near", true);
+    for version in VERSIONS {
+        both_roles(&wire, &stack, version);
+    }
+    let counters = stack.counters();
+    assert_eq!((counters.bad_checksum, counters.malformed), (0, 0));
+    drop(stack);
+    // Everything has left with the device: the next one finds its place free.
+    let again = wire.stack("xdp:near", true);
+    both_roles(&wire, &again, Version::V4);
+}
+
+/// What is for others is nobody's business, and the kernel's own traffic on the same interface goes on.
+#[test]
+fn the_kernel_goes_on_beside() {
+    let Some(wire) = Wire::new() else { return };
+    let stack = wire.stack("packet:near", true);
+    let at: SocketAddr = "192.0.2.3:9000".parse().unwrap();
+    let listener = wire.here.run(|| net::TcpListener::bind(at)).unwrap().unwrap();
+    thread::scope(|scope| {
+        let wire = &wire;
+        let kernels = scope.spawn(move || {
+            let theirs = wire.there.run(|| net::TcpStream::connect(at)).unwrap().unwrap();
+            let here = listener.accept().unwrap().0;
+            here.set_read_timeout(Some(PATIENCE)).unwrap();
+            let sending = thread::spawn(move || send(&theirs, 3, BYTES).unwrap());
+            assert_eq!(receive(&here).unwrap(), sending.join().unwrap());
+        });
+        both_roles(wire, &stack, Version::V4);
+        kernels.join().unwrap();
+    });
+    let counters = stack.counters();
+    assert_eq!(counters.misaddressed, 0, "packets of the kernel's");
+}
+
+#[test]
+fn what_cannot_be_opened_says_what_would_work() {
+    let Some(wire) = Wire::new() else { return };
+    let said = |word: &str, addresses: &[&str]| {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let options = OpenOptions { addresses, ..OpenOptions::default() };
+        let error = wire.here.run(|| open(&word.parse().unwrap(), &options)).unwrap().unwrap_err();
+        format!("{error}: {}", error.reason())
+    };
+    for (word, addresses, expected) in [
+        ("packet:naer", &["192.0.2.2/24"][..], "did you mean `packet:near`?"),
+        ("packet:lo", &["192.0.2.2/24"], "udp:127.0.0.1:PORT"),
+        ("packet:near", &[], "choose one of the link's network that nobody has"),
+        ("packet:near", &["192.0.2.3/24"], "192.0.2.3 is the kernel's address"),
+        ("tun:near", &["192.0.2.2/24"], "`packet:near` is for Ethernet interfaces"),
+    ] {
+        let text = said(word, addresses);
+        assert!(text.contains(expected), "{word}: {text}");
+    }
+    wire.here.interfaces().set_up("near", false).unwrap();
+    let text = said("packet:near", &["192.0.2.2/24"]);
+    assert!(text.contains("`ip link set near up`"), "{text}");
+}
+
+/// An interface that goes down for a while is a path that is gone for a while.
+#[test]
+fn a_connection_outlives_an_interface_that_is_down_for_a_while() {
+    let Some(wire) = Wire::new() else { return };
+    let stack = wire.stack("packet:near", true);
+    let at = SocketAddr::new(peer(Version::V4), 7000);
+    let listener = wire.there.run(|| net::TcpListener::bind(at)).unwrap().unwrap();
+    let ours = stack.connect(at).unwrap();
+    let theirs = listener.accept().unwrap().0;
+    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let sent = send(&ours, 9, 3 * BYTES).unwrap();
+            ours.shutdown(net::Shutdown::Write).unwrap();
+            sent
+        });
+        let receiving = scope.spawn(|| receive(&theirs).unwrap());
+        wire.here.interfaces().set_up("near", false).unwrap();
+        thread::sleep(std::time::Duration::from_millis(300));
+        wire.here.interfaces().set_up("near", true).unwrap();
+        assert_eq!(receiving.join().unwrap(), sending.join().unwrap());
+    });
 }
