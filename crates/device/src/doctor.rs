@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, pair};
 use crate::namespace::{Namespace, enter_user_namespace};
-use crate::open::{OpenError, OpenOptions, open};
+use crate::open::{OpenError, OpenOptions, Reason, open};
 use crate::packet;
 use crate::tun::{Tun, TunBuilder};
 use crate::udp::UdpTunnel;
@@ -135,7 +135,18 @@ fn try_packet(name: &str, index: u32) -> Result<String, OpenError> {
 
 fn try_xdp(name: &str, _index: u32) -> Result<String, OpenError> {
     let word = DeviceWord::Xdp { interface: name.into() };
-    Err(OpenError::new(word, crate::open::Reason::NotBuilt))
+    xdp_parts().map_err(|reason| OpenError::new(word, reason))?;
+    Ok("its program was loaded and its socket opened, both away from the interface; needs an address of its own (--addr)".into())
+}
+
+#[cfg(feature = "xdp")]
+fn xdp_parts() -> Result<(), Reason> {
+    Ok(crate::xdp::try_parts()?)
+}
+
+#[cfg(not(feature = "xdp"))]
+fn xdp_parts() -> Result<(), Reason> {
+    Err(Reason::NotBuilt)
 }
 
 /// A tunnel from the machine to itself.

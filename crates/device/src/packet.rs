@@ -104,10 +104,40 @@ pub struct PacketBuilder {
 
 /// An Ethernet interface found fit for use, and the station that the stack is there.
 pub(crate) struct Station {
-    pub(crate) name: String,
-    pub(crate) index: u32,
+    pub(crate) place: Place,
     pub(crate) mtu: usize,
     pub(crate) link: Link,
+}
+
+/// Where a device is: an interface of one namespace. Whoever asks for it later may be in another.
+pub(crate) struct Place {
+    name: String,
+    index: u32,
+    interfaces: RefCell<Interfaces>,
+}
+
+impl Place {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What an error of a socket on the interface means.
+    pub(crate) fn failed(&self, errno: Errno) -> io::Error {
+        if !matches!(errno, Errno::NETDOWN | Errno::NXIO | Errno::NODEV) {
+            return errno.into();
+        }
+        let state = self.interfaces.borrow_mut().state(&self.name);
+        if state.is_ok_and(|state| state.index == self.index) {
+            // Down for now: connections wait, as they do for any path that is gone.
+            return io::ErrorKind::Interrupted.into();
+        }
+        let why = format!("the interface {} has been removed", self.name);
+        io::Error::new(io::ErrorKind::NetworkDown, why)
+    }
 }
 
 /// Looks at an interface, and makes a station of its own there.
@@ -135,7 +165,9 @@ pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, Pac
     let mac = own_mac(state.station, first.address());
     let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST).min(LONGEST);
     let link = Link::new(mac, addresses.to_vec(), Routes::of(interfaces, state.index));
-    Ok(Station { name: name.into(), index: state.index, mtu, link })
+    let interfaces = RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?);
+    let place = Place { name: name.into(), index: state.index, interfaces };
+    Ok(Station { place, mtu, link })
 }
 
 /// A MAC address of one's own: locally administered (IEEE 802), and the same whenever the same address is used on the same interface, so that
@@ -206,10 +238,10 @@ impl PacketBuilder {
     /// # Errors
     /// [`PacketError`].
     pub fn open(self) -> Result<PacketDevice, PacketError> {
-        let Station { name, index, mtu, link } = station(&self.interface, &self.addresses)?;
+        let Station { place, mtu, link } = station(&self.interface, &self.addresses)?;
         let hears = filter::program(link.mac(), &self.addresses);
-        let socket = PacketSocket::open(index, &hears).map_err(PacketError::Socket)?;
-        socket.join(index, link.mac(), &self.addresses).map_err(PacketError::Socket)?;
+        let socket = PacketSocket::open(place.index, &hears).map_err(PacketError::Socket)?;
+        socket.join(place.index, link.mac(), &self.addresses).map_err(PacketError::Socket)?;
         let device = PacketDevice {
             capabilities: Capabilities {
                 mtu,
@@ -218,9 +250,7 @@ impl PacketBuilder {
                 rx_coalesce: true,
             },
             socket,
-            name,
-            index,
-            interfaces: RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?),
+            place,
             link,
             pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
             spare: None,
@@ -238,10 +268,7 @@ impl PacketBuilder {
 /// An Ethernet interface that a stack of its own is on.
 pub struct PacketDevice {
     socket: PacketSocket,
-    name: String,
-    index: u32,
-    /// Of the namespace in which the interface is: the thread that asks may be in another.
-    interfaces: RefCell<Interfaces>,
+    place: Place,
     link: Link,
     capabilities: Capabilities,
     pool: BufferPool,
@@ -254,9 +281,9 @@ pub struct PacketDevice {
 
 impl fmt::Debug for PacketDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PacketDevice { name, link, discarded, .. } = self;
+        let PacketDevice { place, link, discarded, .. } = self;
         f.debug_struct("PacketDevice")
-            .field("name", name)
+            .field("name", &place.name)
             .field("link", link)
             .field("discarded", discarded)
             .finish_non_exhaustive()
@@ -271,7 +298,7 @@ impl PacketDevice {
 
     /// The interface's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.place.name
     }
 
     /// The MAC address that the stack has on the link.
@@ -304,23 +331,8 @@ impl PacketDevice {
         outcome.map_err(|errno| match errno {
             // The queue is full, or memory short; both pass.
             Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
-            errno => self.failed(errno),
+            errno => self.place.failed(errno),
         })
-    }
-
-    /// What an error of the socket means.
-    fn failed(&self, errno: Errno) -> io::Error {
-        if errno != Errno::NETDOWN && errno != Errno::NXIO && errno != Errno::NODEV {
-            return errno.into();
-        }
-        let state = self.interfaces.borrow_mut().state(&self.name);
-        let exists = state.is_ok_and(|state| state.index == self.index);
-        if exists {
-            // Down for now: connections wait, as they do for any path that is gone.
-            return io::ErrorKind::Interrupted.into();
-        }
-        let why = format!("the interface {} has been removed", self.name);
-        io::Error::new(io::ErrorKind::NetworkDown, why)
     }
 
     /// A frame that is no packet for the stack, perhaps one that tells where a neighbour is.
@@ -438,7 +450,7 @@ impl Device for PacketDevice {
                 Ok(length) => length,
                 Err(errno) => {
                     self.spare = Some(buffer);
-                    return Err(self.failed(errno));
+                    return Err(self.place.failed(errno));
                 }
             };
             let whole = length < buffer.capacity();
@@ -464,7 +476,7 @@ impl Device for PacketDevice {
             IoSliceMut::new(body),
             IoSliceMut::new(&mut beyond),
         ];
-        let length = self.socket.receive(parts).map_err(|errno| self.failed(errno))?;
+        let length = self.socket.receive(parts).map_err(|errno| self.place.failed(errno))?;
         let body_len = length.saturating_sub(front);
         let header = VirtioNetHdr::decode(&head).ok().and_then(inner);
         let for_stack = head[VirtioNetHdr::LEN..].starts_with(&self.link.mac());

@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::epoll;
+use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_wire::IpPacket;
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
@@ -28,7 +29,9 @@ use transom_wire::{Protocol, tcp};
 
 use crate::interface::IpPrefix;
 use crate::link::{ETHERNET_LEN, Held, Link, Mac, Taken, Way};
-use crate::packet::{PacketError, QuestionSocket, Station, destination, ethernet_header, station};
+use crate::packet::{
+    PacketError, Place, QuestionSocket, Station, destination, ethernet_header, station,
+};
 use crate::{Capabilities, Device, MAX_HEAD, RxPacket, SendError, TxPacket};
 use program::Redirection;
 use rings::Rings;
@@ -112,7 +115,7 @@ pub struct XdpDevice {
     rings: Rings,
     questions: QuestionSocket,
     waiting: OwnedFd,
-    name: String,
+    place: Place,
     link: Link,
     mtu: usize,
     pool: BufferPool,
@@ -123,9 +126,9 @@ pub struct XdpDevice {
 
 impl fmt::Debug for XdpDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let XdpDevice { name, link, discarded, .. } = self;
+        let XdpDevice { place, link, discarded, .. } = self;
         f.debug_struct("XdpDevice")
-            .field("name", name)
+            .field("name", &place.name())
             .field("link", link)
             .field("discarded", discarded)
             .finish_non_exhaustive()
@@ -148,15 +151,16 @@ impl XdpDevice {
     /// # Errors
     /// [`XdpError`].
     pub fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
-        let Station { name, index, mtu, link } = station(interface, addresses)?;
+        let Station { place, mtu, link } = station(interface, addresses)?;
         if mtu + ETHERNET_LEN > LONGEST_FRAME {
             return Err(XdpError::Mtu { mtu });
         }
         // What another namespace's /sys says is about other interfaces; where there is none, the kernel's own default of one is believed.
-        let queues = receive_queues(&name);
+        let queues = receive_queues(place.name());
         if queues > 1 {
-            return Err(XdpError::Queues { interface: name, queues });
+            return Err(XdpError::Queues { interface: interface.into(), queues });
         }
+        let index = place.index();
         let questions = QuestionSocket::open(index, link.mac(), addresses)?;
         let rings = Rings::open(index)?;
         let redirection = Redirection::attach(index, link.mac(), &rings)?;
@@ -173,7 +177,7 @@ impl XdpDevice {
             rings,
             questions,
             waiting,
-            name,
+            place,
             link,
             mtu,
             pool: BufferPool::new(LONGEST_FRAME, 2048),
@@ -190,7 +194,7 @@ impl XdpDevice {
 
     /// The interface's name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.place.name()
     }
 
     /// Whether the program is at the driver, and not behind it.
@@ -246,17 +250,31 @@ impl XdpDevice {
         self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
     }
 
-    /// Hears questions about our addresses.
-    fn hear_questions(&mut self) {
+    /// Hears questions about our addresses, until there are no more. Says what became of the interface, if something did.
+    fn hear_questions(&mut self) -> io::Error {
         let mut question = std::mem::take(&mut self.question);
-        while let Ok(length) = self.questions.receive(&mut question) {
+        let errno = loop {
+            let length = match self.questions.receive(&mut question) {
+                Ok(length) => length,
+                Err(errno) => break errno,
+            };
             let frame = question.get(..length).unwrap_or_default();
             if let Taken::Link(answer, held) = self.link.take(self.started.elapsed(), frame) {
                 self.take_link_frame(answer, held);
             }
-        }
+        };
         self.question = question;
+        match errno {
+            Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
+            errno => self.place.failed(errno),
+        }
     }
+}
+
+/// Sees whether such a device could be opened, as far as that can be seen without disturbing the interface.
+pub(crate) fn try_parts() -> Result<(), XdpError> {
+    rings::try_socket()?;
+    program::try_load()
 }
 
 /// Whether a packet's TCP checksum is open: the sum of the pseudo-header alone is in the field, as a sender leaves it that trusts the wire.
@@ -306,8 +324,7 @@ impl Device for XdpDevice {
             let mut buffer = self.pool.take();
             let Some(length) = self.rings.receive(buffer.bytes_mut()) else {
                 self.pool.put(buffer);
-                self.hear_questions();
-                return Err(io::ErrorKind::WouldBlock.into());
+                return Err(self.hear_questions());
             };
             let frame = buffer.bytes().get(..length).unwrap_or_default();
             match self.link.take(self.started.elapsed(), frame) {

@@ -199,3 +199,28 @@ fn a_connection_outlives_an_interface_that_is_down_for_a_while() {
         assert_eq!(receiving.join().unwrap(), sending.join().unwrap());
     });
 }
+
+/// An interface that is gone for good ends what waits on it, with the reason.
+#[track_caller]
+fn ends_with_its_interface(word: &str) {
+    let Some(wire) = Wire::new() else { return };
+    let stack = wire.stack(word, true);
+    let listener = stack.listen("192.0.2.2:8000").unwrap();
+    let Wire { here, there } = wire;
+    // With the last that is inside, a namespace ends, and with it both ends of the wire.
+    drop(there);
+    let error = listener.accept().unwrap_err();
+    assert!(error.to_string().contains("the interface near has been removed"), "{error}");
+    drop(here);
+}
+
+#[test]
+fn a_packet_device_ends_with_its_interface() {
+    ends_with_its_interface("packet:near");
+}
+
+#[test]
+#[cfg(feature = "xdp")]
+fn an_xdp_device_ends_with_its_interface() {
+    ends_with_its_interface("xdp:near");
+}

@@ -25,23 +25,41 @@ where
     move |error| XdpError::Program { what, source: Box::new(error) }
 }
 
+/// Has the kernel look at the program, and take it away again.
+pub(super) fn try_load() -> Result<(), XdpError> {
+    load([0; 6]).map(|_| ())
+}
+
+fn load(mac: Mac) -> Result<Ebpf, XdpError> {
+    let [a, b, c, d, e, f] = mac;
+    let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+    let mut programs = EbpfLoader::new()
+        .override_global("station", &station, true)
+        .load(OBJECT)
+        .map_err(failed(LOADING))?;
+    program(&mut programs)?.load().map_err(failed(LOADING))?;
+    Ok(programs)
+}
+
+fn program(programs: &mut Ebpf) -> Result<&mut Xdp, XdpError> {
+    let program = programs.program_mut("transom_station").ok_or_else(missing)?;
+    program.try_into().map_err(failed(LOADING))
+}
+
+const LOADING: &str = "a program loaded that gives us our frames";
+
+fn missing() -> XdpError {
+    failed(LOADING)(std::io::Error::from(std::io::ErrorKind::NotFound))
+}
+
 impl Redirection {
     /// Puts the program at the interface with this number; at the driver if it can.
     pub(super) fn attach(index: u32, mac: Mac, rings: &Rings) -> Result<Self, XdpError> {
-        let [a, b, c, d, e, f] = mac;
-        let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        let loading = "a program loaded that gives us our frames";
-        let mut programs = EbpfLoader::new()
-            .override_global("station", &station, true)
-            .load(OBJECT)
-            .map_err(failed(loading))?;
-        let missing = || failed(loading)(std::io::Error::from(std::io::ErrorKind::NotFound));
+        let mut programs = load(mac)?;
         let map = programs.map_mut("sockets").ok_or_else(missing)?;
-        let mut sockets: XskMap<_> = map.try_into().map_err(failed(loading))?;
+        let mut sockets: XskMap<_> = map.try_into().map_err(failed(LOADING))?;
         sockets.set(0, rings.raw_fd(), 0).map_err(failed("the socket given to the program"))?;
-        let program = programs.program_mut("transom_station").ok_or_else(missing)?;
-        let program: &mut Xdp = program.try_into().map_err(failed(loading))?;
-        program.load().map_err(failed(loading))?;
+        let program = program(&mut programs)?;
         let native = program.attach_to_if_index(index, XdpMode::Driver).is_ok();
         if !native {
             let attaching = "the program attached: another may be in its place";

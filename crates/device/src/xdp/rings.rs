@@ -44,6 +44,12 @@ where
     XdpError::Socket(Box::new(error))
 }
 
+/// Opens a socket that is on no interface.
+pub(super) fn try_socket() -> Result<(), XdpError> {
+    XdpSocketBuilder::new().map_err(failed)?;
+    Ok(())
+}
+
 impl Rings {
     /// Opens a socket on the first queue of the interface with this number.
     pub(super) fn open(index: u32) -> Result<Self, XdpError> {
