@@ -53,6 +53,8 @@ pub mod diag;
 pub mod doctor;
 pub mod frames;
 pub mod hints;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 pub mod interface;
 pub mod kernel_tcp;
 mod link;
