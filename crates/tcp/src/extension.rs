@@ -71,7 +71,9 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{LayerChange, LayerNews, Tallies, View};
+pub use crate::connection::extensions::{
+    LayerChange, LayerNews, Observed, ObservedLayers, Tallies, View,
+};
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
