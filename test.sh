@@ -42,14 +42,35 @@ step() {
 
 install_packages
 export PATH="$PATH:/usr/sbin:/sbin" RUST_BACKTRACE=${RUST_BACKTRACE:-1}
+# Where the tests of a crate are one program, a file that nobody names is run by nobody.
+listed() {
+    local file crate name status=0
+    for file in crates/*/tests/*.rs; do
+        crate=${file%/tests/*} name=$(basename "$file" .rs)
+        [ -f "$crate/tests/all.rs" ] || continue
+        grep -qE "^mod $name;" "$crate/tests/all.rs" || grep -q "^name = \"$name\"" "$crate/Cargo.toml" && continue
+        echo "$file is in no test program: list it in $crate/tests/all.rs"
+        status=1
+    done
+    return $status
+}
+step "test programs" listed
 step "formatting" cargo fmt --all --check
 if command -v python3 >/dev/null; then
     step "prose" sh -c '.ci/prose --self-test && .ci/prose'
 else
     echo "SKIPPED: links, spelling and sentences of the documents (python3 is not installed)" | tee -a "$log"
 fi
-step "lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+# Everything that a release has, and nothing else: `--all-features` would take the safe ranges of extensions away.
+full=(--features transom/full)
+step "lints" cargo clippy --workspace "${full[@]}" --all-targets --quiet -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace "${full[@]}" --no-deps --quiet
+# What `cargo run` builds is light. It and each feature alone have to build without a warning.
+step "lints, light" cargo clippy -p transom --all-targets --quiet -- -D warnings
+for feature in bpf parquet png tui web; do
+    step "lints, $feature alone" cargo clippy -p transom --features "$feature" --all-targets --quiet -- -D warnings
+done
+step "lints, libraries without features" cargo clippy -p transom-lab -p transom-forwarder --no-default-features --all-targets --quiet -- -D warnings
 # What claims to need no operating system is built for a machine that has none: there is no std there, nor in what it depends on.
 bare=x86_64-unknown-none
 has_bare() { [ -d "$(rustc --print sysroot)/lib/rustlib/$bare/lib" ]; }
@@ -75,17 +96,19 @@ done
 # drives them. What fails is therefore run once more, alone, and whatever passes only then is UNSTABLE: named, counted, and a defect to
 # be looked into. What depends on nothing but its seed fails twice. TRANSOM_ONCE=1 forgives nothing.
 tests() {
-    local output status target targets
+    local output status target targets features
     output=$(mktemp)
-    cargo test --workspace --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
+    cargo test --workspace "${full[@]}" --no-fail-fast -- --nocapture --test-threads=2 2>&1 | tee "$output"
     status=${PIPESTATUS[0]}
     mapfile -t targets < <(sed -nE 's/^    `(-p [^`]+)`$/\1/p' "$output")
     if [ "$status" -ne 0 ] && [ -z "${TRANSOM_ONCE:-}" ] && [ ${#targets[@]} -gt 0 ] && [ ${#targets[@]} -le 3 ]; then
         status=0
         for target in "${targets[@]}"; do
             echo "== once more: $target"
+            features=()
+            case $target in "-p transom "*) features=("${full[@]}") ;; esac
             # shellcheck disable=SC2086 # the words of a target are separate arguments
-            if cargo test $target -- --nocapture --test-threads=1 >"$output" 2>&1; then
+            if cargo test $target "${features[@]}" -- --nocapture --test-threads=1 >"$output" 2>&1; then
                 echo "UNSTABLE: $target failed, and passed when run again"
             else
                 status=1
@@ -97,6 +120,10 @@ tests() {
     return "$status"
 }
 step "tests" tests
+# The commands that are different in a light build, and how it keeps results.
+step "tests, light" cargo test -p transom --bins --test all -- --nocapture --test-threads=2 \
+    arguments:: reports:: results:: router::who features:: live:: watch::
+step "tests, light results" cargo test -p transom-lab --no-default-features --lib -- --nocapture --test-threads=2 results::
 
 count() { grep -E "^test result" "$log" | sed -E "s/.* ([0-9]+) $1.*/\1/" | awk '{n += $1} END {print n + 0}'; }
 skipped=$(grep -c "SKIPPED" "$log")

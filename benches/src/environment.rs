@@ -17,6 +17,8 @@ pub struct Environment {
     pub load: String,
     /// Whether this program was built with optimisation.
     pub optimised: bool,
+    /// Cargo's profile in which it was built: `dist` for figures to be compared with those that are published.
+    pub profile: &'static str,
 }
 
 impl Environment {
@@ -36,6 +38,7 @@ impl Environment {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             load: or_unknown(load.split_whitespace().next().unwrap_or_default()),
             optimised: !cfg!(debug_assertions),
+            profile: env!("TRANSOM_PROFILE"),
         }
     }
 }
@@ -49,10 +52,15 @@ fn or_unknown(text: &str) -> String {
 
 impl fmt::Display for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Environment { kernel, cpu, cpus, load, optimised } = self;
+        let Environment { kernel, cpu, cpus, load, optimised, profile } = self;
         write!(f, "Linux {kernel}, {cpu}, {cpus} CPUs, load {load} before")?;
         if !optimised {
-            write!(f, ", **not optimised: build with --release**")?;
+            write!(f, ", **not optimised: build with --profile dist**")?;
+        } else if *profile != "dist" {
+            write!(
+                f,
+                ", **profile {profile}: build with --profile dist to compare with published figures**"
+            )?;
         }
         Ok(())
     }

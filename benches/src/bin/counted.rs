@@ -10,7 +10,7 @@
 //! Instructions are not time. One of a copy moves 32 bytes, and waiting for memory counts nothing: a share in instructions says little of
 //! what a thousand connections have to fetch.
 //!
-//! `cargo run --release -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep DIR` callgrind's files stay
+//! `cargo run --profile dist -p transom-benches --bin counted` needs valgrind; it takes about two minutes. With `--keep DIR` callgrind's files stay
 //! there, for `callgrind_annotate`.
 
 use anyhow::{Context, bail};

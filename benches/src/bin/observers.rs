@@ -10,7 +10,7 @@
 //! watches in the same turn; and the wake-ups that came together with a later one, of all there were. A socket takes 256 peers at a time, so for 1000
 //! connections nobody watches from another process.
 //!
-//! `cargo run --release -p transom-benches --bin observers`; it takes about nine minutes.
+//! `cargo run --profile dist -p transom-benches --bin observers`; it takes about nine minutes.
 
 use anyhow::{Context, bail, ensure};
 use rustix::time::{ClockId, clock_gettime};

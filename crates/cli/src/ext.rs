@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use serde_json::json;
-use transom_extensions::{CATALOGUE, Entry, stack};
+use transom_extensions::{CATALOGUE, Entry, StackError, stack};
 
 use crate::output;
 
@@ -79,8 +78,7 @@ fn list() -> String {
 
 fn describe(name: &str) -> anyhow::Result<String> {
     let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) else {
-        let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
-        bail!("there is no extension called `{name}`; there are {}", names.join(", "));
+        return Err(StackError::Unknown { name: name.to_owned() }.into());
     };
     let Entry { name, source, summary, parameters, .. } = entry;
     let mut text = format!("{name}: {summary}\n\nSource: {source}\n");
@@ -115,6 +113,13 @@ mod tests {
             let text = describe(entry.name).unwrap();
             assert!(entry.parameters.iter().all(|(name, _)| text.contains(name)), "{text}");
         }
-        assert!(describe("nise").unwrap_err().to_string().contains("nice"));
+        for (name, instead) in [
+            ("nise", "did you mean `nice`?"),
+            ("ratecap", "did you mean `rate-cap`?"),
+            ("something", "there are vegas, nice, "),
+        ] {
+            let error = describe(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("called `{name}`; {instead}")), "{error}");
+        }
     }
 }

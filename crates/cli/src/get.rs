@@ -18,7 +18,7 @@ use anyhow::{Context, anyhow, bail};
 use crate::hash::Hasher;
 use crate::network::{Network, NetworkArgs, Program};
 use crate::output::{self, Failure, note};
-use crate::progress::Progress;
+use crate::progress::{Progress, Waiting};
 use crate::sink::SinkArgs;
 use crate::socket::{Socket, connect};
 use crate::units::{BitRate, Bytes};
@@ -71,7 +71,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     args.sink.check()?;
     let network = args.network.open()?;
     network.cleanup.on_interrupt()?;
-    let mut client = Client { network: &network, program: None };
+    let quiet = args.sink.quiet || args.sink.json;
+    let mut client = Client { network: &network, program: None, quiet };
     let (url, head, socket, early) = client.follow(args.url)?;
 
     if head.status >= 400 {
@@ -83,7 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("{url}: {} {} is not an answer to GET", head.status, head.reason);
     }
     let mut sink = args.sink.open()?;
-    let mut progress = Progress::new(head.framing.length(), args.sink.quiet || args.sink.json);
+    let mut progress = Progress::new(head.framing.length(), quiet);
     let mut hasher = Hasher::default();
     let mut body = Body::new(&*socket, early, head.framing);
     let fetched = loop {
@@ -129,6 +130,8 @@ struct Client<'a> {
     network: &'a Network,
     /// The server that --run has started; it lives as long as the client.
     program: Option<Program>,
+    /// Whether nothing is said on the way.
+    quiet: bool,
 }
 
 impl Client<'_> {
@@ -146,6 +149,9 @@ impl Client<'_> {
     }
 
     fn request(&mut self, url: &Url) -> anyhow::Result<(Head, Arc<Socket>, Vec<u8>)> {
+        let waiting = (!self.quiet)
+            .then(|| Waiting::begin(format!("connecting to {}", url.authority())))
+            .transpose()?;
         let addresses: Vec<SocketAddr> = (url.host(), url.port())
             .to_socket_addrs()
             .context("cannot resolve the name")?
@@ -158,6 +164,7 @@ impl Client<'_> {
             self.program = program;
             socket
         };
+        drop(waiting);
         socket.set_read_timeout(Some(READ_TIMEOUT))?;
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: transom/{}\r\nAccept: */*\r\n\

@@ -16,6 +16,7 @@ static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
 /// Calls `restore` before a second signal ends the process: for what must not stay as it is, such as a terminal that was drawn on.
 /// Only the first that is given is called.
+#[cfg(feature = "tui")]
 pub(crate) fn before_exit(restore: fn()) {
     let _ = BEFORE_EXIT.set(restore);
 }

@@ -14,7 +14,15 @@ mod programs;
 mod report;
 pub(crate) mod run;
 mod schema;
+#[cfg(feature = "tui")]
 mod tui;
+#[cfg(not(feature = "tui"))]
+#[path = "lab/no_tui.rs"]
+mod tui;
+#[cfg(feature = "web")]
+mod watch;
+#[cfg(not(feature = "web"))]
+#[path = "lab/no_watch.rs"]
 mod watch;
 
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ mod bench;
 mod choices;
 mod demo;
 mod ext;
+mod features;
 mod get;
 mod hash;
 mod interrupt;
@@ -43,6 +44,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "transom",
     version,
+    long_version = features::long_version(),
     propagate_version = true,
     max_term_width = 100,
     after_help = "Examples:
@@ -57,6 +59,20 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What is said when nothing is asked for.
+const FIRST_STEPS: &str = "\
+Transom is a TCP you can see into and safely change. Three things to begin with:
+
+  transom demo                                        a transfer through a bad path, with a report
+  transom serve . --run curl -s http://10.9.0.2/      curl against Transom, in a network of its own
+  transom lab new && transom lab run scenario.toml    an experiment in the simulator
+
+`transom --help` lists all commands.
+
+Usage: transom <COMMAND>";
+/// The exit status of a command line that is wrong, which is clap's.
+const USAGE: u8 = 2;
 
 #[derive(Subcommand)]
 enum Command {
@@ -76,6 +92,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() <= 1 {
+        output::note(FIRST_STEPS);
+        return ExitCode::from(USAGE);
+    }
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Serve(args) => serve::run(args),

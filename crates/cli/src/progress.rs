@@ -1,13 +1,45 @@
-//! The progress line of a transfer: on standard error, and only when that is a terminal.
+//! The progress line of a transfer: on standard error, and only when that is a terminal. And a word about what takes long before it begins.
 
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
 use crate::units::{BitRate, Bytes};
 
 /// How often the line is drawn anew.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// What takes no longer than this is not worth a word.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Something that is waited for until this is dropped.
+pub(crate) struct Waiting {
+    /// Its end is how the thread learns that there is nothing to say.
+    _over: Sender<()>,
+}
+
+impl Waiting {
+    /// Says what it is on standard error if it is not over soon.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub(crate) fn begin(what: String) -> anyhow::Result<Waiting> {
+        let (over, told) = mpsc::channel();
+        let wait = move || {
+            if told.recv_timeout(SHORT) == Err(RecvTimeoutError::Timeout) {
+                output::note(format_args!("{what} ..."));
+            }
+        };
+        thread::Builder::new()
+            .name("waiting".into())
+            .spawn(wait)
+            .context("cannot start a thread")?;
+        Ok(Waiting { _over: over })
+    }
+}
 
 /// A transfer's progress.
 pub(crate) struct Progress {

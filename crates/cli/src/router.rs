@@ -14,6 +14,7 @@ use transom_forwarder::nfqueue::{self, Nfqueue};
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::server::{Shared, StatusSocket, ask, default_path, serve_metrics};
 use transom_forwarder::status::FlowStatus;
+#[cfg(feature = "bpf")]
 use transom_forwarder::tc::{self, Options, Tc};
 use transom_forwarder::user::{self, User};
 use transom_forwarder::{Deployment, Status};
@@ -59,7 +60,7 @@ enum Command {
 /// Control the windows until interrupted
 #[derive(clap::Args, Clone, Debug)]
 struct RunArgs {
-    /// Where it happens: in the kernel (tc), on packets that the kernel forwards and asks about (nfqueue), or in this
+    /// Where it happens: in the kernel (tc; feature `bpf`), on packets that the kernel forwards and asks about (nfqueue), or in this
     /// program, which carries frames between two interfaces (user)
     #[arg(long, value_enum)]
     mode: Mode,
@@ -135,7 +136,10 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
         bail!("--passive is for mode tc");
     }
     match args.mode {
+        #[cfg(feature = "bpf")]
         Mode::Tc => tc::check_privileges()?,
+        #[cfg(not(feature = "bpf"))]
+        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
         Mode::Nfqueue => nfqueue::check_privileges()?,
         Mode::User => user::check_privileges()?,
     }
@@ -149,11 +153,14 @@ fn control(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let _ = tell.send(status);
     })?;
     let deployment: Box<dyn Deployment> = match args.mode {
+        #[cfg(feature = "bpf")]
         Mode::Tc => {
             let mut options = Options::new(&args.device, policy.control);
             options.passive = args.passive;
             Box::new(Tc::attach(options)?)
         }
+        #[cfg(not(feature = "bpf"))]
+        Mode::Tc => return Err(crate::features::Feature::Bpf.missing()),
         Mode::Nfqueue => Box::new(Nfqueue::start(&args.device, &policy.control)?),
         Mode::User => {
             let from = args.from.as_deref().context("mode user needs --from")?;

@@ -1,8 +1,6 @@
 //! Command lines that are wrong, and what is said about them; help and version.
 
-mod support;
-
-use support::run;
+use crate::support::run;
 
 const USAGE: i32 = 2;
 
@@ -39,6 +37,19 @@ fn wrong_command_lines_are_usage_errors() {
     ] {
         run(&arguments).fails_with(USAGE, message);
     }
+}
+
+#[test]
+fn nothing_at_all_is_answered_with_what_to_do_first() {
+    let ended = run::<&str>([]);
+    assert_eq!((ended.code, ended.text().as_str()), (Some(USAGE), ""));
+    let commands: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.starts_with("  transom ")).collect();
+    assert_eq!(commands.len(), 3, "{}", ended.stderr);
+    for (command, begins) in commands.iter().zip(["demo ", "serve . --run curl ", "lab new && "]) {
+        assert!(command.starts_with(&format!("  transom {begins}")), "{command}");
+    }
+    assert!(ended.stderr.lines().count() <= 10, "{}", ended.stderr);
 }
 
 #[test]
@@ -87,5 +98,19 @@ fn help_is_complete() {
 #[test]
 fn the_version_is_that_of_the_package() {
     let version = format!("transom {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(run(["--version"]).success().text(), version);
+    assert_eq!(run(["-V"]).success().text(), version);
+    // The long form says what the build has, too.
+    let long = run(["--version"]).success().text();
+    assert!(long.starts_with(&version), "{long}");
+    for (name, is_there) in [
+        ("bpf", cfg!(feature = "bpf")),
+        ("parquet", cfg!(feature = "parquet")),
+        ("png", cfg!(feature = "png")),
+        ("tui", cfg!(feature = "tui")),
+        ("web", cfg!(feature = "web")),
+    ] {
+        let begins = if is_there { "features: " } else { "not in this build: " };
+        let line = long.lines().find(|line| line.starts_with(begins)).unwrap_or_default();
+        assert!(line.contains(name), "{long}");
+    }
 }

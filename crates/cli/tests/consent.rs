@@ -1,13 +1,11 @@
 //! The programs of a scenario do not run before somebody has said that they may.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::{Ended, finish, installed, lab, run, transom, wait};
+use crate::support::{Ended, finish, installed, lab, run, transom, wait};
 use transom_lab::scenario::{Scenario, Traffic};
 
 /// A scenario whose client leaves a mark where it ran.

@@ -1,8 +1,6 @@
 //! The demo: both sides have the congestion control that is asked for, and it is said.
 
-mod support;
-
-use support::{lab, run};
+use crate::support::{lab, run};
 
 /// A short demo with these options: its summary and its report.
 fn demo(options: &[&str]) -> (serde_json::Value, String) {

@@ -1,15 +1,13 @@
 //! Emulated runs from the outside: what is kept, what is said when they cannot be believed, and that nothing is left of them.
 
-mod support;
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{TABLE, finish, lab, run, transom, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{finish, lab, run, transom, wait};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -62,7 +60,8 @@ fn a_run_is_kept_and_not_repeated_and_is_another_than_the_simulated_one() {
     assert!(made["emulation"]["fidelity"]["lag"]["p99_us"].is_number(), "{made}");
     assert_eq!(made["events"], serde_json::Value::Null);
     let place = Path::new(made["directory"].as_str().unwrap()).to_owned();
-    for file in ["emulation.json", "flows.parquet", "links.csv", "report.html"] {
+    let table = format!("flows.{TABLE}");
+    for file in ["emulation.json", &table, "links.csv", "report.html"] {
         assert!(place.join(file).is_file(), "{file}");
     }
     let page = fs::read_to_string(place.join("report.html")).unwrap();

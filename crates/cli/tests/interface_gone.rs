@@ -1,10 +1,8 @@
 //! A TUN interface that is removed ends the command that works on it, with the reason.
 
-mod support;
-
 use std::process::Command;
 
-use support::{installed, transom, wait};
+use crate::support::{installed, transom, wait};
 
 /// Runs a command in a network of its own and removes its interface when `ready` succeeds there. Gives what it said, and its exit status; `None` if
 /// there is no such network here.

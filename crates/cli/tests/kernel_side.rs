@@ -1,14 +1,12 @@
 //! The commands with the kernel's own TCP over loopback, where no privileges are needed: that shows whether the commands
 //! themselves are right.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Ended, content, finish, run, sha256_of, transom};
+use crate::support::{Ended, content, finish, run, sha256_of, transom};
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {

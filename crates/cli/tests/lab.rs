@@ -1,8 +1,6 @@
 //! The commands over Transom's TCP, against the kernel's, in a network of their own.
 
-mod support;
-
-use support::{content, lab, run, sha256_of, transom};
+use crate::support::{content, lab, run, sha256_of, transom};
 
 fn text(path: &std::path::Path) -> String {
     path.to_str().unwrap().to_owned()
@@ -141,4 +139,19 @@ fn benchmarks_with_either_side_at_either_end() {
         let count = result["bytes"].as_u64().or(result["count"].as_u64()).unwrap();
         assert!(count > 10, "{what:?}: {result}");
     }
+}
+
+#[test]
+fn who_waits_for_a_connection_is_told_so() {
+    if !lab() {
+        return;
+    }
+    // Nothing listens there, and for as long as the program runs it could.
+    let get = |more: &[&str]| {
+        let wanted = ["get", "http://10.9.0.1:9/"].iter().chain(more);
+        run(wanted.chain(&["--run", "sleep", "2"]))
+    };
+    get(&[]).fails_with(1, "connecting to 10.9.0.1:9 ...");
+    let quiet = get(&["--quiet"]);
+    assert!(!quiet.stderr.contains("connecting"), "{}", quiet.stderr);
 }

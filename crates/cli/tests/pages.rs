@@ -1,13 +1,13 @@
 //! The laboratory's pages in a browser: everything is drawn, nothing is complained about, and one can look closer.
 
-#[path = "support/browser.rs"]
-mod browser;
-
+#[cfg(feature = "web")]
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+#[cfg(feature = "web")]
+use std::process::Stdio;
 
-use browser::Browser;
+use crate::browser::Browser;
 use serde_json::Value;
 
 /// Two flows and a queue that drops, with a band that holds and one that does not, three points and two seeds.
@@ -271,8 +271,10 @@ fn the_page_of_a_sweep() {
 }
 
 /// A run that is watched, and ended if the test fails.
+#[cfg(feature = "web")]
 struct Watched(std::process::Child);
 
+#[cfg(feature = "web")]
 impl Drop for Watched {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -281,6 +283,7 @@ impl Drop for Watched {
 }
 
 /// Starts runs that can be watched, and gives the address.
+#[cfg(feature = "web")]
 fn watch(file: &Path, results: &Path) -> (Watched, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_transom"))
         .args(["lab", "run", "--watch", "--output"])
@@ -297,6 +300,7 @@ fn watch(file: &Path, results: &Path) -> (Watched, String) {
     (watched, url.expect("no address"))
 }
 
+#[cfg(feature = "web")]
 #[test]
 fn a_run_that_is_watched_ends_as_its_page() {
     let Some(mut browser) = Browser::start() else { return };
@@ -323,6 +327,7 @@ fn a_run_that_is_watched_ends_as_its_page() {
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
+#[cfg(feature = "web")]
 #[test]
 fn a_sweep_that_is_watched_has_a_list_of_its_runs() {
     let Some(mut browser) = Browser::start() else { return };

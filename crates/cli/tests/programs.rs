@@ -289,7 +289,7 @@ fn get_has_extensions() -> bool {
         .collect();
     assert_eq!(attached, ["nice", "rr"], "the log has the layers in their order");
     let refused = run(["get", PYTHONS, "--extension", "nise", "--run", "true"]);
-    assert!(refused.stderr.contains("there is no extension called `nise`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("did you mean `nice`?"), "{}", refused.stderr);
     true
 }
 

@@ -1,12 +1,12 @@
 //! Pages, pictures and views of runs from the outside, without a browser.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::run;
+use crate::support::{TABLE, run};
 
 const SCENARIO: &str = r#"
 [scenario]
@@ -64,6 +64,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn pages_and_pictures_are_made_again_as_they_were() {
     let lab = Lab::new(SCENARIO);
@@ -126,10 +127,10 @@ fn the_command_on_a_page_makes_the_same_run() {
     let again = lab.path("again");
     run(["lab", "run", scenario.to_str().unwrap(), "-q", "--seed", "7", "-o", &again]).success();
     let after = contents(Path::new(&again));
-    for (path, bytes) in before.iter().filter(|(path, _)| path.extension().unwrap() == "parquet") {
+    for (path, bytes) in before.iter().filter(|(path, _)| path.extension().unwrap() == TABLE) {
         assert!(after[path] == *bytes, "{}", path.display());
     }
-    assert!(before.keys().any(|path| path.extension().unwrap() == "parquet"));
+    assert!(before.keys().any(|path| path.extension().unwrap() == TABLE));
 }
 
 #[test]
@@ -137,14 +138,29 @@ fn what_cannot_be_shown_says_so() {
     let lab = Lab::new(SCENARIO);
     let nothing = lab.path("nothing");
     run(["lab", "report", &nothing]).fails_with(1, "there are no results in");
+    #[cfg(feature = "tui")]
     lab.run(&["--tui"]).fails_with(1, "--tui draws on a terminal, and standard output is none");
+    // What the build lacks is said as early.
+    for (lacks, option, name, what) in [
+        (cfg!(not(feature = "png")), "--png", "png", "PNG files"),
+        (cfg!(not(feature = "tui")), "--tui", "tui", "view in the terminal"),
+        (cfg!(not(feature = "web")), "--watch", "web", "server for browsers"),
+    ] {
+        if lacks {
+            let ended = lab.run(&[option]);
+            assert!(ended.stderr.contains(&format!("build with `--features {name}`")));
+            ended.fails_with(1, &format!("this build of transom has no {what}"));
+        }
+    }
     // Nothing has been run.
     assert!(!Path::new(&lab.path("results")).exists());
     lab.run(&["--watch=here"]).fails_with(2, "write ADDR:PORT");
+    #[cfg(feature = "web")]
     lab.run(&["--watch=192.0.2.1:1"]).fails_with(1, "cannot listen on 192.0.2.1:1");
     lab.run(&["--tui", "--json"]).fails_with(2, "cannot be used with");
 }
 
+#[cfg(feature = "web")]
 #[test]
 fn who_watches_is_told_where() {
     let lab = Lab::new(SCENARIO);

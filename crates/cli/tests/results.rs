@@ -1,14 +1,12 @@
 //! Results of runs: resumed, divided, put together, listed. With the real command.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Ended, TABLE, finish, transom, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Ended, finish, transom, wait};
 use transom_lab::results::Store;
 
 /// Two points, two seeds, a band of each run and one that compares them.
@@ -230,10 +228,11 @@ fn what_is_there_is_not_run_again() {
     place.same("results/sweep", "after");
     // A run that is damaged is run again, and only it.
     let damaged = place.path("after").join(one["runs"][0]["id"].as_str().unwrap().split_at(12).0);
-    fs::write(damaged.join("flows.parquet"), "nothing").unwrap();
+    let table = format!("flows.{TABLE}");
+    fs::write(damaged.join(&table), "nothing").unwrap();
     let repaired = place.run("lab run scenario.toml -o after --json");
     assert_eq!(repaired.json()["already"], 8);
-    assert!(repaired.stderr.contains("flows.parquet is damaged"), "{}", repaired.stderr);
+    assert!(repaired.stderr.contains(&format!("{table} is damaged")), "{}", repaired.stderr);
     place.same("results/sweep", "after");
     let none = place.run("lab run scenario.toml --point 4");
     none.fails_with(1, "has 3 points; there is no point 4");

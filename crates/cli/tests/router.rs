@@ -1,6 +1,6 @@
 //! `transom router` from the outside: it begins, answers and ends, and leaves nothing behind however it ends.
-
-mod support;
+// Mode tc uses most of it.
+#![cfg_attr(not(feature = "bpf"), allow(dead_code, unused_imports))]
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Ended, finish, installed, run, transom, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Ended, finish, installed, run, transom, wait};
 use transom_device::namespace::Namespace;
 use transom_forwarder::Refusal;
 use transom_forwarder::server::{Shared, StatusSocket};
 use transom_forwarder::status::{Counters, Deployment, Status};
+#[cfg(feature = "bpf")]
 use transom_forwarder::tc::attached;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -105,6 +106,7 @@ impl Router {
         finish(child).code
     }
 
+    #[cfg(feature = "bpf")]
     fn programs(&self) -> Vec<String> {
         self.namespace.run(|| attached("out")).unwrap().unwrap_or_default()
     }
@@ -140,6 +142,7 @@ fn unless_refused<T>(started: Result<T, Ended>) -> Option<T> {
     }
 }
 
+#[cfg(feature = "bpf")]
 #[test]
 fn in_the_kernel() {
     let Some(router) = router() else { return };
@@ -323,8 +326,14 @@ fn who_may_not_is_told_what_is_missing() {
     let program = copied(&transom(), "transom");
     let policy = directory.path().join("policy.toml");
     fs::write(&policy, POLICY).unwrap();
+    let bpf = match cfg!(feature = "bpf") {
+        true => "this takes CAP_NET_ADMIN and CAP_PERFMON and CAP_BPF: run it as root",
+        false => {
+            "this build of transom has no programs for the kernel (mode tc); build with `--features bpf`"
+        }
+    };
     for (mode, missing) in [
-        ("tc", "this takes CAP_NET_ADMIN and CAP_PERFMON and CAP_BPF: run it as root"),
+        ("tc", bpf),
         ("nfqueue", "this takes CAP_NET_ADMIN: run it as root"),
         ("user", "this takes CAP_NET_ADMIN and CAP_NET_RAW: run it as root"),
     ] {

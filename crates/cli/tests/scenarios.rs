@@ -1,9 +1,7 @@
 //! `transom lab new`, `check` and `schema` from the outside.
 
-mod support;
-
+use crate::support::run;
 use std::fs;
-use support::run;
 
 #[test]
 fn what_is_new_is_right() {
@@ -57,7 +55,10 @@ fn what_is_wrong_is_shown_with_its_place() {
     let checked = run(["lab", "check", file, "--json"]).fails_with(1, "");
     let json = checked.json();
     assert_eq!(json["ok"], false);
-    assert_eq!((&json["errors"][0]["line"], &json["errors"][0]["column"]), (&line.into(), &1.into()));
+    assert_eq!(
+        (&json["errors"][0]["line"], &json["errors"][0]["column"]),
+        (&line.into(), &1.into())
+    );
     run(["lab", "check", "/no/such/file"]).fails_with(1, "the file cannot be read: No such file");
 }
 

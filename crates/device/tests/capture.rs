@@ -1,7 +1,5 @@
 //! Captures of what passes through a device: read back here, and by tshark where there is one.
 
-mod support;
-
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -10,9 +8,9 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use support::by_hand::{ByHand, addresses, pattern};
-use support::pcapng::{Captured, read};
-use support::*;
+use crate::support::by_hand::{ByHand, addresses, pattern};
+use crate::support::pcapng::{Captured, read};
+use crate::support::*;
 use transom_device::capture::{Capture, Tapped};
 use transom_device::memory::{MemoryConfig, MemoryLink};
 use transom_device::tun::Tun;

@@ -1,8 +1,6 @@
 //! Network namespaces: separate, usable from outside, configurable, and gone when nobody holds
 //! them.
 
-mod support;
-
 use std::error::Error;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,7 +8,7 @@ use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{PATIENCE, namespace};
+use crate::support::{PATIENCE, namespace};
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 

@@ -1,13 +1,11 @@
 //! The kernel's sockets seen from outside: which there are, what ended, what an interface has dropped, which congestion control a route gives.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use crate::support::{PATIENCE, namespace, quiet_namespace, tun};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use support::{PATIENCE, namespace, quiet_namespace, tun};
 use transom_device::diag::{Diag, Endings};
 use transom_device::interface::IpPrefix;
 use transom_device::tun::Tun;

@@ -1,13 +1,11 @@
 //! TUN against the kernel's own UDP and TCP, in a network namespace made for each test.
 
-mod support;
-
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
-use support::by_hand::{ByHand, addresses, is_open_checksum, pattern};
-use support::*;
+use crate::support::by_hand::{ByHand, addresses, is_open_checksum, pattern};
+use crate::support::*;
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError, TunOffload};
 use transom_device::{Device, SendError, TxPacket};

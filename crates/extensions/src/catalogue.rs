@@ -54,7 +54,7 @@ pub(crate) fn choice(
 #[non_exhaustive]
 pub enum StackError {
     /// A name that nothing is called by.
-    #[error("there is no extension called `{name}`; there are {}", names())]
+    #[error("there is no extension called `{name}`; {}", instead(name))]
     Unknown {
         /// What was written.
         name: String,
@@ -64,9 +64,17 @@ pub enum StackError {
     Argument(#[from] ArgumentError),
 }
 
-fn names() -> String {
-    let names: Vec<_> = CATALOGUE.iter().map(|entry| entry.name).collect();
-    names.join(", ")
+/// What could be written instead of a name that nothing is called by: what was probably meant, or all there are.
+fn instead(name: &str) -> String {
+    let names = CATALOGUE.iter().map(|entry| entry.name);
+    let near = names.clone().map(|one| (strsim::osa_distance(name, one), one)).min();
+    // One letter in three may be wrong.
+    match near {
+        Some((distance, one)) if distance <= name.chars().count().div_ceil(3) => {
+            format!("did you mean `{one}`?")
+        }
+        _ => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// The extensions that a text names, joined by `+` (or by commas, outside of parentheses).
@@ -75,7 +83,7 @@ fn names() -> String {
 /// let stack = transom_extensions::stack("nice + rr(cap=0.8)")?;
 /// assert_eq!(stack.len(), 2);
 /// let error = transom_extensions::stack("nise").unwrap_err();
-/// assert!(error.to_string().starts_with("there is no extension called `nise`"));
+/// assert_eq!(error.to_string(), "there is no extension called `nise`; did you mean `nice`?");
 /// # Ok::<(), transom_extensions::StackError>(())
 /// ```
 ///

@@ -2,13 +2,9 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-mod rounds;
-
-use common::world::Random;
-use common::{Peer, Setup, ms, seg};
-use rounds::round;
+use crate::common::world::Random;
+use crate::common::{Peer, Setup, ms, seg};
+use crate::rounds::round;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use transom_extensions::{Guarded, stack};

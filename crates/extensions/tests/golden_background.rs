@@ -2,10 +2,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, seg};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 

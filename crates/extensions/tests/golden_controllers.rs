@@ -2,11 +2,8 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::world::{Path, World};
-use common::{Peer, Setup, seg};
+use crate::common::world::{Path, World};
+use crate::common::{Peer, Setup, seg};
 use std::fmt;
 use transom_extensions::stack;
 use transom_tcp::ack_context::AckContext;

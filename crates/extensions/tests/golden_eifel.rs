@@ -2,10 +2,7 @@
 //!
 //! Segments are 1000 bytes, the handshake takes 100 ms: SRTT is 100 ms, RTTVAR 50.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, seg};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 

@@ -3,10 +3,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, seg};
+use crate::common::{Peer, Setup, seg};
 use std::sync::Arc;
 use transom_extensions::cm::{Manager, Shared};
 use transom_extensions::{stack, stack_sharing};

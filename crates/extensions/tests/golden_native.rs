@@ -1,11 +1,8 @@
 //! The native Vegas and Nice beside the extensions of that name on paths that lose and reorder packets: with fast recoveries, timeouts, and reductions
 //! that are taken back.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::world::{Path, World};
-use common::{Peer, Setup, seg};
+use crate::common::world::{Path, World};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::cm::Shared;
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;

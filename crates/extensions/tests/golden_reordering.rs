@@ -3,11 +3,8 @@
 //! Two connections transfer over paths that reorder by up to ten times their delay, lose and duplicate. Of every packet that leaves its time, its header and
 //! its data are compared, and after every packet that arrives the threshold of duplicates that is used.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::world::{Path, World};
-use common::{Peer, Setup};
+use crate::common::world::{Path, World};
+use crate::common::{Peer, Setup};
 use transom_extensions::stack;
 use transom_tcp::compose::compose_classic as compose;
 use transom_tcp::connection::State;

@@ -2,10 +2,7 @@
 //!
 //! Segments are 1000 bytes, the initial window is 10 of them, the handshake takes 100 ms.
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, ms, seg};
+use crate::common::{Peer, Setup, ms, seg};
 use transom_extensions::cm::{Feedback, LossMode, Manager};
 use transom_extensions::companion::{Allowance, Companion};
 use transom_extensions::{stack, stack_sharing};

@@ -1,10 +1,7 @@
 //! The mode without safe ranges, by hand. It is there with the feature `unconstrained` only: `cargo test -p transom-extensions --features unconstrained`.
 #![cfg(feature = "unconstrained")]
 
-#[path = "../../tcp/tests/common/mod.rs"]
-mod common;
-
-use common::{Peer, Setup, seg};
+use crate::common::{Peer, Setup, seg};
 use transom_extensions::stack;
 use transom_tcp::extension::Variable;
 

@@ -3,8 +3,8 @@
 //! The algorithm is that of [`transom_router`]; here is what gives it packets. There are three ways, which take the same policies and
 //! answer the same questions:
 //!
-//! - [`tc`]: two programs in the kernel, at the interface whose queue is the bottleneck. Packets never leave the kernel. The algorithm is
-//!   written a second time there, in C.
+//! - `tc`: two programs in the kernel, at the interface whose queue is the bottleneck. Packets never leave the kernel. The algorithm is
+//!   written a second time there, in C. It takes the feature `bpf`, which is on by default.
 //! - [`nfqueue`]: the kernel forwards and asks for each TCP packet; its payload comes up, and goes back down changed.
 //! - [`user`]: frames from one interface to another through a queue of our own. The kernel does nothing but carry them.
 //!
@@ -30,6 +30,7 @@ pub mod policy;
 pub mod refusal;
 pub mod server;
 pub mod status;
+#[cfg(feature = "bpf")]
 pub mod tc;
 pub mod user;
 mod worker;

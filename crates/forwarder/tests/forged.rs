@@ -3,15 +3,12 @@
 //! The receiver's kernel answers the SYN, and then the segment with a challenge ACK (RFC 9293, 3.10.7.4). Neither proves that somebody has called,
 //! so the table of flows stays empty, however many come.
 
-mod inject;
-mod support;
-
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use inject::{NEAR, Side, mac, segment, sides};
-use support::{BOTTLENECK, Net, Offloads, Way, network, run, wire};
+use crate::inject::{NEAR, Side, mac, segment, sides};
+use crate::support::{BOTTLENECK, Net, Offloads, Way, network, run, wire};
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::tc::{Options as TcOptions, Tc};

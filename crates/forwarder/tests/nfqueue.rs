@@ -1,8 +1,6 @@
 //! Mode nfqueue between kernels.
 
-mod support;
-
-use support::{
+use crate::support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, compared, every_policy, intact,
     network, policy, policy_for_syns, run,
 };

@@ -3,15 +3,12 @@
 //! Everything runs on one processor, so that a burst is there as a whole when the thread that decides about it wakes up, and that the kernel
 //! itself keeps the order.
 
-mod inject;
-mod support;
-
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-use inject::{FAR, NEAR, START, Side, segment, sides};
+use crate::inject::{FAR, NEAR, START, Side, segment, sides};
+use crate::support::{BOTTLENECK, Net, Offloads, network, policy, wire};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use support::{BOTTLENECK, Net, Offloads, network, policy, wire};
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::user::User;

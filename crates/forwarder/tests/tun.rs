@@ -1,14 +1,11 @@
 //! Mode user between two TUN interfaces, whose frames are IP packets without anything before them.
 
-mod inject;
-mod support;
-
 use std::io;
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-use inject::{FAR, NEAR, segment};
-use support::{Offloads, wire};
+use crate::inject::{FAR, NEAR, segment};
+use crate::support::{Offloads, wire};
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunError, TunOffload};
 use transom_device::{Device, TxPacket};

@@ -1,13 +1,10 @@
 //! Mode user between kernels: the router is a wire.
 
-mod inject;
-mod support;
-
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-use inject::{FAR, NEAR, segment, sides};
-use support::{
+use crate::inject::{FAR, NEAR, segment, sides};
+use crate::support::{
     BOTTLENECK, Net, Offloads, Way, audited, audited_with_syns, every_policy, intact, policy, run,
     senders, wire,
 };

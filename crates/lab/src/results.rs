@@ -13,6 +13,9 @@
 //!   flows.csv              the same for those who have no Parquet at hand
 //! ```
 //!
+//! In a build without the feature `parquet` the first is `flows.table`, the same as text. Every build reads those; only one with the feature
+//! reads the others.
+//!
 //! What is stored depends on the program, the scenario and the seed alone, and not on the machine, the time, or the order in which runs
 //! were made: the same build of the program writes the same bytes. [`merge()`] puts parts of a sweep together that were run on several machines.
 //!
@@ -25,8 +28,11 @@ mod error;
 mod files;
 mod manifest;
 mod merge;
+mod owners;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod pending;
+mod plain;
 mod plan;
 mod store;
 mod stored;

@@ -1,8 +1,6 @@
 //! What RFC 9293 promises to applications, asked for and seen through sockets: docs/conformance/applications.md.
 
-mod passing;
-
-use passing::{Fate, Network, SOON, connected, hasty, hosts};
+use crate::passing::{Fate, Network, SOON, connected, hasty, hosts};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::thread::spawn;

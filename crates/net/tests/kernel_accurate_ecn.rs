@@ -1,14 +1,14 @@
 //! Accurate ECN (RFC 9768) against the kernel: what both ends agree on, and with a kernel that can negotiate it (`net.ipv4.tcp_ecn` from 3 on) both roles
 //! and both directions, the counts of both ends, and a queue that marks. On another kernel these are skipped, and say so.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Lab, ROLES, Role, VERSIONS, Version, both_ways, receive, send, start, tun};
+use crate::support::{Lab, ROLES, Role, VERSIONS, Version, both_ways, receive, send, start, tun};
 use transom_device::kernel_tcp::{KernelAccurateEcn, tcp_info};
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;

@@ -1,11 +1,9 @@
 //! Large transfers to and from the kernel's TCP over TUN, without a path in between: nothing may be lost, so nothing may
 //! be sent twice.
 
-mod support;
-
 use std::thread;
 
-use support::{Lab, ROLES, Role, VERSIONS, Version, both_ways};
+use crate::support::{Lab, ROLES, Role, VERSIONS, Version, both_ways};
 use transom_device::tun::TunOffload;
 
 const MIB: u64 = 1 << 20;

@@ -1,15 +1,13 @@
 //! Captures of transfers between Transom and the kernel, judged by tshark, whose TCP analysis keeps its own books of what each
 //! side has sent and acknowledged.
 
-mod support;
-
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::{Lab, ROLES, VERSIONS, both_ways, start, tun};
+use crate::support::{Lab, ROLES, VERSIONS, both_ways, start, tun};
 use transom_device::Device;
 use transom_device::capture::{Capture, Tapped};
 use transom_device::tun::TunOffload;

@@ -2,15 +2,13 @@
 //! a kernel sends to an unordered reader, a kernel's program reads and writes data units by their encoding alone, and a kernel
 //! sends to a receiver without flow control that is slower than it.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{Lab, ROLES, Role, Tally, Version, receive, send, start, tun};
 use sha2::{Digest, Sha256};
-use support::{Lab, ROLES, Role, Tally, Version, receive, send, start, tun};
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
 use transom_net::{Adu, Piece, Profile, TcpStream};

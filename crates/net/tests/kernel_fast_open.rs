@@ -1,12 +1,12 @@
 //! TCP Fast Open with the kernel's TCP, each as client and as server (RFC 7413): cookies of the one are taken back by the other, and data goes with SYNs.
 
-mod support;
-
+use crate::support::{
+    Lab, PATIENCE, VERSIONS, Version, kernel_address, start, transom_address, tun,
+};
 use rustix::net::{AddressFamily, SendFlags, SocketType, sendto, socket};
 use std::io::{Read, Write};
 use std::net::{self, Shutdown, SocketAddr};
 use std::thread;
-use support::{Lab, PATIENCE, VERSIONS, Version, kernel_address, start, transom_address, tun};
 use transom_device::namespace::Namespace;
 use transom_device::tun::TunOffload;
 use transom_net::{Profile, TcpListener, TcpStream};

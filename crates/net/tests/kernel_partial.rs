@@ -1,13 +1,11 @@
 //! Partial reliability and the kernel's TCP, which knows nothing of it, in real time over a path that loses: what would not be sent
 //! again is, and a receiver that loses patience skips what a kernel sends.
 
-mod support;
-
 use std::io::Write;
 use std::net::Shutdown;
 use std::thread;
 
-use support::{Lab, ROLES, Role, Version, both_ways, start, tun};
+use crate::support::{Lab, ROLES, Role, Version, both_ways, start, tun};
 use transom_device::tun::TunOffload;
 use transom_lab::{Emulated, PathConfig};
 use transom_net::{Profile, Received};

@@ -4,11 +4,9 @@
 //! Sizes are chosen by how fast Reno goes on such a path (about 1.2 · MSS / (RTT · √loss)), so that all of it takes a minute
 //! or two.
 
-mod support;
-
 use std::thread;
 
-use support::{Lab, ROLES, VERSIONS, both_ways};
+use crate::support::{Lab, ROLES, VERSIONS, both_ways};
 use transom_lab::{PathConfig, PathReport};
 
 const KIB: u64 = 1 << 10;

@@ -2,13 +2,13 @@
 //! ECN and without. And ECN itself, both ways: what a queue marks comes back as an echo, and the echo ends when the sender says that it has
 //! reduced its window (RFC 3168 section 6.1).
 
-mod support;
+use crate::support;
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use support::{
+use crate::support::{
     Lab, ROLES, Role, VERSIONS, Version, both_ways, set_kernel_ecn, start, transom_address, tun,
 };
 use transom_device::capture::{Capture, Tapped};

@@ -1,8 +1,6 @@
 //! What the network reports of a connection's packets, as a program sees it (RFC 9293 section 3.9.2.2).
 
-mod passing;
-
-use passing::{Fate, connected, hasty, hosts};
+use crate::passing::{Fate, connected, hasty, hosts};
 use rustix::io::Errno;
 use std::io::{self, Read, Write};
 use std::thread::spawn;

@@ -15,9 +15,10 @@ pub struct Elsewhere {
     pub results: &'static str,
 }
 
-const EXTENSIONS: &str = "cargo run --release -p transom-benches -- --group extensions --cpu one";
+const EXTENSIONS: &str =
+    "cargo run --profile dist -p transom-benches -- --group extensions --cpu one";
 const STATEMENTS: &str = "cargo test -p transom-extensions --test statements";
-const WINDOW: &str = "cargo run --release -p transom-benches -- --group window --cpu one";
+const WINDOW: &str = "cargo run --profile dist -p transom-benches -- --group window --cpu one";
 const BENCHMARKS: &str = "RESULTS.md, \"measured by benchmarks\"";
 const PAGE: &str = "docs/ictcp-statements.md";
 
@@ -41,7 +42,7 @@ const ELSEWHERE: &[Elsewhere] = &[
     of(
         "ictcp/fig4-outside",
         "The same watched from other threads and processes, and the wake-ups they miss",
-        "cargo run --release -p transom-benches --bin observers",
+        "cargo run --profile dist -p transom-benches --bin observers",
         BENCHMARKS,
     ),
     of(
@@ -55,7 +56,7 @@ const ELSEWHERE: &[Elsewhere] = &[
     of(
         "router/fig5-linux",
         "Ten transfers through a router on Linux, in three ways, with kernel and mixed senders",
-        "cargo run --release -p transom-forwarder --example fig5",
+        "cargo run --profile dist -p transom-forwarder --example fig5",
         "RESULTS.md, \"measured with the kernel's TCP\"",
     ),
     of("router/fig11", "What a packet costs with 10 to 1,000,000 flows", WINDOW, BENCHMARKS),

@@ -4,7 +4,7 @@
 //! sends `look`, or limits, in the binary form as fast as they are taken, and reads the answers. What counts is what arrives in a second, and the CPU time of
 //! the host's process for each kilobyte, beside those without peers in the same turn. Where others use the machine as well, CPU time says more.
 //!
-//! `cargo run --release -p transom-remote --example flood`; it takes about a minute.
+//! `cargo run --profile dist -p transom-remote --example flood`; it takes about a minute.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};

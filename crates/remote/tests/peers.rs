@@ -1,10 +1,8 @@
 //! Peers of every kind: those that keep to the protocol, those that do not, those that sleep and those that vanish. Whatever they do, the flow goes on.
 
-mod support;
-
+use crate::support::{Peer, SOON, Scene, requested};
 use serde_json::json;
 use std::io::{Read, Write};
-use support::{Peer, SOON, Scene, requested};
 use transom_remote::ExtensionSocket;
 use transom_remote::protocol::binary::{DETACH, EVENT, LIMITS, OVER};
 use transom_remote::protocol::{LONGEST, VIEW};

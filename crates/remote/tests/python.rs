@@ -1,11 +1,9 @@
 //! The example in Python beside a real transfer.
 
-mod support;
-
+use crate::support::{Scene, requested};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{Scene, requested};
 use transom_tcp::extension::Variable;
 
 #[test]

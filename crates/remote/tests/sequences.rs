@@ -2,13 +2,10 @@
 //!
 //! `TRANSOM_SEED=n` plays one seed alone, `TRANSOM_SEEDS=n` sets how many are played.
 
-#[allow(dead_code)] // each target uses its part
-#[path = "../../../fuzz/sequences/bytes.rs"]
-mod bytes;
 #[path = "../../../fuzz/sequences/remote.rs"]
 mod remote;
-#[path = "../../../fuzz/sequences/seeds.rs"]
-mod seeds;
+
+use crate::seeds;
 
 #[test]
 fn what_peers_say_from_seeds_does_no_harm() {

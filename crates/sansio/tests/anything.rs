@@ -2,9 +2,9 @@
 //!
 //! Seeded; a failure names its seed, and `TRANSOM_SEED` runs that one alone.
 
-mod support;
+use crate::support;
 
-use support::{host, ms};
+use crate::support::{host, ms};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::{EFAULT, EIO, Result};
 use transom_sansio::host::Host;

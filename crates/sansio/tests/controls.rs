@@ -1,9 +1,9 @@
 //! The options that shape segments and wake-ups: TCP_CORK, MSG_MORE, MSG_EOR, TCP_NOTSENT_LOWAT, SO_RCVLOWAT, TCP_QUICKACK, TCP_LINGER2 and
 //! IP_MTU_DISCOVER, with what Linux 6.18 shows of them.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
+use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;

@@ -1,9 +1,9 @@
 //! IPv6 sockets with IPv4 connections, as Linux has them: `IPV6_V6ONLY`, IPv4-mapped addresses, who may be bound beside whom.
 
-mod support;
+use crate::support;
 
+use crate::support::{Dialogue, Pair, at, drain, failed, host_with, ms, only};
 use std::net::SocketAddr;
-use support::{Dialogue, Pair, at, drain, failed, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;

@@ -1,8 +1,8 @@
 //! TCP Fast Open through the calls of C programs (RFC 7413).
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, LOCAL, at, drain, failed, host, only, peer};
+use crate::support::{Dialogue, LOCAL, at, drain, failed, host, only, peer};
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;

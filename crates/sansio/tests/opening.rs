@@ -1,8 +1,8 @@
 //! `bind`, `listen`, `accept` and `connect`, with their errors.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
+use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::{SHUT_RD, SHUT_WR};
 use transom_sansio::errno::*;

@@ -1,8 +1,8 @@
 //! Options: their values, their limits, and what they do to packets.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
+use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;

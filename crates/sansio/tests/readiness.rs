@@ -1,8 +1,8 @@
 //! `poll`.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, accepted, at, drain, failed, host, ms, only};
+use crate::support::{Dialogue, accepted, at, drain, failed, host, ms, only};
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;

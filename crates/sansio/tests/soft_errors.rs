@@ -1,8 +1,8 @@
 //! What ICMP says of a connection's packets, as sockets tell it: `IP_RECVERR`.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, accepted, drain, failed, host};
+use crate::support::{Dialogue, accepted, drain, failed, host};
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
 use transom_sansio::options::{IP_RECVERR, IPPROTO_IP, SO_ERROR, SOL_SOCKET};

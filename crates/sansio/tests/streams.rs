@@ -1,8 +1,8 @@
 //! Reading, writing, waiting, shutting down and closing.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
+use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::*;
 use transom_sansio::errno::*;

@@ -1,8 +1,8 @@
 //! The urgent byte, `SIOCATMARK`, and the other requests of `ioctl`.
 
-mod support;
+use crate::support;
 
-use support::{Dialogue, accepted, drain, failed, host};
+use crate::support::{Dialogue, accepted, drain, failed, host};
 use transom_sansio::address::AF_INET;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;

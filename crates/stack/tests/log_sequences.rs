@@ -2,13 +2,10 @@
 //!
 //! `TRANSOM_SEED=n` plays one seed alone, `TRANSOM_SEEDS=n` sets how many are played.
 
-#[allow(dead_code)] // each target uses its part
-#[path = "../../../fuzz/sequences/bytes.rs"]
-mod bytes;
 #[path = "../../../fuzz/sequences/log.rs"]
 mod log;
-#[path = "../../../fuzz/sequences/seeds.rs"]
-mod seeds;
+
+use crate::seeds;
 
 #[test]
 fn files_from_seeds_do_no_harm() {

@@ -95,9 +95,18 @@ fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::
     report::write(&unfinished, data)
         .and_then(|()| fs::rename(&unfinished, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    if png {
-        report::pictures(directory, data)
-            .with_context(|| format!("cannot write pictures to {}", directory.display()))?;
-    }
-    Ok(())
+    if png { pictures(directory, data) } else { Ok(()) }
+}
+
+#[cfg(feature = "png")]
+fn pictures(directory: &Path, data: &ReportData) -> anyhow::Result<()> {
+    report::pictures(directory, data)
+        .map(|_| ())
+        .with_context(|| format!("cannot write pictures to {}", directory.display()))
+}
+
+/// This build cannot draw PNG files. The commands refuse `--png` before they run anything.
+#[cfg(not(feature = "png"))]
+fn pictures(_: &Path, _: &ReportData) -> anyhow::Result<()> {
+    Err(crate::features::Feature::Png.missing())
 }

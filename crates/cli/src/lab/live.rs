@@ -4,12 +4,15 @@
 //! looks takes the newest when there is time for it: who is slow misses some and costs nothing, who comes late misses nothing. A picture is
 //! made from what the run's recorder has so far, in the thread of the run, and not more often than [`INTERVAL`]; it is turned into what a
 //! browser reads only if there is one.
+// Whoever looks may not be in the build.
+#![cfg_attr(not(all(feature = "tui", feature = "web")), allow(dead_code))]
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "web")]
 use tokio::sync::watch;
 use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table};
 
@@ -79,6 +82,7 @@ pub(super) struct Live {
     title: String,
     state: Mutex<State>,
     /// Counts changes, so that whoever waits for one need not look all the time.
+    #[cfg(feature = "web")]
     changes: watch::Sender<u64>,
 }
 
@@ -100,8 +104,12 @@ impl Live {
         let runs: Vec<RunView> = runs.into_iter().map(view).collect();
         let drawn = vec![None; runs.len()];
         let state = State { runs, drawn, kept: VecDeque::new(), ended: false };
-        let (changes, _) = watch::channel(0);
-        Arc::new(Live { title, state: Mutex::new(state), changes })
+        Arc::new(Live {
+            title,
+            state: Mutex::new(state),
+            #[cfg(feature = "web")]
+            changes: watch::channel(0).0,
+        })
     }
 
     /// What all of it is about.
@@ -114,10 +122,12 @@ impl Live {
     }
 
     fn changed(&self) {
+        #[cfg(feature = "web")]
         self.changes.send_modify(|count| *count += 1);
     }
 
     /// Wakes whenever something has changed.
+    #[cfg(feature = "web")]
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

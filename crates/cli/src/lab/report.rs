@@ -9,6 +9,7 @@ use transom_report::{INDEX, REPORT};
 
 use super::finish::{self, Pages};
 use super::interruption::Interruption;
+use crate::features::Feature;
 use crate::output;
 
 /// Write the pages of results anew
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     /// A results directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Write every chart, and the drawing of the network, as a PNG file too
+    /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)
     #[arg(long)]
     png: bool,
 }
@@ -35,6 +36,9 @@ pub(crate) struct Args {
 /// Writes the pages.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { directory, png } = args;
+    if png {
+        Feature::Png.need()?;
+    }
     let store = Store::open(&directory)?;
     let plan = store.plan()?;
     let stored = store.runs()?;

@@ -26,6 +26,7 @@ use super::live::Live;
 use super::programs::{self, Consent};
 use super::tui::{self, Tui};
 use super::watch::Watch;
+use crate::features::Feature;
 use crate::output;
 pub(crate) use arguments::Args;
 pub(crate) use execute::Emulated;
@@ -122,6 +123,12 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     /// What has to be done while the process has one thread.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
+        if self.png {
+            Feature::Png.need()?;
+        }
+        if self.watch.is_some() {
+            Feature::Web.need()?;
+        }
         if self.tui {
             tui::check()?;
         }

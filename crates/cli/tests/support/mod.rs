@@ -12,6 +12,9 @@ use sha2::{Digest, Sha256};
 /// A command that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// How the files of tables end that runs are read back from, in this build.
+pub const TABLE: &str = if cfg!(feature = "parquet") { "parquet" } else { "table" };
+
 pub fn transom() -> PathBuf {
     env!("CARGO_BIN_EXE_transom").into()
 }

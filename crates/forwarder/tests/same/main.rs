@@ -5,14 +5,12 @@
 //! many implausible acknowledgements, and the programs do not.
 
 mod both;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::net::UdpSocket;
 use std::process::Command;
 
+use crate::support::{self, run};
 use both::{Both, Dice, Flow};
-use support::run;
 use transom_device::namespace::Namespace;
 use transom_device::qdisc::RootQueues;
 use transom_forwarder::tc::{Options as TcOptions, Tc};

@@ -36,6 +36,12 @@ pub enum StoreError {
         /// The format it has.
         found: u32,
     },
+    /// A table is kept in a form that this build of the program cannot read.
+    #[error(
+        "{} is a Parquet file, and this build of the program has no Parquet files; build with `--features parquet`",
+        .0.display()
+    )]
+    NoParquet(PathBuf),
     /// There is no run and no plan.
     #[error("there are no results in {}", .0.display())]
     NoResults(PathBuf),

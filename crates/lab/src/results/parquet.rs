@@ -26,9 +26,6 @@ use std::sync::Arc;
 /// Rows in a row group: what a reader has in memory at once, of one column.
 const GROUP: usize = 1 << 18;
 
-/// Whose rows they are, in the metadata.
-const OWNERS: &str = "transom.owners";
-
 /// The schema of a table.
 fn schema<T: Table>() -> Result<TypePtr, ParquetError> {
     let keys = T::KEYS.iter().map(|(name, _)| {

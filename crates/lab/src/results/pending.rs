@@ -3,9 +3,9 @@
 use super::files;
 use super::manifest::{self, Compared, FileEntry, Manifest};
 use super::plan::{Plan, PlannedRun};
-use super::stored::{SCENARIO, StoredRun, file_name};
+use super::stored::{PARQUET, PLAIN, SCENARIO, StoredRun, file_name};
 use super::tables::{Completions, Flows, Links};
-use super::{FORMAT, StoreError, column::Table, csv, parquet};
+use super::{FORMAT, StoreError, column::Table, csv};
 use crate::run::{Observations, judge};
 use crate::scenario::Variant;
 use std::fs::{self, File};
@@ -124,9 +124,12 @@ impl Pending {
     {
         let (scenario, seed) = (&run.variant.resolved, run.planned.seed);
         self.file(&file_name::<T>("csv"), |to| csv::write::<T>(to, scenario, seed, owners))?;
-        self.file(&file_name::<T>("parquet"), |to| {
-            parquet::write::<T>(to, made_by, owners).map_err(std::io::Error::other)
-        })
+        #[cfg(feature = "parquet")]
+        return self.file(&file_name::<T>(PARQUET), |to| {
+            super::parquet::write::<T>(to, made_by, owners).map_err(std::io::Error::other)
+        });
+        #[cfg(not(feature = "parquet"))]
+        self.file(&file_name::<T>(PLAIN), |to| super::plain::write::<T>(to, made_by, owners))
     }
 
     fn file(
@@ -156,8 +159,10 @@ impl Pending {
     pub(super) fn keep(&self, stored: &StoredRun) -> Result<(), StoreError> {
         let tables = [Flows::NAME, Completions::NAME, Links::NAME];
         let anew = |name: &str| {
-            let stem = name.strip_suffix(".csv").or(name.strip_suffix(".parquet"));
-            name == SCENARIO || stem.is_some_and(|stem| tables.contains(&stem))
+            let is_table = |(stem, form): (&str, &str)| {
+                tables.contains(&stem) && ["csv", PARQUET, PLAIN].contains(&form)
+            };
+            name == SCENARIO || name.split_once('.').is_some_and(is_table)
         };
         for file in stored.manifest.files.iter().filter(|file| !anew(&file.name)) {
             self.take(stored, file)?;

@@ -120,7 +120,7 @@ impl Store {
     /// part of a run's identity, so the files are written again from what was seen, and the bands judged anew.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if that cannot be written.
+    /// [`StoreError::Io`] if that cannot be written; [`StoreError::NoParquet`] if this build cannot read what was seen.
     pub fn renew(&self, run: Run<'_>) -> Result<Found, StoreError> {
         let Found::Finished(stored) = self.find(run.planned) else {
             return Ok(self.find(run.planned));
@@ -132,6 +132,8 @@ impl Store {
         };
         let seen = match seen {
             Ok(seen) => seen,
+            // It is whole, and another build can read it.
+            Err(error @ StoreError::NoParquet(_)) => return Err(error),
             Err(error) => return Ok(Found::Damaged(error)),
         };
         let pending = self.begin(run.planned)?;

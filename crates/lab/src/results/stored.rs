@@ -3,7 +3,7 @@
 use super::files::{self, sha256};
 use super::manifest::{self, Manifest};
 use super::tables::{Completions, Flows, Links};
-use super::{StoreError, column::Table, parquet};
+use super::{StoreError, column::Table, plain};
 use crate::run::{FlowObservations, Observations};
 use crate::scenario::{Resolved, Scenario};
 use std::fs;
@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// The file with the scenario.
 pub(super) const SCENARIO: &str = "scenario.toml";
+/// How the files of tables end that a run is read back from: Parquet files, and plain text.
+pub(super) const PARQUET: &str = "parquet";
+pub(super) const PLAIN: &str = "table";
 
 /// A run that is finished and stored.
 #[derive(Clone, Debug)]
@@ -78,7 +81,7 @@ impl StoredRun {
         let completions = self.table::<Completions>()?;
         let same = |(one, other): (&FlowObservations, &FlowObservations)| one.name == other.name;
         if flows.len() != completions.len() || !flows.iter().zip(&completions).all(same) {
-            let path = self.directory.join(file_name::<Completions>("parquet"));
+            let path = self.directory.join(self.form_of::<Completions>());
             return Err(StoreError::damaged(&path, "it is about other flows"));
         }
         for (flow, completed) in flows.iter_mut().zip(completions) {
@@ -95,9 +98,24 @@ impl StoredRun {
     }
 
     fn table<T: Table>(&self) -> Result<Vec<T::Owner>, StoreError> {
-        let name = file_name::<T>("parquet");
-        parquet::read::<T>(self.contents(&name)?)
-            .map_err(|what| StoreError::damaged(&self.directory.join(&name), what))
+        let name = self.form_of::<T>();
+        let contents = self.contents(&name)?;
+        let path = self.directory.join(&name);
+        if name.ends_with(PLAIN) {
+            return plain::read::<T>(&contents).map_err(|what| StoreError::damaged(&path, what));
+        }
+        #[cfg(feature = "parquet")]
+        return super::parquet::read::<T>(contents)
+            .map_err(|what| StoreError::damaged(&path, what));
+        #[cfg(not(feature = "parquet"))]
+        Err(StoreError::NoParquet(path))
+    }
+
+    /// The name of the file that a table is read from.
+    fn form_of<T: Table>(&self) -> String {
+        let plain = file_name::<T>(PLAIN);
+        let is_plain = self.manifest.files.iter().any(|file| file.name == plain);
+        if is_plain { plain } else { file_name::<T>(PARQUET) }
     }
 
     /// The contents of one of its files, which are what they were.

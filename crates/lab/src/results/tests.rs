@@ -1,6 +1,10 @@
+use super::csv;
+#[cfg(feature = "parquet")]
+use super::parquet;
+use super::plain;
+use super::stored::{PARQUET, PLAIN};
 use super::tables::{Completions, Flows, Links};
 use super::*;
-use super::{csv, parquet};
 use crate::run::{
     FlowObservations, Judgement, LinkObservations, Observations, SimulateOptions, judge, simulate,
 };
@@ -211,7 +215,9 @@ fn damage_is_named() {
     sweep.run(&store);
     let run = store.runs().unwrap().remove(0);
     let path = |name: &str| run.directory().join(name);
-    for name in ["flows.parquet", "links.parquet", "completions.parquet", "scenario.toml"] {
+    let form = if cfg!(feature = "parquet") { PARQUET } else { PLAIN };
+    let tables = ["flows", "links", "completions"].map(|table| format!("{table}.{form}"));
+    for name in tables.iter().map(String::as_str).chain(["scenario.toml"]) {
         let whole = fs::read(path(name)).unwrap();
         let read = || run.observations().map(|_| ()).and(run.scenario().map(|_| ()));
         assert!(read().is_ok());
@@ -247,6 +253,54 @@ fn damage_is_named() {
     // The next time it is made again, and only it.
     assert_eq!(sweep.run(&store), 1);
     assert_eq!(store.runs().unwrap()[0].observations().unwrap(), sweep.seen(&sweep.plan.runs[0]));
+}
+
+/// What a build without Parquet has stored is read by one with it.
+#[cfg(feature = "parquet")]
+#[test]
+fn plain_tables_are_read_by_every_build() {
+    let (sweep, directory) = (Sweep::new(SHARED, None), tempdir().unwrap());
+    let store = Store::create(directory.path()).unwrap();
+    sweep.run(&store);
+    let mut run = store.runs().unwrap().remove(0);
+    let seen = run.observations().unwrap();
+    let mut tables = [Vec::new(), Vec::new(), Vec::new()];
+    plain::write::<Flows>(&mut tables[0], &[], &seen.flows).unwrap();
+    plain::write::<Completions>(&mut tables[1], &[], &seen.flows).unwrap();
+    plain::write::<Links>(&mut tables[2], &[], &seen.links).unwrap();
+    run.manifest.files.retain(|file| !file.name.ends_with(PARQUET));
+    for (table, contents) in ["flows", "completions", "links"].iter().zip(tables) {
+        let (name, path) =
+            (format!("{table}.{PLAIN}"), run.directory().join(format!("{table}.{PLAIN}")));
+        fs::write(&path, contents).unwrap();
+        let (bytes, sha256) = files::pass(&path, &mut std::io::sink()).unwrap();
+        run.manifest.files.push(FileEntry { name, bytes, sha256 });
+    }
+    assert_eq!(run.observations().unwrap(), seen);
+}
+
+/// What is stored as Parquet is another build's to read; it is not taken for damaged, and not made again.
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_parquet_its_files_are_left_alone() {
+    let (sweep, directory) = (Sweep::new(SHARED, None), tempdir().unwrap());
+    let store = Store::create(directory.path()).unwrap();
+    sweep.run(&store);
+    let run = store.runs().unwrap().remove(0);
+    let path = |name: &str| run.directory().join(name);
+    for table in ["flows", "completions", "links"] {
+        let [plain, parquet] = [PLAIN, PARQUET].map(|form| format!("{table}.{form}"));
+        fs::rename(path(&plain), path(&parquet)).unwrap();
+        let manifest = fs::read_to_string(path("run.json")).unwrap();
+        fs::write(path("run.json"), manifest.replace(&plain, &parquet)).unwrap();
+    }
+    let text = SHARED.replace("name = \"shared\"", "name = \"shared\"\ntitle = \"Another\"");
+    let again = Sweep::new(&text, None);
+    let variant = again.scenario.point(0).unwrap();
+    let run = Run { plan: &again.plan, planned: &again.plan.runs[0], variant: &variant };
+    let error = store.renew(run).unwrap_err();
+    assert!(matches!(error, StoreError::NoParquet(_)), "{error}");
+    assert!(error.to_string().contains("build with `--features parquet`"), "{error}");
 }
 
 #[test]

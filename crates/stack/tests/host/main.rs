@@ -4,9 +4,16 @@
 //! it, and what it sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the
 //! sequence numbers of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop.
 //! Every module is one topic.
+//!
+//! The fuzz targets' scripts are in the same program, which is built and linked once.
 #![allow(unreachable_pub)] // one binary: what is public is so for its other modules
 
+#[allow(dead_code)] // each target uses its part
+#[path = "../../../../fuzz/sequences/bytes.rs"]
+mod bytes;
 mod harness;
+#[path = "../../../../fuzz/sequences/seeds.rs"]
+mod seeds;
 mod transfer;
 
 mod carriers;
@@ -25,11 +32,15 @@ mod fragments;
 mod icmp_errors;
 mod listening;
 mod log;
+#[path = "../log_sequences.rs"]
+mod log_sequences;
 mod many;
 mod path_mtu;
 mod path_mtu_discovery;
 mod resets;
 mod secrets;
+#[path = "../sequences.rs"]
+mod sequences;
 mod super_segments;
 mod syn_ack;
 mod syn_cookies;

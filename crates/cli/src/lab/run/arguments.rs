@@ -83,11 +83,11 @@ pub(crate) struct Args {
     /// Where results go; by default results/NAME
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
-    /// Write every chart, and the drawing of the network, as a PNG file beside the page too
+    /// Write every chart, and the drawing of the network, as a PNG file beside the page too (feature `png`)
     #[arg(long)]
     pub(super) png: bool,
     /// Serve the runs' pages while they go on, for a browser; the address is printed. ADDR is an address, a port, or both; without it, any
-    /// port that is free on the loopback interface, which only this machine can reach
+    /// port that is free on the loopback interface, which only this machine can reach (feature `web`)
     #[arg(
         long,
         value_name = "ADDR",
@@ -97,7 +97,7 @@ pub(crate) struct Args {
         value_parser = parse_address,
     )]
     pub(super) watch: Option<SocketAddr>,
-    /// Show the runs in the terminal while they go on
+    /// Show the runs in the terminal while they go on (feature `tui`)
     #[arg(long, conflicts_with = "json")]
     pub(super) tui: bool,
     /// Print JSON

@@ -1,14 +1,14 @@
 //! Reading a table.
 
 use super::super::column::{Column, Kind, Table};
-use super::{GROUP, OWNERS, schema};
+use super::super::owners::{self, OWNERS};
+use super::{GROUP, schema};
 use ::parquet::column::reader::ColumnReader;
 use ::parquet::data_type::ByteArray;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::file::serialized_reader::SerializedFileReader;
 use bytes::Bytes;
-use serde_json::{Map, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// More rows than any run can have had in memory.
@@ -36,7 +36,8 @@ fn whole<T: Table>(contents: Vec<u8>) -> Result<Vec<T::Owner>, Wrong> {
         .key_value_metadata()
         .and_then(|pairs| pairs.iter().find(|pair| pair.key == OWNERS)?.value.as_ref())
         .ok_or_else(|| format!("its metadata has no `{OWNERS}`"))?;
-    let mut owners = owners::<T>(listed)?;
+    let listed = serde_json::from_str(listed).map_err(|error| format!("`{OWNERS}`: {error}"))?;
+    let mut owners = owners::of_list::<T>(listed)?;
     let mut rows = Filler { owners: &mut owners, current: 0 };
     let mut count = 0usize;
     for number in 0..file.num_row_groups() {
@@ -49,28 +50,6 @@ fn whole<T: Table>(contents: Vec<u8>) -> Result<Vec<T::Owner>, Wrong> {
         rows.add::<T>(group.as_ref(), here)?;
     }
     Ok(owners)
-}
-
-fn owners<T: Table>(listed: &str) -> Result<Vec<T::Owner>, Wrong> {
-    let one = |entry: Map<String, Value>| -> Option<T::Owner> {
-        let text = |name: &str| entry.get(name)?.as_str().map(String::from);
-        let key: Option<Vec<String>> = T::KEYS.iter().map(|(name, _)| text(name)).collect();
-        let mut owner = T::owner(&key?)?;
-        for attribute in T::attributes() {
-            let cell = match entry.get(attribute.name)? {
-                Value::Null => None,
-                value => Some(value.as_u64()?),
-            };
-            attribute.set(&mut owner, cell)?;
-        }
-        Some(owner)
-    };
-    let entries: Vec<Map<String, Value>> =
-        serde_json::from_str(listed).map_err(|error| format!("`{OWNERS}`: {error}"))?;
-    entries
-        .into_iter()
-        .map(|entry| one(entry).ok_or_else(|| format!("`{OWNERS}` lists something strange")))
-        .collect()
 }
 
 /// Gives rows to their owners, which come in order.

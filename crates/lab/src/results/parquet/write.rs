@@ -1,7 +1,8 @@
 //! Writing a table.
 
 use super::super::column::{Kind, Table};
-use super::{GROUP, OWNERS, schema};
+use super::super::owners::{self, OWNERS};
+use super::{GROUP, schema};
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use ::parquet::errors::ParquetError;
@@ -9,7 +10,6 @@ use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::ColumnPath;
-use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn properties<T: Table>(
     let mut metadata: Vec<KeyValue> =
         made_by.iter().map(|(key, value)| pair(key, value.clone())).collect();
     metadata.push(pair("transom.columns", docs.concat()));
-    metadata.push(pair(OWNERS, listed::<T>(owners).to_string()));
+    metadata.push(pair(OWNERS, owners::listed::<T>(owners).to_string()));
     let mut builder = WriterProperties::builder()
         .set_created_by("transom".into())
         .set_writer_version(WriterVersion::PARQUET_1_0)
@@ -121,18 +121,4 @@ fn properties<T: Table>(
         }
     }
     Ok(builder.build())
-}
-
-/// The owners: a table for each, of its keys and attributes.
-fn listed<T: Table>(owners: &[T::Owner]) -> Value {
-    let one = |owner: &T::Owner| -> Value {
-        let keys = T::KEYS.iter().zip(T::key(owner));
-        let keys = keys.map(|((name, _), value)| (String::from(*name), json!(value)));
-        let attributes = T::attributes();
-        let attributes = attributes
-            .iter()
-            .map(|column| (column.name.into(), json!(column.integer(None, owner))));
-        Value::Object(keys.chain(attributes).collect::<Map<_, _>>())
-    };
-    Value::Array(owners.iter().map(one).collect())
 }

@@ -119,22 +119,54 @@ fn observations() -> impl Strategy<Value = Observations> {
     })
 }
 
-fn stored(seen: &Observations) -> [Vec<u8>; 3] {
-    let mut files = [Vec::new(), Vec::new(), Vec::new()];
-    let made_by = [("transom.seed", "7".to_owned())];
-    parquet::write::<Flows>(&mut files[0], &made_by, &seen.flows).unwrap();
-    parquet::write::<Completions>(&mut files[1], &made_by, &seen.flows).unwrap();
-    parquet::write::<Links>(&mut files[2], &made_by, &seen.links).unwrap();
-    files
+/// How tables are kept.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    #[cfg(feature = "parquet")]
+    Parquet,
+    Plain,
 }
 
-fn read([flows, completions, links]: [Vec<u8>; 3]) -> Result<Observations, String> {
-    let mut flows = parquet::read::<Flows>(flows)?;
-    for (flow, other) in flows.iter_mut().zip(parquet::read::<Completions>(completions)?) {
+const FORMS: &[Form] = &[
+    #[cfg(feature = "parquet")]
+    Form::Parquet,
+    Form::Plain,
+];
+
+impl Form {
+    fn write<T: Table>(self, owners: &[T::Owner]) -> Vec<u8> {
+        let made_by = [("transom.seed", "7".to_owned())];
+        let mut file = Vec::new();
+        match self {
+            #[cfg(feature = "parquet")]
+            Form::Parquet => parquet::write::<T>(&mut file, &made_by, owners).unwrap(),
+            Form::Plain => plain::write::<T>(&mut file, &made_by, owners).unwrap(),
+        }
+        file
+    }
+
+    fn read<T: Table>(self, file: Vec<u8>) -> Result<Vec<T::Owner>, String> {
+        match self {
+            #[cfg(feature = "parquet")]
+            Form::Parquet => parquet::read::<T>(file),
+            Form::Plain => plain::read::<T>(&file),
+        }
+    }
+}
+
+fn stored(form: Form, seen: &Observations) -> [Vec<u8>; 3] {
+    let Observations { flows, links, .. } = seen;
+    [form.write::<Flows>(flows), form.write::<Completions>(flows), form.write::<Links>(links)]
+}
+
+fn read(form: Form, files: [Vec<u8>; 3]) -> Result<Observations, String> {
+    let [flows, completions, links] = files;
+    let mut flows = form.read::<Flows>(flows)?;
+    for (flow, other) in flows.iter_mut().zip(form.read::<Completions>(completions)?) {
         assert_eq!(flow.name, other.name);
         flow.completions = other.completions;
     }
-    let links = parquet::read::<Links>(links)?;
+    let links = form.read::<Links>(links)?;
     Ok(Observations { flows, links, packets: 0, events: None, lost: Vec::new() })
 }
 
@@ -143,11 +175,13 @@ proptest! {
 
     #[test]
     fn tables_are_read_back_as_they_were(seen in observations()) {
-        let files = stored(&seen);
-        prop_assert!(files == stored(&seen));
-        let back = read(files).unwrap();
-        prop_assert_eq!(&back.flows, &seen.flows);
-        prop_assert_eq!(&back.links, &seen.links);
+        for form in FORMS {
+            let files = stored(*form, &seen);
+            prop_assert!(files == stored(*form, &seen));
+            let back = read(*form, files).unwrap();
+            prop_assert_eq!(&back.flows, &seen.flows);
+            prop_assert_eq!(&back.links, &seen.links);
+        }
     }
 
     /// Whatever is done to a file, the answer is a table or an error.
@@ -158,16 +192,18 @@ proptest! {
         places in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         length in proptest::option::of(any::<proptest::sample::Index>()),
     ) {
-        let mut files = stored(&seen);
-        let file = &mut files[which];
-        for (place, byte) in places {
-            let at = place.index(file.len());
-            file[at] = byte;
+        for form in FORMS {
+            let mut files = stored(*form, &seen);
+            let file = &mut files[which];
+            for (place, byte) in &places {
+                let at = place.index(file.len());
+                file[at] = *byte;
+            }
+            if let Some(length) = length {
+                file.truncate(length.index(file.len()));
+            }
+            let _ = read(*form, files);
         }
-        if let Some(length) = length {
-            file.truncate(length.index(file.len()));
-        }
-        let _ = read(files);
     }
 }
 
@@ -199,6 +235,7 @@ fn percentiles_of_a_queue_by_hand() {
 }
 
 /// A table of more rows than go without compression, and of more than one row group.
+#[cfg(feature = "parquet")]
 #[test]
 fn long_tables_are_read_back_as_they_were() {
     let mut link = Links::owner(&["x".into(), "back".into()]).unwrap();
@@ -271,14 +308,43 @@ impl Table for Contradiction {
 fn what_no_run_can_have_seen_is_refused() {
     let mut flow = Flows::owner(&["x".into()]).unwrap();
     flow.samples.push(Flows::blank());
-    let mut file = Vec::new();
-    parquet::write::<Contradiction>(&mut file, &[], std::slice::from_ref(&flow)).unwrap();
-    let error = parquet::read::<Flows>(file).unwrap_err();
-    assert_eq!(error, "column `cwnd`: a value is there that cannot be, or one is missing");
-    // A table of another kind, and none.
-    let mut file = Vec::new();
-    parquet::write::<Flows>(&mut file, &[], &[flow]).unwrap();
-    let error = parquet::read::<Completions>(file).unwrap_err();
-    assert_eq!(error, "it does not have the columns of the table `completions`");
-    assert!(parquet::read::<Flows>(Vec::new()).is_err());
+    let flows = [flow];
+    for form in FORMS {
+        let file = form.write::<Contradiction>(&flows);
+        let error = form.read::<Flows>(file).unwrap_err();
+        let expected = "column `cwnd`: a value is there that cannot be, or one is missing";
+        assert!(error.ends_with(expected), "{error}");
+        // A table of another kind, and none.
+        let file = form.write::<Flows>(&flows);
+        let error = form.read::<Completions>(file).unwrap_err();
+        assert_eq!(error, "it does not have the columns of the table `completions`");
+        assert!(form.read::<Flows>(Vec::new()).is_err());
+    }
+}
+
+/// What is wrong with a plain table is said with its line.
+#[test]
+fn a_plain_table_is_what_was_written_or_refused() {
+    let mut flows = [Flows::owner(&["x".into()]).unwrap(), Flows::owner(&["y".into()]).unwrap()];
+    flows.iter_mut().for_each(|flow| flow.samples.push(Flows::blank()));
+    let text = String::from_utf8(Form::Plain.write::<Flows>(&flows)).unwrap();
+    let (head, rows) = text.split_once('\n').unwrap();
+    assert_eq!(rows, "0,0,0,0,0,,,,,,,,,,,,,\n1,0,0,0,0,,,,,,,,,,,,,\n");
+    let read = |rows: &str| plain::read::<Flows>(format!("{head}\n{rows}").as_bytes());
+    assert_eq!(read(rows).unwrap(), flows);
+    for (from, to, expected) in [
+        ("\n1,", "\n2,", "line 3: it belongs to nothing that is listed"),
+        ("0,0", ",0", "line 2: it has no owner"),
+        ("0,0,", "0,,", "line 2: column `time`: a value cannot be one"),
+        ("0,0,", "0,-1,", "line 2: column `time`: a value cannot be one"),
+        (",\n", "\n", "line 2: it has too few cells"),
+        (",\n", ",,\n", "line 2: it has too many cells"),
+        ("1,0,0,0,0,,,,,,,,,,,,,\n", "1,0", "its last line is not whole"),
+    ] {
+        let altered = rows.replacen(from, to, 1);
+        assert_eq!(read(&altered).unwrap_err(), expected, "{altered}");
+    }
+    let (first, second) = rows.split_once('\n').unwrap();
+    let error = read(&format!("{second}{first}\n")).unwrap_err();
+    assert_eq!(error, "line 3: it belongs further up");
 }

@@ -1,0 +1,27 @@
+//! A build without `--tui`.
+
+use std::sync::Arc;
+
+use super::live::Live;
+use crate::features::Feature;
+
+/// A view in the terminal, of which there is none.
+pub(super) enum Tui {}
+
+/// Refuses.
+///
+/// # Errors
+/// Always: this build has no view in the terminal.
+pub(super) fn check() -> anyhow::Result<()> {
+    Feature::Tui.need()
+}
+
+impl Tui {
+    pub(super) fn start(_: Arc<Live>, _: impl FnOnce() + Send + 'static) -> anyhow::Result<Tui> {
+        Err(Feature::Tui.missing())
+    }
+
+    pub(super) fn finish(self, _: impl Fn() -> bool) -> anyhow::Result<()> {
+        match self {}
+    }
+}

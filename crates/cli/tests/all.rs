@@ -1,0 +1,24 @@
+//! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom --test all NAME`, where the
+//! name of a file, with two colons, stands for all of its tests.
+//!
+//! `programs` is another, which begins with one thread.
+
+#[path = "support/browser.rs"]
+mod browser;
+mod support;
+
+mod arguments;
+mod consent;
+mod demo;
+mod emulate;
+mod full_disk;
+mod gallery;
+mod interface_gone;
+mod kernel_side;
+mod lab;
+mod pages;
+mod papers;
+mod reports;
+mod results;
+mod router;
+mod scenarios;

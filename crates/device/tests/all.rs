@@ -1,0 +1,11 @@
+//! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom-device --test all NAME`, where the
+//! name of a file, with two colons, stands for all of its tests.
+//!
+//! `allocations` is another, as it counts what the whole program allocates, and so is `user_namespace`, which begins with one thread.
+
+mod support;
+
+mod capture;
+mod namespace;
+mod sockets;
+mod tun;

@@ -1,0 +1,26 @@
+//! Tests of the crate from outside in one program, which is built and linked once: `cargo test -p transom-net --test all NAME`, where the
+//! name of a file, with two colons, stands for all of its tests.
+
+mod passing;
+mod support;
+
+mod applications;
+mod delivery;
+mod extensions;
+mod fast_open;
+mod kernel_accurate_ecn;
+mod kernel_bulk;
+mod kernel_capture;
+mod kernel_delivery;
+mod kernel_fast_open;
+mod kernel_partial;
+mod kernel_path;
+mod kernel_presets;
+mod log;
+mod observer;
+mod options;
+mod partial;
+mod runtime;
+#[path = "sockets/main.rs"]
+mod sockets;
+mod soft_errors;
