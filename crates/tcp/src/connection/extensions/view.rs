@@ -285,7 +285,7 @@ impl<'a> View<'a> {
 }
 
 impl From<&View<'_>> for Observed {
-    /// What is seen, to be looked at later or elsewhere.
+    /// What is seen, to be looked at later or elsewhere. The lists of the past are not in it.
     fn from(view: &View<'_>) -> Self {
         Observed {
             info: view.info(),
@@ -298,7 +298,7 @@ impl From<&View<'_>> for Observed {
             pacing_rate: Some(view.ruling(Variable::PacingRate).own)
                 .filter(|rate| *rate < u64::MAX),
             messages: view.messages().collect(),
-            capabilities: view.capabilities(),
+            capabilities: view.capabilities() - Capabilities::MESSAGE_LIST,
         }
     }
 }
