@@ -156,14 +156,17 @@ mod tests {
         frame.extend_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5]);
         frame.extend_from_slice(&[0x5a; 100]);
         let mut buffer = vec![0; FrameSocket::MAX_LEN];
-        // The kernel takes up to a second to notice that the link is up, and drops what is sent before. It also says things of its own,
-        // such as neighbour solicitations.
-        let found = (0..5000).any(|_| match to.receive(&mut buffer).unwrap() {
-            Some(length) => buffer[VirtioNetHdr::LEN..length] == frame[VirtioNetHdr::LEN..],
-            None => {
+        // The kernel lets frames through some time after both ends are up, and drops them before. It also sends frames of its own.
+        let found = (0..10_000).any(|turn| {
+            if turn % 100 == 0 {
                 assert!(from.send(&frame).unwrap());
-                std::thread::sleep(std::time::Duration::from_millis(1));
-                false
+            }
+            match to.receive(&mut buffer).unwrap() {
+                Some(length) => buffer[VirtioNetHdr::LEN..length] == frame[VirtioNetHdr::LEN..],
+                None => {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    false
+                }
             }
         });
         assert!(found, "the frame did not arrive");

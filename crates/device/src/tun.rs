@@ -42,8 +42,10 @@ use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
 mod ioctl;
+mod lent;
 
 pub use builder::{TunBuilder, TunError, TunOffload};
+pub use lent::{NewTun, set_carrier, set_persistent};
 
 /// An open TUN interface.
 #[derive(Debug)]
@@ -60,6 +62,8 @@ pub struct Tun {
     /// The virtio-net header of the packet received last in two parts.
     last_header: VirtioNetHdr,
     discarded: u64,
+    /// The other queues, until they are taken.
+    others: Vec<Tun>,
 }
 
 impl Tun {
@@ -235,6 +239,11 @@ impl Device for Tun {
                 None
             }
         }
+    }
+
+    fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
+        let others = std::mem::take(&mut self.others).into_iter();
+        others.map(|queue| Box::new(queue) as Box<dyn Device>).collect()
     }
 
     fn recycle(&mut self, buffer: PacketBuf) {

@@ -1,4 +1,4 @@
-//! Every extension decides the same over what somebody tells of a connection as over the connection itself.
+//! Every extension decides the same over a reported state of a connection as over the connection itself.
 
 use crate::common::Setup;
 use crate::common::world::{Path, World};
@@ -12,7 +12,7 @@ use transom_tcp::extension::{
 };
 use transom_tcp::time::Instant;
 
-/// An extension on a connection, and another of its kind over what is told of that. Both have to ask for the same all the time.
+/// An extension on a connection, and a second one over the reported state. Both must set the same limits at all times.
 #[derive(Debug)]
 struct Twice {
     on_connection: Box<dyn Extension>,
@@ -60,7 +60,7 @@ impl Extension for Twice {
             let ruling = self.layers.ruling(&observed, variable);
             assert_eq!(view.ruling(variable), ruling, "{variable}");
         }
-        // Acknowledgements that woke nobody are told of now.
+        // Acknowledgements that woke no layer are reported now.
         let seen = view.acks_seen() - self.acks_seen;
         self.acks_seen += seen;
         let before = (seen - u64::from(event.ack.is_some())) as usize;
@@ -99,7 +99,7 @@ fn twice(text: &str, compared: &Arc<AtomicU64>) -> ExtensionChoice {
     })
 }
 
-/// With what it cannot be chosen without.
+/// The name with its required parameters.
 fn text(name: &str) -> &str {
     match name {
         "rate-cap" => "rate-cap(rate=200kB)",
@@ -112,13 +112,13 @@ fn text(name: &str) -> &str {
 }
 
 #[test]
-fn every_extension_decides_the_same_over_what_is_told() {
+fn every_extension_decides_the_same_over_a_reported_state() {
     let mut left_out = Vec::new();
     for entry in CATALOGUE {
         let choice = stack(text(entry.name)).unwrap().remove(0);
-        // Its copies share a manager, and two of one connection are not one. The list of past messages is not told.
-        let told = !choice.extension().requires().contains(Capabilities::MESSAGE_LIST);
-        if !told || entry.name == "cm" {
+        // The copies of `cm` share a manager, which would see two connections. The list of past messages is not reported.
+        let reported = !choice.extension().requires().contains(Capabilities::MESSAGE_LIST);
+        if !reported || entry.name == "cm" {
             left_out.push(entry.name);
             continue;
         }
@@ -143,9 +143,9 @@ fn every_extension_decides_the_same_over_what_is_told() {
     assert!(left_out.contains(&"cm") && left_out.len() < CATALOGUE.len() / 2, "{left_out:?}");
 }
 
-/// A layer that asks for nonsense is gone with its limits, the other goes on; and what is asked is kept within what is safe.
+/// Limits are kept within the safe range. A layer with an impossible limit is detached.
 #[test]
-fn layers_over_what_is_told_are_safe_and_may_fail() {
+fn layers_over_a_reported_state_are_safe_and_may_fail() {
     let compared = Arc::new(AtomicU64::new(0));
     let seen: Arc<std::sync::Mutex<Option<Observed>>> = Arc::default();
     #[derive(Debug)]
@@ -192,12 +192,12 @@ fn layers_over_what_is_told_are_safe_and_may_fail() {
     let event = Event { now, what: Wake::ACK, ack: None, sent: None };
     assert!(layers.wake(&observed, &event));
     let ruling = layers.ruling(&observed, Variable::Cwnd);
-    assert_eq!((ruling.used, ruling.own), (observed.info.cwnd, observed.info.cwnd));
+    assert_eq!((ruling.effective, ruling.own), (observed.info.cwnd, observed.info.cwnd));
     assert!(layers.wake(&observed, &event));
     assert_eq!(layers.ruling(&observed, Variable::Cwnd).requested, None);
     assert_eq!(layers.poll_departure().unwrap().layer, Some(wild));
     assert_eq!((layers.layers().count(), layers.next_wake()), (0, None));
-    // What is not known of a connection cannot be required of it.
+    // An extension cannot require a capability that is not there.
     let nothing = Observed { capabilities: Capabilities::empty(), ..observed };
     for entry in CATALOGUE {
         let extension = stack(text(entry.name)).unwrap().remove(0).extension();

@@ -80,7 +80,7 @@ impl Control {
         let table = self.inner.table();
         let now = self.now();
         let known = self.inner.flows().iter();
-        let known = known.filter_map(|(key, record)| Some((key, record.told(now)?)));
+        let known = known.filter_map(|(key, record)| Some((key, record.summary(now)?)));
         let latest = smallest(known, flows, |(_, told)| told.idle);
         let flows = latest.iter().map(|(key, told)| FlowStatus {
             sender: key.sender(),

@@ -150,8 +150,8 @@ impl Deployment for Nfqueue {
         Ok(lock(&self.control).status("nfqueue", &self.device, flows, queue.into()))
     }
 
-    fn tend(&mut self) -> Result<(), Refusal> {
-        self.worker.tend()
+    fn maintain(&mut self) -> Result<(), Refusal> {
+        self.worker.maintain()
     }
 }
 
@@ -170,7 +170,7 @@ struct Decider {
 impl Decider {
     fn run(mut self, stop: &Stop) -> Result<(), Refusal> {
         let failed = || Refusal::io("cannot take packets from the kernel");
-        while !stop.is_asked() {
+        while !stop.is_stop_requested() {
             let now = lock(&self.control).now();
             self.release(now).map_err(failed())?;
             let patience = self.held.front().map_or(LOOK, |(due, _)| LOOK.min(*due - now));

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use transom_device::serving::{AfterAccept, Deadline, Places, UnixName, after_accept};
+use transom_device::serving::{AfterAccept, Deadline, Slots, UnixName, after_accept};
 
 use crate::status::{Deployment, Status};
 use crate::{Refusal, metrics};
@@ -64,12 +64,12 @@ impl Shared {
         }
     }
 
-    /// See [`Deployment::tend`].
+    /// See [`Deployment::maintain`].
     ///
     /// # Errors
     /// As there.
-    pub fn tend(&self) -> Result<(), Refusal> {
-        self.lock().as_mut().map_or(Ok(()), |deployment| deployment.tend())
+    pub fn maintain(&self) -> Result<(), Refusal> {
+        self.lock().as_mut().map_or(Ok(()), |deployment| deployment.maintain())
     }
 
     /// Ends the deployment, and removes what it has put into the system.
@@ -139,7 +139,7 @@ fn answer_all<S: Send + 'static>(
     accept: impl Fn() -> io::Result<S> + Send + 'static,
     answer: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
 ) -> Result<(), Refusal> {
-    let (answer, places) = (Arc::new(answer), Places::new(MOST_ASKING));
+    let (answer, places) = (Arc::new(answer), Slots::new(MOST_ASKING));
     let work = move || {
         loop {
             let place = places.take();

@@ -19,7 +19,7 @@ pub trait Deployment: Send {
     ///
     /// # Errors
     /// When the deployment has come to an end by itself.
-    fn tend(&mut self) -> Result<(), Refusal>;
+    fn maintain(&mut self) -> Result<(), Refusal>;
 }
 
 /// A deployment's state.

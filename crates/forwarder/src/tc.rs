@@ -112,7 +112,7 @@ pub struct Tc {
     ebpf: Ebpf,
     flows: HashMap<MapData, [u8; KEY_LEN], [u8; FLOW_LEN]>,
     counted: Counted,
-    /// Calls of [`Deployment::tend`] until the next sweep.
+    /// Calls of [`Deployment::maintain`] until the next sweep.
     until_sweep: u32,
     queues: RootQueues,
     index: u32,
@@ -341,7 +341,7 @@ impl Deployment for Tc {
         })
     }
 
-    fn tend(&mut self) -> Result<(), Refusal> {
+    fn maintain(&mut self) -> Result<(), Refusal> {
         self.until_sweep = self.until_sweep.saturating_sub(1);
         if self.until_sweep == 0 {
             self.until_sweep = SWEEP_EVERY;

@@ -149,8 +149,8 @@ impl Deployment for User {
         Ok(status)
     }
 
-    fn tend(&mut self) -> Result<(), Refusal> {
-        self.worker.tend()
+    fn maintain(&mut self) -> Result<(), Refusal> {
+        self.worker.maintain()
     }
 }
 
@@ -194,7 +194,7 @@ struct Carrier {
 impl Carrier {
     fn run(mut self, stop: &Stop) -> Result<(), Refusal> {
         let failed = || Refusal::io("cannot carry frames");
-        while !stop.is_asked() {
+        while !stop.is_stop_requested() {
             let now = self.now();
             self.release(now).map_err(failed())?;
             self.transmit(now).map_err(failed())?;

@@ -23,7 +23,7 @@ pub(crate) struct Worker {
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_stop_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -44,7 +44,7 @@ impl Worker {
     }
 
     /// What the thread ended with, if it has ended by itself.
-    pub(crate) fn tend(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn maintain(&mut self) -> Result<(), Refusal> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             None => Ok(()),
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

@@ -19,11 +19,11 @@
 mod clock;
 mod delay;
 mod distance;
-mod door;
 mod driver;
 mod fidelity;
 mod followed;
 mod host;
+mod host_interface;
 mod observer;
 mod programs;
 mod record;

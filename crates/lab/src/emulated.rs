@@ -100,11 +100,11 @@ impl PathMonitor {
 
     /// Begins what is random anew, with the directions turned round: the packets that come in from now on meet what those that went out have met since
     /// the path was made, and the other way round. So what is sent there and what is sent back can be compared.
-    pub fn begin_again_turned(&self) {
+    pub fn reseed_reversed(&self) {
         let mut path = lock(&self.path);
         let streams = path.streams;
-        path.egress.begin_again(streams, INGRESS);
-        path.ingress.begin_again(streams, EGRESS);
+        path.egress.reseed(streams, INGRESS);
+        path.ingress.reseed(streams, EGRESS);
     }
 
     /// What waits for the egress link's serialiser at `now`, by the device's clock.

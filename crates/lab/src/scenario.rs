@@ -105,7 +105,9 @@ pub use composition::Composition;
 pub use cost::{MOST_RUNS, runs};
 pub use distribution::{Distribution, DistributionError, SizeDistribution, TimeDistribution};
 pub use error::{Diagnostic, Errors, Place, Problem as ScenarioProblem};
-pub use expect::{Band, Course, Direction, Measure, Needs, Quantity, Statistic, Taken};
+pub use expect::{
+    Band, Direction, Measure, MeasureSource, Quantity, Requirement, Statistic, TimeCourse,
+};
 pub use extensions::Extensions;
 pub use flow::Flow;
 pub use header::Header;

@@ -47,11 +47,11 @@ pub use config::{ControlConfig, ControlConfigError, PolicyConfig};
 pub use control::{Counters, Returning, Verdict, WindowControl};
 pub use explicit::{ExplicitWindow, ExplicitWindowConfig};
 pub use fair_share::{FairShare, FairShareConfig};
-pub use flow::{FlowKey, Record, Told};
+pub use flow::{FlowKey, FlowSummary, Record};
 pub use marker::{Marked, WindowMarker};
 pub use nothing::Nothing;
-pub use policy::{AckContext, Policy, SynContext, Wish};
-pub use segment::{ChecksumState, Segment, Unread};
+pub use policy::{AckAction, AckContext, Policy, SynContext};
+pub use segment::{ChecksumState, Segment, Unreadable};
 pub use table::{FlowTable, Prefetch, TableStats};
 pub use target::{TargetWindow, TargetWindowConfig, Threshold};
 

@@ -42,6 +42,19 @@ impl MemoryLimits {
     }
 }
 
+impl core::iter::Sum for MemoryInfo {
+    /// That of several stacks together; the state is that of the most pressed.
+    fn sum<I: Iterator<Item = Self>>(infos: I) -> Self {
+        let nothing = MemoryInfo { held: 0, state: MemoryState::Normal, pressures: 0, pruned: 0 };
+        infos.fold(nothing, |a, b| MemoryInfo {
+            held: a.held + b.held,
+            state: a.state.max(b.state),
+            pressures: a.pressures + b.pressures,
+            pruned: a.pruned + b.pruned,
+        })
+    }
+}
+
 impl Default for MemoryLimits {
     /// 384 MiB.
     fn default() -> Self {

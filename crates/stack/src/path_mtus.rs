@@ -17,7 +17,7 @@ const LIFETIME: Duration = Duration::from_secs(600);
 
 /// What a path carries. Of two, the one that carries less comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Carries {
+pub(crate) struct PathMtu {
     /// In bytes of an IP packet.
     pub(crate) mtu: u32,
     /// Packets of that size pass whole; otherwise they are fragmented.
@@ -27,9 +27,9 @@ pub(crate) struct Carries {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     /// What two connections have found.
-    known: Option<Carries>,
+    known: Option<PathMtu>,
     /// What one has found that is less.
-    claim: Option<(Carries, ConnectionId)>,
+    claim: Option<(PathMtu, ConnectionId)>,
     /// When anything was last found.
     learned: Instant,
 }
@@ -46,13 +46,13 @@ impl PathMtus {
     }
 
     /// What the path towards `remote` carries, if it is known to be less than the interface takes.
-    pub(crate) fn get(&self, remote: IpAddr, now: Instant) -> Option<Carries> {
+    pub(crate) fn get(&self, remote: IpAddr, now: Instant) -> Option<PathMtu> {
         let path = self.paths.get(&remote)?;
         path.known.filter(|_| now.since(path.learned) < LIFETIME)
     }
 
     /// The connection `by` believes that no more than `found` reaches `remote`.
-    pub(crate) fn note(&mut self, by: ConnectionId, remote: IpAddr, found: Carries, now: Instant) {
+    pub(crate) fn note(&mut self, by: ConnectionId, remote: IpAddr, found: PathMtu, now: Instant) {
         let known = self.paths.get(&remote).copied();
         let known = known.filter(|path| now.since(path.learned) < LIFETIME);
         let mut path = known.unwrap_or(Path { known: None, claim: None, learned: now });
@@ -75,7 +75,7 @@ impl PathMtus {
     }
 
     /// So much has reached `remote`. What contradicts that is forgotten.
-    pub(crate) fn prove(&mut self, remote: IpAddr, carried: Carries) {
+    pub(crate) fn prove(&mut self, remote: IpAddr, carried: PathMtu) {
         let Some(path) = self.paths.get_mut(&remote) else { return };
         path.claim = path.claim.filter(|&(claimed, _)| claimed >= carried);
         path.known = path.known.filter(|&known| known >= carried);

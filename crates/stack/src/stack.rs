@@ -13,6 +13,8 @@ mod fast_open;
 mod opens;
 mod predict;
 mod receive;
+mod shards;
+mod sharing;
 mod sockets;
 mod template;
 mod timers;
@@ -20,17 +22,18 @@ mod transmit;
 
 pub use opens::{ConnectError, ListenError};
 pub use receive::Packet;
+pub use shards::{Shard, Stray};
 pub use sockets::SocketError;
 pub use transmit::Transmit;
 
-use crate::config::{StackConfig, StackConfigError, StackCounters, is_unicast};
+use crate::config::{PortSource, StackConfig, StackConfigError, StackCounters, is_unicast};
 use crate::fast_open::Servers;
-use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash};
+use crate::flow::{FlowKey, FlowTable, Handler, KeyedHash, PlaceChange};
 use crate::fragments::Fragments;
 use crate::listener::{HalfEntry, ListenTable, Listener, ListenerId};
 use crate::log::{Log, Subject};
 use crate::memory::{Memory, MemoryInfo};
-use crate::path_mtus::{Carries, PathMtus};
+use crate::path_mtus::{PathMtu, PathMtus};
 use crate::secrets::Secrets;
 use crate::slab::Slab;
 use crate::wheel::{TimerId, Wheel};
@@ -39,7 +42,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use template::Template;
-use transmit::Carrier;
+use transmit::IpFields;
 use transom_tcp::connection::{Connection, Event, IcmpError, MemoryState, Prepared};
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
@@ -102,12 +105,14 @@ struct Slot {
     ready: bool,
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
-    carrier: Carrier,
+    ip_fields: IpFields,
     /// The identification of its next packet, where there is one.
     ident: u16,
     template: Option<Template>,
     /// The other end is at one of our own addresses.
     to_self: bool,
+    /// Its local address is not the host's any more.
+    homeless: bool,
     /// The listener whose limit it counts against: it opened fast, and its handshake is not complete.
     fast_pending_at: Option<ListenerId>,
     /// What it holds, as it was last counted.
@@ -115,25 +120,25 @@ struct Slot {
 }
 
 impl Slot {
-    fn set_carrier(&mut self, carrier: Carrier) {
-        self.carrier = carrier;
-        self.template = Template::new(&self.key, &carrier);
+    fn set_ip_fields(&mut self, ip_fields: IpFields) {
+        self.ip_fields = ip_fields;
+        self.template = Template::new(&self.key, &ip_fields);
     }
 
     /// Whether packets may be fragmented is as the connection wants it now.
     fn follow_connection(&mut self) {
         let dont_fragment = self.connection.dont_fragment();
-        if dont_fragment != self.carrier.dont_fragment {
-            self.set_carrier(Carrier { dont_fragment, ..self.carrier });
+        if dont_fragment != self.ip_fields.dont_fragment {
+            self.set_ip_fields(IpFields { dont_fragment, ..self.ip_fields });
         }
     }
 
     /// A template for the packet that is prepared, where it is not to be fragmented while others may be.
     fn template_of_probe(&self, prepared: &Prepared) -> Option<Template> {
-        if self.carrier.dont_fragment || !self.connection.probes_path_with(prepared) {
+        if self.ip_fields.dont_fragment || !self.connection.probes_path_with(prepared) {
             return None;
         }
-        Template::new(&self.key, &Carrier { dont_fragment: true, ..self.carrier })
+        Template::new(&self.key, &IpFields { dont_fragment: true, ..self.ip_fields })
     }
 }
 
@@ -141,7 +146,7 @@ impl Slot {
 struct WaitEntry {
     wait: TimeWait,
     key: FlowKey,
-    carrier: Carrier,
+    ip_fields: IpFields,
     timer: TimerId,
 }
 
@@ -149,7 +154,7 @@ struct WaitEntry {
 #[derive(Debug)]
 enum Reply {
     /// A TCP segment without payload, and its packet's codepoint.
-    Segment(FlowKey, Carrier, TcpHeader, Ecn),
+    Segment(FlowKey, IpFields, TcpHeader, Ecn),
     /// A whole packet.
     Packet(Vec<u8>),
 }
@@ -180,6 +185,8 @@ pub struct Stack {
     replies: VecDeque<Reply>,
     /// Packets from ourselves to ourselves.
     loopback: VecDeque<Vec<u8>>,
+    /// Packets for other stacks of the host.
+    strays: VecDeque<Stray>,
     events: VecDeque<StackEvent>,
     fragments: Fragments,
     path_mtus: PathMtus,
@@ -204,7 +211,7 @@ impl Stack {
         let secrets = Secrets::new(config.secret);
         let hash = KeyedHash::new(secrets.table_key());
         Ok(Stack {
-            flows: FlowTable::with_hasher(hash.clone()),
+            flows: FlowTable::new(hash.clone(), config.ports == PortSource::Caller),
             slots: Slab::new(),
             halves: Slab::new(),
             waits: Slab::new(),
@@ -216,6 +223,7 @@ impl Stack {
             turn: 0,
             replies: VecDeque::new(),
             loopback: VecDeque::new(),
+            strays: VecDeque::new(),
             events: VecDeque::new(),
             fragments: Fragments::new(config.fragments),
             path_mtus: PathMtus::new(hash.clone()),
@@ -275,9 +283,12 @@ impl Stack {
     }
 
     /// Whether a packet of these addresses, from elsewhere or from ourselves, is not what it claims to be: our own
-    /// addresses are not heard from elsewhere, and loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
+    /// addresses are not heard from elsewhere unless they are shared, and loopback addresses stay inside a host (RFC 1122 section
+    /// 3.2.1.3).
     fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
-        self.is_local(src) != from_self || (src.is_loopback() && !dst.is_loopback())
+        let own = self.is_local(src);
+        let mistaken = if self.config.shared { from_self && !own } else { own != from_self };
+        mistaken || (src.is_loopback() && !dst.is_loopback())
     }
 
     /// Whether `address` can be one host's, as far as we can tell [MUST-46] [MUST-57] [MUST-63].
@@ -317,7 +328,7 @@ impl Stack {
         let subject = self.subject(index, now);
         let connection = &mut self.slots.get_mut(index)?.connection;
         connection.set_memory_state(self.memory.state());
-        let before = self.log.mark(connection);
+        let before = self.log.checkpoint(connection);
         let result = call(connection);
         self.log.changes(subject, connection, before);
         Some(result)
@@ -326,6 +337,11 @@ impl Stack {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<StackEvent> {
         self.events.pop_front()
+    }
+
+    /// What has changed at our places, where the [caller](PortSource::Caller) says which ports are free.
+    pub fn poll_place(&mut self) -> Option<PlaceChange> {
+        self.flows.poll_change()
     }
 
     /// A connection changed: collect its events and put it into the ready queue.
@@ -435,10 +451,10 @@ impl Stack {
         };
         let (remote, heard) = (slot.key.remote, slot.connection.last_heard());
         let connection = &slot.connection;
-        self.path_mtus.prove(remote, Carries { mtu, whole: connection.dont_fragment() });
+        self.path_mtus.prove(remote, PathMtu { mtu, whole: connection.dont_fragment() });
         if connection.has_narrow_path() {
             let whole = connection.dont_fragment() || !connection.path_fragments();
-            let found = Carries { mtu, whole };
+            let found = PathMtu { mtu, whole };
             self.path_mtus.note(id, remote, found, heard);
         }
     }
@@ -448,7 +464,7 @@ impl Stack {
         let Some(slot) = self.slots.get_mut(index) else { return };
         // The last acknowledgement leaves first.
         let Some(wait) = TimeWait::new(&slot.connection, now) else { return };
-        let (key, carrier) = (slot.key, slot.carrier);
+        let (key, ip_fields) = (slot.key, slot.ip_fields);
         while self.waits.len() >= self.config.max_time_wait.max(1) {
             let Some((oldest, generation)) = self.wait_order.pop_front() else { break };
             if self.waits.generation(oldest) == Some(generation) {
@@ -458,7 +474,7 @@ impl Stack {
         let expires = wait.expires();
         // The timer needs the place, and the place the timer.
         let timer = self.wheel.insert(expires, Wake::TimeWait(0));
-        let (place, generation) = self.waits.insert(WaitEntry { wait, key, carrier, timer });
+        let (place, generation) = self.waits.insert(WaitEntry { wait, key, ip_fields, timer });
         self.wheel.remove(timer);
         let timer = self.wheel.insert(expires, Wake::TimeWait(place));
         if let Some(entry) = self.waits.get_mut(place) {
@@ -506,11 +522,18 @@ impl Stack {
 }
 
 impl Stack {
-    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it.
-    pub(crate) fn deliver_icmp(&mut self, now: Instant, key: &FlowKey, error: IcmpError, seq: Seq) {
-        let Some(id) = self.connection_for(key) else { return };
-        let Some(slot) = self.slots.get_mut(id.index) else { return };
-        let carries = |connection: &Connection| Carries {
+    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it. Returns
+    /// whether there is such a connection.
+    pub(crate) fn deliver_icmp(
+        &mut self,
+        now: Instant,
+        key: &FlowKey,
+        error: IcmpError,
+        seq: Seq,
+    ) -> bool {
+        let Some(id) = self.connection_for(key) else { return false };
+        let Some(slot) = self.slots.get_mut(id.index) else { return false };
+        let carries = |connection: &Connection| PathMtu {
             mtu: connection.path_mtu(),
             whole: !connection.path_fragments(),
         };
@@ -525,6 +548,7 @@ impl Stack {
             self.path_mtus.note(id, key.remote, after, now);
         }
         self.touched(id.index, now);
+        true
     }
 
     pub(crate) fn count_bad_icmp(&mut self) {
@@ -534,7 +558,8 @@ impl Stack {
     /// How much data fits an echo reply with `headers` bytes of headers; `None` if there is to be none.
     pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
         let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
-        self.config.echo.then_some(room)
+        // On a shared address the kernel answers.
+        (self.config.echo && !self.config.shared).then_some(room)
     }
 
     pub(crate) fn packet_reply(&mut self, packet: Vec<u8>) {

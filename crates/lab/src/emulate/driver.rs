@@ -14,9 +14,9 @@ use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 use super::clock::Clock;
-use super::door::{Door, inject};
 use super::fidelity::Lags;
 use super::followed::Totals;
+use super::host_interface::{HostInterface, inject};
 use super::observer::{Observer, Sight};
 use super::wait::Waiter;
 use super::worker::Worker;
@@ -44,7 +44,7 @@ const PRIORITY: i32 = 10;
 pub(super) struct Driver {
     clock: Clock,
     waiter: Waiter,
-    pub(super) doors: Vec<Door>,
+    pub(super) doors: Vec<HostInterface>,
     pub(super) workers: Vec<Worker>,
     observer: Observer,
     /// The flows whose senders are outside, and where these are.
@@ -64,7 +64,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         clock: Clock,
-        doors: Vec<Door>,
+        doors: Vec<HostInterface>,
         workers: Vec<Worker>,
         observer: Observer,
         senders: Vec<(FlowId, NodeId)>,
@@ -271,7 +271,7 @@ impl Driver {
 }
 
 /// Watches the doors, by their place.
-fn watch(doors: &[Door]) -> io::Result<Waiter> {
+fn watch(doors: &[HostInterface]) -> io::Result<Waiter> {
     let waiter = Waiter::new()?;
     for (number, door) in (0u64..).zip(doors) {
         if let Some(descriptor) = door.descriptor() {

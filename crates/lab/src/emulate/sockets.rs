@@ -23,7 +23,7 @@ use rustix::net::{
 use transom_device::kernel_tcp::{KernelTcpState, tcp_info};
 use transom_sim::network::NodeId;
 use transom_sim::random::{Rng, Streams};
-use transom_sim::traffic::{FlowId, Ledger, Sockets, Taken};
+use transom_sim::traffic::{FlowId, Ledger, ReadResult, Sockets};
 use transom_stack::stack::ConnectionId;
 use transom_tcp::connection::Event;
 use transom_tcp::profile::Profile;
@@ -68,7 +68,7 @@ enum Entry {
         application: Option<usize>,
     },
     /// Rings when somebody wants the thread's attention.
-    Bell(OwnedFd),
+    Waker(OwnedFd),
 }
 
 /// What an application is to be called for.
@@ -96,12 +96,12 @@ pub(super) struct KernelSockets {
 }
 
 impl KernelSockets {
-    /// Sockets of the network namespace that the calling thread is in. `bell` wakes the thread up.
+    /// Sockets of the network namespace that the calling thread is in. `waker` wakes the thread up.
     pub(super) fn new(
         node: NodeId,
         address: Ipv4Addr,
         mut streams: Vec<Rng>,
-        bell: OwnedFd,
+        waker: OwnedFd,
     ) -> io::Result<Self> {
         streams.push(Streams::new(0).rng(0, 0));
         let mut sockets = KernelSockets {
@@ -115,7 +115,7 @@ impl KernelSockets {
             streams,
             scratch: Vec::with_capacity(CHUNK),
         };
-        sockets.watch(Entry::Bell(bell))?;
+        sockets.watch(Entry::Waker(waker))?;
         Ok(sockets)
     }
 
@@ -124,7 +124,7 @@ impl KernelSockets {
             Entry::Connection(connection) => connection.socket.as_fd(),
             Entry::Listener { socket, .. }
             | Entry::Datagrams { socket, .. }
-            | Entry::Bell(socket) => socket.as_fd(),
+            | Entry::Waker(socket) => socket.as_fd(),
         };
         let flags = epoll::EventFlags::IN
             | epoll::EventFlags::OUT
@@ -154,7 +154,7 @@ impl KernelSockets {
     ) -> Vec<(usize, Happening)> {
         let mut happenings = Vec::new();
         match self.entries.get_mut(&number) {
-            None | Some(Entry::Bell(_)) => {}
+            None | Some(Entry::Waker(_)) => {}
             Some(Entry::Connection(connection)) if connection.released => {
                 self.bury(number);
             }
@@ -370,20 +370,20 @@ impl Sockets for KernelSockets {
         written
     }
 
-    fn read(&mut self, _now: Instant, id: ConnectionId) -> Taken {
+    fn read(&mut self, _now: Instant, id: ConnectionId) -> ReadResult {
         let Some(Entry::Connection(connection)) = self.entries.get(&id.as_u64()) else {
-            return Taken::NOTHING_MORE;
+            return ReadResult::NOTHING_MORE;
         };
-        let mut taken = Taken::default();
+        let mut taken = ReadResult::default();
         loop {
             self.scratch.clear();
             let room = spare_capacity(&mut self.scratch);
             match rustix::net::recv(&connection.socket, room, RecvFlags::empty()) {
-                Ok((0, _)) => return Taken { over: true, ..taken },
+                Ok((0, _)) => return ReadResult { over: true, ..taken },
                 Ok((some, _)) => taken.bytes += some as u64,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return taken,
-                Err(_) => return Taken { over: true, ..taken },
+                Err(_) => return ReadResult { over: true, ..taken },
             }
         }
     }

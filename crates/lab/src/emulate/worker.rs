@@ -50,7 +50,7 @@ struct Shared {
 pub(super) struct Worker {
     shared: Arc<Mutex<Shared>>,
     stop: Arc<AtomicBool>,
-    bell: OwnedFd,
+    waker: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -65,9 +65,9 @@ impl Worker {
     ) -> Result<Self, EmulateError> {
         let system =
             |source| EmulateError::System { what: "start the applications of a host", source };
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| system(errno.into()))?;
-        let other = bell.try_clone().map_err(system)?;
+        let other = waker.try_clone().map_err(system)?;
         let shared = Arc::new(Mutex::new(Shared::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let mut work = namespace
@@ -89,7 +89,7 @@ impl Worker {
                 }
             })
             .map_err(system)?;
-        let worker = Worker { shared, stop, bell, thread: Some(thread) };
+        let worker = Worker { shared, stop, waker, thread: Some(thread) };
         entered.recv().unwrap_or_else(|_| {
             let source = io::Error::other("its thread has ended");
             Err(EmulateError::System { what: "start the applications of a host", source })
@@ -116,7 +116,7 @@ impl Worker {
     /// Ends the thread, and says how late its applications were called.
     pub(super) fn stop(&mut self) -> Option<Lags> {
         self.stop.store(true, Ordering::Release);
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // It has no reason to panic; if it does, that was printed.
             let _ = thread.join();
@@ -154,7 +154,7 @@ impl Work {
         address: Ipv4Addr,
         seed: u64,
         clock: Clock,
-        bell: OwnedFd,
+        waker: OwnedFd,
         shared: Arc<Mutex<Shared>>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
@@ -164,7 +164,7 @@ impl Work {
         let random = servers.iter().map(|(flow, _)| stream(*flow, 1));
         let random = random.chain(clients.iter().map(|(flow, ..)| stream(*flow, 0)));
         let random = random.collect();
-        let mut sockets = KernelSockets::new(node, address, random, bell)?;
+        let mut sockets = KernelSockets::new(node, address, random, waker)?;
         let first_client = servers.len();
         for (index, (_, start, _)) in clients.iter().enumerate() {
             sockets.timers.call_at(*start, first_client + index);

@@ -6,7 +6,7 @@ use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
 use super::expect::{Band, BandOptions, Quantity, QuantityOptions, Statistic};
 use super::known::Known;
-use super::open::Elsewhere;
+use super::open::OtherPoint;
 use super::resolve::split;
 use super::sweep::wrong_type;
 use super::tree::{Span, Table, Value, way};
@@ -26,7 +26,7 @@ pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
     /// What is measured at other points, which has to be there.
-    pub(super) elsewhere: Vec<Elsewhere>,
+    pub(super) other_points: Vec<OtherPoint>,
 }
 
 impl Bands {
@@ -117,7 +117,7 @@ impl Bands {
                 _ if !applies => {}
                 None => control::check(&divisor, known.links, place, problems),
                 Some(point) if control::is_about(&divisor) => {
-                    self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
+                    self.other_points.push(OtherPoint { point, quantity: divisor, place });
                 }
                 Some(_) => {}
             }

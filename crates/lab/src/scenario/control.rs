@@ -5,7 +5,7 @@
 //! point.
 
 use super::error::{Problem, Problems};
-use super::expect::{Direction, Needs, Quantity};
+use super::expect::{Direction, Quantity, Requirement};
 use super::link::Link;
 use super::measure::LinkSeries;
 use super::open::Open;
@@ -13,7 +13,7 @@ use super::tree::{Span, Table, way};
 
 /// Whether a quantity is about window control.
 pub(super) fn is_about(quantity: &Quantity) -> bool {
-    matches!(quantity.measure.needs(), Needs::WindowControl | Needs::WindowTarget)
+    matches!(quantity.measure.needs(), Requirement::WindowControl | Requirement::WindowTarget)
 }
 
 /// What a quantity needs and is missing at these links, in words; `None` if nothing is.
@@ -30,7 +30,8 @@ pub(super) fn missing(quantity: &Quantity, links: &[Link]) -> Option<String> {
     match &config.window.0 {
         None => Some(format!("`{}` has no window control on the way {way}", link.name)),
         Some(policy) => {
-            let without = quantity.measure.needs() == Needs::WindowTarget && !policy.has_target();
+            let without =
+                quantity.measure.needs() == Requirement::WindowTarget && !policy.has_target();
             without.then(|| format!("`{}` has no target that all flows share", policy.name()))
         }
     }

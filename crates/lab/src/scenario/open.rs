@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Open {
     /// What is measured at others.
-    pub(super) elsewhere: Vec<Elsewhere>,
+    pub(super) other_points: Vec<OtherPoint>,
     /// What is asked for and has no effect at this one: where, and why.
     pub(super) nothing: Vec<(Span, &'static str)>,
 }
 
 /// A quantity that is measured at another point of the sweep.
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct OtherPoint {
     /// That point.
     pub(super) point: usize,
     /// The quantity.
@@ -35,7 +35,7 @@ pub(super) struct Elsewhere {
 #[derive(Debug, Default)]
 pub(super) struct AllOpen {
     /// By point and place.
-    elsewhere: BTreeMap<(usize, usize), Elsewhere>,
+    other_points: BTreeMap<(usize, usize), OtherPoint>,
     /// What has had no effect at any point; `None` before the first.
     nothing: Option<Vec<(Span, &'static str)>>,
 }
@@ -43,8 +43,8 @@ pub(super) struct AllOpen {
 impl AllOpen {
     /// Adds a point's.
     pub(super) fn add(&mut self, open: Open) {
-        for one in open.elsewhere {
-            self.elsewhere.insert((one.point, one.place.start), one);
+        for one in open.other_points {
+            self.other_points.insert((one.point, one.place.start), one);
         }
         match &mut self.nothing {
             Some(nothing) => nothing.retain(|one| open.nothing.contains(one)),
@@ -67,7 +67,7 @@ impl AllOpen {
             problems.add(place, Problem::Conflict(text.into()));
         }
         let mut last: Option<(usize, Vec<Setting>, Option<Vec<Link>>)> = None;
-        for Elsewhere { point, quantity, place } in self.elsewhere.into_values() {
+        for OtherPoint { point, quantity, place } in self.other_points.into_values() {
             if last.as_ref().is_none_or(|(before, ..)| *before != point) {
                 let (settings, links) = at(point);
                 last = Some((point, settings, links));

@@ -166,8 +166,8 @@ pub(super) fn resolve(
     if !problems.is_empty() {
         return None;
     }
-    let Bands { bands, comparisons, elsewhere } = bands;
-    open.elsewhere = elsewhere;
+    let Bands { bands, comparisons, other_points } = bands;
+    open.other_points = other_points;
     let mut resolved = Resolved {
         scenario: header?,
         hosts: nodes.hosts,

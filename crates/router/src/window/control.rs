@@ -14,8 +14,8 @@ use super::active::Active;
 use super::config::{ControlConfig, ControlConfigError};
 use super::flow::{FlowKey, Open, Phase, Record};
 use super::marker::{Ack, Marked, WindowMarker};
-use super::policy::{AckContext, Policy, Wish};
-use super::segment::{ChecksumState, Segment, Unread};
+use super::policy::{AckAction, AckContext, Policy};
+use super::segment::{ChecksumState, Segment, Unreadable};
 use super::table::{Ages, FlowHash, FlowTable, Place, Prefetch, TableStats};
 use crate::queue::Length;
 
@@ -220,7 +220,7 @@ impl WindowControl {
     /// Reads a packet, and counts those that should have been readable.
     fn read(&mut self, packet: &[u8], len: usize) -> Option<Segment> {
         let read = Segment::read(packet, len);
-        self.counters.unreadable += u64::from(read == Err(Unread::Broken));
+        self.counters.unreadable += u64::from(read == Err(Unreadable::Broken));
         read.ok()
     }
 
@@ -266,9 +266,9 @@ impl WindowControl {
             active: 1,
         };
         match self.policy.on_ack(now, &context) {
-            Wish::AsItIs => (None, Duration::ZERO),
-            Wish::Hold(delay) => (None, delay),
-            Wish::Window { bytes, .. } => {
+            AckAction::AsItIs => (None, Duration::ZERO),
+            AckAction::Hold(delay) => (None, delay),
+            AckAction::Window { bytes, .. } => {
                 let window = u16::try_from(bytes.max(self.mss.into())).unwrap_or(u16::MAX);
                 ((window < segment.window).then_some(window), Duration::ZERO)
             }
@@ -330,7 +330,7 @@ impl WindowControl {
                 active,
             };
             let wish = self.policy.on_ack(now, &context);
-            let hold = if let Wish::Hold(delay) = wish { delay } else { Duration::ZERO };
+            let hold = if let AckAction::Hold(delay) = wish { delay } else { Duration::ZERO };
             (WindowMarker::mark(open, ack, wish), hold)
         } else {
             (WindowMarker::strike(open), Duration::ZERO)

@@ -17,7 +17,7 @@
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
 /// The parameters of [`ExplicitWindow`].
@@ -95,9 +95,9 @@ impl Policy for ExplicitWindow {
         self.packets = queue.packets;
     }
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         self.packets = ack.queue.packets;
-        Wish::Window { bytes: self.window(), fall: true }
+        AckAction::Window { bytes: self.window(), fall: true }
     }
 
     fn target(&self) -> Option<u64> {

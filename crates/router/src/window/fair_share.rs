@@ -15,7 +15,7 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, SynContext, Wish};
+use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
 /// The parameters of [`FairShare`].
@@ -56,9 +56,9 @@ impl FairShare {
 impl Policy for FairShare {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let rtt = ack.rtt.unwrap_or(self.config.rtt);
-        Wish::Window { bytes: self.share(rtt, ack.active), fall: true }
+        AckAction::Window { bytes: self.share(rtt, ack.active), fall: true }
     }
 
     fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {
@@ -94,10 +94,10 @@ mod tests {
             )
         };
         // 10 Mbit/s for 100 ms are 125,000 bytes; for 20 ms, 25,000.
-        assert_eq!(wish(None, 1), Wish::Window { bytes: 140_000, fall: true });
+        assert_eq!(wish(None, 1), AckAction::Window { bytes: 140_000, fall: true });
         let rtt = Some(Duration::from_millis(20));
-        assert_eq!(wish(rtt, 10), Wish::Window { bytes: 4_000, fall: true });
-        assert_eq!(wish(rtt, 0), Wish::Window { bytes: 40_000, fall: true });
+        assert_eq!(wish(rtt, 10), AckAction::Window { bytes: 4_000, fall: true });
+        assert_eq!(wish(rtt, 0), AckAction::Window { bytes: 40_000, fall: true });
     }
 
     #[test]

@@ -231,7 +231,7 @@ pub(super) struct Open {
 
 /// What is known of a flow whose windows are understood, for people to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct FlowSummary {
     /// The window that the policy has arrived at, in bytes.
     pub desired: u32,
     /// The largest segment, in bytes.
@@ -244,10 +244,10 @@ pub struct Told {
 
 impl Record {
     /// What there is to tell, if the handshake has been seen.
-    pub fn told(&self, now: Instant) -> Option<Told> {
+    pub fn summary(&self, now: Instant) -> Option<FlowSummary> {
         let Phase::Open(open) = &self.phase else { return None };
         let idle = (now.as_millis() as u32).wrapping_sub(self.seen);
-        Some(Told {
+        Some(FlowSummary {
             desired: open.desired,
             mss: open.mss,
             scale: open.scale,

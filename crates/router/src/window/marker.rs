@@ -22,7 +22,7 @@ use transom_wire::seq::Seq;
 
 use super::flow::Open;
 use super::handshake::PROBE;
-use super::policy::Wish;
+use super::policy::AckAction;
 
 /// So many acknowledgements in a row that could not be, and the flow is not what it was taken for.
 const MAX_STRIKES: u8 = 8;
@@ -72,13 +72,13 @@ impl WindowMarker {
     }
 
     /// The window that goes on, for an acknowledgement that is plausible; remembers it.
-    pub(super) fn mark(open: &mut Open, ack: Ack, wish: Wish) -> Marked {
+    pub(super) fn mark(open: &mut Open, ack: Ack, wish: AckAction) -> Marked {
         open.strikes = 0;
         let advertised = u32::from(ack.window) << open.scale;
         let newly = WindowMarker::newly_acked(open, ack.number).map_or(0, NonZeroU32::get);
         open.ack += newly;
         let window = match wish {
-            Wish::Window { bytes, fall } => {
+            AckAction::Window { bytes, fall } => {
                 let wished = u32::try_from(bytes).unwrap_or(u32::MAX);
                 // The first acknowledgement of a flow finds `desired` without a limit.
                 let mut desired = open.desired.min(advertised.max(open.mss.into()));
@@ -88,7 +88,7 @@ impl WindowMarker {
                 open.desired = desired.max(wished);
                 WindowMarker::bounded(open, ack)
             }
-            Wish::AsItIs | Wish::Hold(_) => ack.window,
+            AckAction::AsItIs | AckAction::Hold(_) => ack.window,
         };
         let told = ack.number + (u32::from(window) << open.scale);
         open.edge = open.edge.later(told);

@@ -2,7 +2,7 @@
 
 use transom_tcp::time::Instant;
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
 /// Leaves every window as it is. Flows are remembered and counted as with any other policy.
@@ -12,7 +12,7 @@ pub struct Nothing;
 impl Policy for Nothing {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
-        Wish::AsItIs
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
+        AckAction::AsItIs
     }
 }

@@ -14,7 +14,7 @@ pub trait Policy: fmt::Debug + Send {
     fn on_arrival(&mut self, now: Instant, len: usize, queue: Length);
 
     /// What is to be done with an acknowledgement.
-    fn on_ack(&mut self, now: Instant, ack: &AckContext) -> Wish;
+    fn on_ack(&mut self, now: Instant, ack: &AckContext) -> AckAction;
 
     /// What window the receiver's SYN should tell the sender, in bytes; `None` leaves it as it is. A SYN is no acknowledgement of a flow's,
     /// and not delayed; there may be several of one flow, and no flow behind them at all.
@@ -69,7 +69,7 @@ pub struct SynContext {
 
 /// What a policy wants done with an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum AckAction {
     /// Nothing.
     AsItIs,
     /// The flow's window should go towards so many bytes.

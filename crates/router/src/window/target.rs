@@ -32,7 +32,7 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::Instant;
 
-use super::policy::{AckContext, Policy, SynContext, Wish};
+use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
 /// A length of a queue.
@@ -155,9 +155,9 @@ impl Policy for TargetWindow {
         }
     }
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let fall = !self.config.only_above || self.config.upper.is_below(ack.queue);
-        Wish::Window { bytes: self.target, fall }
+        AckAction::Window { bytes: self.target, fall }
     }
 
     fn on_syn(&mut self, _: Instant, _: &SynContext) -> Option<u64> {

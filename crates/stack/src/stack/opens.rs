@@ -1,6 +1,7 @@
 //! Opening: listening, and connecting with a port nobody can guess (RFC 6056).
 
 use super::{ConnectionId, Owner, Stack};
+use crate::config::PortSource;
 use crate::flow::{FlowKey, Handler};
 use crate::listener::{ListenConfig, Listener, ListenerId};
 use crate::mapped::{Bound, canonical};
@@ -27,7 +28,7 @@ pub enum ConnectError {
     /// The connection exists already (or lingers in TIME-WAIT).
     #[error("the addresses and ports are in use")]
     InUse,
-    /// Every ephemeral port is in use towards that remote.
+    /// Every ephemeral port is in use towards that remote, or the caller has to name one ([`PortSource::Caller`]).
     #[error("no free port to connect from")]
     NoPort,
     /// There are as many connections as configured.
@@ -47,7 +48,7 @@ pub enum ListenError {
     /// The address is neither ours nor unspecified.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
-    /// No port is free for port 0.
+    /// No port is free for port 0, or the caller has to name one ([`PortSource::Caller`]).
     #[error("no free port to listen on")]
     NoPort,
     /// The profile does not work.
@@ -73,6 +74,9 @@ impl Stack {
         }
         let at_port = |port| Bound::new(SocketAddr::new(address.ip(), port), v6_only);
         let bound = if address.port() == 0 {
+            if self.config.ports == PortSource::Caller {
+                return Err(ListenError::NoPort);
+            }
             let mut places = self.config.ephemeral_ports.clone().map(at_port);
             places.find(|bound| self.listening.is_free(bound)).ok_or(ListenError::NoPort)?
         } else {
@@ -285,7 +289,7 @@ impl Stack {
 
     /// One of our addresses from which `remote` can be reached: of the smallest scope that is large enough, the one that
     /// shares the longest prefix with it (RFC 6724 section 5, rules 2 and 8).
-    fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let shared = |ours: IpAddr| match (ours, remote) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
             (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -301,6 +305,9 @@ impl Stack {
 
     /// RFC 6056 algorithm 3: a counter, offset by a secret function of where the connection goes.
     fn ephemeral(&mut self, ip: IpAddr, remote: SocketAddr, now: Instant) -> Option<SocketAddr> {
+        if self.config.ports == PortSource::Caller {
+            return None;
+        }
         let (first, last) =
             (*self.config.ephemeral_ports.start(), *self.config.ephemeral_ports.end());
         let count = u32::from(last - first) + 1;
@@ -310,6 +317,9 @@ impl Stack {
         for attempt in 0..count {
             let step = offset.wrapping_add(self.next_port).wrapping_add(attempt) % count;
             let local = SocketAddr::new(ip, first + step as u16);
+            if !self.config.shard.has_port(local.port()) {
+                continue;
+            }
             let taken = match self.flows.get(&FlowKey::new(local, remote)).copied() {
                 None => false,
                 Some(Handler::TimeWait(place)) => {

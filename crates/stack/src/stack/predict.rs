@@ -65,7 +65,7 @@ impl Stack {
             ecn: peek_ecn(head),
         };
         slot.connection.set_memory_state(self.memory.state());
-        let before = self.log.mark(&slot.connection);
+        let before = self.log.checkpoint(&slot.connection);
         slot.connection.on_segment(now, &segment);
         self.log.changes(subject, &mut slot.connection, before);
         let claimed = claimed.get();

@@ -1,6 +1,6 @@
 //! The application's calls on connections, by name.
 
-use super::transmit::Carrier;
+use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Stack};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -144,7 +144,7 @@ impl Stack {
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        slot.set_carrier(Carrier { dscp: dscp & 63, ..slot.carrier });
+        slot.set_ip_fields(IpFields { dscp: dscp & 63, ..slot.ip_fields });
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Stack {
     pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
-        slot.set_carrier(Carrier { hop_limit: hop_limit.max(1), ..slot.carrier });
+        slot.set_ip_fields(IpFields { hop_limit: hop_limit.max(1), ..slot.ip_fields });
         Ok(())
     }
 
@@ -168,12 +168,12 @@ impl Stack {
 
     /// The differentiated services code point of a connection's packets.
     pub fn dscp(&self, id: ConnectionId) -> Option<u8> {
-        Some(self.slots.get(self.slot_index(id)?)?.carrier.dscp)
+        Some(self.slots.get(self.slot_index(id)?)?.ip_fields.dscp)
     }
 
     /// The hop limit of a connection's packets.
     pub fn hop_limit(&self, id: ConnectionId) -> Option<u8> {
-        Some(self.slots.get(self.slot_index(id)?)?.carrier.hop_limit)
+        Some(self.slots.get(self.slot_index(id)?)?.ip_fields.hop_limit)
     }
 
     /// Whether some connection still has data, or a FIN, that its peer has not acknowledged. Looks at every connection.

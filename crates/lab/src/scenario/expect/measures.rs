@@ -8,7 +8,7 @@ use super::Statistic;
 
 /// What a measure is taken of, and how many values it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum MeasureSource {
     /// One value of each flow.
     FromEachFlow,
     /// Many values of each flow.
@@ -23,7 +23,7 @@ pub enum Taken {
 
 /// What a flow or a way of a link must have for a measure to be taken of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum Requirement {
     /// Nothing.
     Nothing,
     /// TCP.
@@ -36,7 +36,7 @@ pub enum Needs {
 
 /// How a measure goes with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum TimeCourse {
     /// It has a value at every sample.
     AtSamples,
     /// At every sample it has the value of the window that ends there.
@@ -64,21 +64,21 @@ macro_rules! measures {
             }
 
             /// What it is taken of.
-            pub fn taken(self) -> Taken {
+            pub fn source(self) -> MeasureSource {
                 match self {
-                    $(Measure::$name => Taken::$taken,)+
+                    $(Measure::$name => MeasureSource::$taken,)+
                 }
             }
 
             /// What that must have.
-            pub fn needs(self) -> Needs {
+            pub fn needs(self) -> Requirement {
                 match self {
-                    $(Measure::$name => Needs::$needs,)+
+                    $(Measure::$name => Requirement::$needs,)+
                 }
             }
 
             /// How it goes with time, if it can be asked when it gets somewhere.
-            pub fn course(self) -> Option<Course> {
+            pub fn course(self) -> Option<TimeCourse> {
                 match self {
                     $(Measure::$name => measures!(@course $($course)?),)+
                 }
@@ -86,7 +86,7 @@ macro_rules! measures {
         }
     };
     (@course) => { None };
-    (@course $course:ident) => { Some(Course::$course) };
+    (@course $course:ident) => { Some(TimeCourse::$course) };
 }
 
 measures! {
@@ -153,18 +153,18 @@ measures! {
     FlowsOpened: Number, FromLink, WindowControl;
 }
 
-impl Taken {
+impl MeasureSource {
     /// Whether it is taken of a link.
     pub fn is_of_link(self) -> bool {
-        matches!(self, Taken::FromLink | Taken::OftenFromLink)
+        matches!(self, MeasureSource::FromLink | MeasureSource::OftenFromLink)
     }
 
     /// The statistic if none is named; `None` for a measure that has only one value.
     pub fn usual_statistic(self) -> Option<Statistic> {
         match self {
-            Taken::FromEachFlow => Some(Statistic::Each),
-            Taken::OftenFromFlows | Taken::OftenFromLink => Some(Statistic::Mean),
-            Taken::FromAllFlows | Taken::FromLink => None,
+            MeasureSource::FromEachFlow => Some(Statistic::Each),
+            MeasureSource::OftenFromFlows | MeasureSource::OftenFromLink => Some(Statistic::Mean),
+            MeasureSource::FromAllFlows | MeasureSource::FromLink => None,
         }
     }
 }

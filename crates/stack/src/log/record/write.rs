@@ -3,7 +3,7 @@
 use super::super::{Encoded, RECORD_LEN};
 use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
 use core::net::IpAddr;
-use transom_tcp::connection::{Glance, LimitedBy, State};
+use transom_tcp::connection::{LimitedBy, Snapshot, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
@@ -40,10 +40,10 @@ impl FlowEvent {
         self,
         at: Instant,
         connection: u64,
-        glance: &Glance,
+        snapshot: &Snapshot,
         values: Values,
     ) -> Words {
-        let head = head(self as u8, glance.state, glance.phase, glance.limited_by);
+        let head = head(self as u8, snapshot.state, snapshot.phase, snapshot.limited_by);
         let [a, b, c, d, e] = values.words();
         [at.as_nanos(), connection, head, a, b, c, d, e]
     }
@@ -58,10 +58,10 @@ fn micros(span: Option<Duration>) -> u32 {
 }
 
 impl Values {
-    /// What `glance` says, of `bytes` at `position`.
+    /// What `snapshot` says, of `bytes` at `position`.
     #[inline]
     pub(in super::super) fn of(
-        glance: &Glance,
+        snapshot: &Snapshot,
         position: u64,
         bytes: u64,
         window: u64,
@@ -71,10 +71,10 @@ impl Values {
             position,
             bytes: cut(bytes),
             window: cut(window),
-            cwnd: cut(glance.cwnd),
-            ssthresh: cut(glance.ssthresh),
-            in_flight: cut(glance.in_flight),
-            srtt: micros(glance.srtt),
+            cwnd: cut(snapshot.cwnd),
+            ssthresh: cut(snapshot.ssthresh),
+            in_flight: cut(snapshot.in_flight),
+            srtt: micros(snapshot.srtt),
             rto: 0,
             extra,
         }
@@ -86,8 +86,8 @@ impl Values {
     }
 
     /// `extra` for an acknowledgement.
-    pub(in super::super) fn last_rtt(glance: &Glance) -> u32 {
-        micros(glance.last_rtt)
+    pub(in super::super) fn last_rtt(snapshot: &Snapshot) -> u32 {
+        micros(snapshot.last_rtt)
     }
 
     /// As they stand in a record, eight bytes at a time.
@@ -172,7 +172,7 @@ impl Record {
                 out.put(&[place(&variable::ALL, variable), decider, flags, 0]);
                 out.put(&layer.to_le_bytes());
                 let interval = ruling.requested.unwrap_or(Interval::ANY);
-                for value in [interval.low(), interval.high(), ruling.own, ruling.used] {
+                for value in [interval.low(), interval.high(), ruling.own, ruling.effective] {
                     out.put(&value.to_le_bytes());
                 }
             }

@@ -1,10 +1,10 @@
-//! Layers over a connection that somebody else runs: the kernel, for one.
+//! Layers over a connection of another TCP, such as the kernel's.
 //!
-//! Whoever hears of such a connection tells what is known of it ([`Observed`]) and what happened to it. [`ObservedLayers`] wakes the
-//! layers, and says what they ask for and what of it is safe. It is the code that [`Connection`](super::Connection) uses for its own.
+//! The caller reports the state of such a connection ([`Observed`]) and its events. [`ObservedLayers`] wakes the layers and gives the
+//! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
 
 use super::super::Info;
-use super::used::{Own, rule};
+use super::effective::{Own, rule};
 use super::{Host, LayerInfo, Shared, Source, Tallies};
 use crate::extension::{
     AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId, Message,
@@ -14,14 +14,14 @@ use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// What is known of a connection that somebody else runs.
+/// The known state of a connection that another TCP runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// What a snapshot has. What is not known is zero or absent.
+    /// The snapshot. Unknown values are zero or absent.
     pub info: Info,
     /// Written by the application and not sent yet, in bytes.
     pub unsent: u64,
-    /// What TCP by itself would offer to the peer, in bytes.
+    /// The window that TCP by itself would advertise, in bytes.
     pub own_rcv_wnd: u64,
     /// The last round-trip time as a receiver sees it, and when it was taken.
     pub last_rcv_rtt: Option<(Instant, Duration)>,
@@ -33,9 +33,9 @@ pub struct Observed {
     pub give_up_after: Option<u32>,
     /// The rate TCP paces at, if it does, in bytes per second.
     pub pacing_rate: Option<u64>,
-    /// The messages not yet acknowledged cumulatively, the oldest first, if they are known.
+    /// The messages not yet acknowledged cumulatively, the oldest first; empty if they are unknown.
     pub messages: Vec<Message>,
-    /// What an extension may require.
+    /// The capabilities that an extension may require.
     pub capabilities: Capabilities,
 }
 
@@ -80,7 +80,7 @@ impl Own for Observed {
     }
 }
 
-/// The layers of a connection that somebody else runs.
+/// The layers of a connection that another TCP runs.
 #[derive(Debug, Default)]
 pub struct ObservedLayers {
     host: Box<Host>,
@@ -90,7 +90,7 @@ impl ObservedLayers {
     /// Attaches an extension as the topmost layer.
     ///
     /// # Errors
-    /// If what is known of the connection lacks what the extension [requires](Extension::requires), there are
+    /// If the connection lacks a capability that the extension [requires](Extension::requires), there are
     /// [`MAX_LAYERS`](crate::extension::MAX_LAYERS) already, or it fails when it is attached.
     pub fn attach(
         &mut self,
@@ -118,8 +118,8 @@ impl ObservedLayers {
         Some(layer.extension)
     }
 
-    /// Wakes every layer that waits for any of what happened, or whose time has come. None of them sees what another asks for in answer. Returns
-    /// whether they ask for anything else than before.
+    /// Wakes every layer that waits for the event, or whose time has come. No layer sees the limits that another sets in answer. Returns
+    /// whether the combined request has changed.
     pub fn wake(&mut self, connection: &Observed, event: &Event) -> bool {
         let host = &mut *self.host;
         if let Some(ack) = &event.ack {
@@ -137,17 +137,17 @@ impl ObservedLayers {
         }
         let (_, any) = host.recombine(woken.asked);
         if event.what.contains(Wake::ROUND) {
-            host.news.round_over();
+            host.pending_events.round_over();
         }
         any
     }
 
-    /// So many acknowledgements were not told of: the extensions find that they have missed some.
+    /// Counts acknowledgements that were not reported, so that extensions find that they have missed some.
     pub fn missed(&mut self, acks: u64) {
         self.host.shared.acks_seen += acks;
     }
 
-    /// When the clock wakes the first layer, if it wakes any: [`wake`](Self::wake) is to be called then.
+    /// When the clock wakes the first layer, if it wakes any. The caller calls [`wake`](Self::wake) at that time.
     pub fn next_wake(&self) -> Option<Instant> {
         Some(self.host.clock).filter(|at| *at != Instant::FAR_FUTURE)
     }
@@ -157,7 +157,7 @@ impl ObservedLayers {
         self.host.layers()
     }
 
-    /// What is asked of a variable, what is to be used, and who decided.
+    /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, connection: &Observed, variable: Variable) -> Ruling {
         connection.rule(&self.host.shared, variable)
     }
@@ -167,7 +167,7 @@ impl ObservedLayers {
         self.host.departures.pop_front()
     }
 
-    /// What became of what extensions asked for.
+    /// The counters of the extensions' requests.
     pub fn tallies(&self) -> Tallies {
         self.host.shared.tallies()
     }

@@ -1,4 +1,4 @@
-//! What an extension sees.
+//! The view of an extension.
 
 use super::super::{Connection, Counters, Info, LimitedBy, State};
 use super::{Observed, Shared, Tallies};
@@ -10,10 +10,10 @@ use crate::time::{Duration, Instant};
 use crate::units::direct::*;
 use either::Either;
 
-/// Everything there is to see of a connection, as it was when the event had been dealt with and before any layer was woken for it. The
-/// values are TCP's own; what is used instead is in [`View::ruling`].
+/// Everything that can be seen of a connection, in its state after the event was processed and before any layer was woken. The values are TCP's own;
+/// [`View::ruling`] has the effective ones.
 ///
-/// The connection is Transom's, or one that somebody else runs ([`Observed`]). An extension cannot tell.
+/// The connection is Transom's, or one that another TCP runs ([`Observed`]). An extension sees no difference.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     source: Source<'a>,
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
         self.of(|tcp| tcp.nxt(), |tcp| tcp.info.snd_nxt)
     }
 
-    /// What the peer offers beyond snd_una, in bytes.
+    /// The peer's window beyond snd_una, in bytes.
     pub fn snd_wnd(&self) -> u64 {
         self.of(|tcp| tcp.snd.right_edge.since(tcp.una()), |tcp| tcp.info.snd_wnd)
     }
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
         self.of(|tcp| tcp.rcv.next, |tcp| tcp.info.rcv_nxt)
     }
 
-    /// What is offered to the peer beyond rcv_nxt, in bytes.
+    /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
         self.of(|tcp| tcp.rcv.edge.since(tcp.rcv.next), |tcp| tcp.info.rcv_wnd)
     }
@@ -206,7 +206,7 @@ impl<'a> View<'a> {
         self.of(|tcp| tcp.counters.lost_bytes, |tcp| tcp.info.counters.lost_bytes)
     }
 
-    /// What holds the sender back.
+    /// The limit of the sender.
     pub fn limited_by(&self) -> LimitedBy {
         self.of(|tcp| tcp.limited.current(), |tcp| tcp.info.limited_by)
     }
@@ -234,8 +234,8 @@ impl<'a> View<'a> {
     /// Everything at once, shaped after Linux' `TCP_INFO`.
     pub fn info(&self) -> Info {
         // The layers are being woken, and the connection by itself knows nothing of them.
-        let used_rto = Duration::from_nanos(self.ruling(Variable::Rto).used);
-        Info { used_rto, ..self.of(|tcp| tcp.info(self.now), |tcp| tcp.info) }
+        let effective_rto = Duration::from_nanos(self.ruling(Variable::Rto).effective);
+        Info { effective_rto, ..self.of(|tcp| tcp.info(self.now), |tcp| tcp.info) }
     }
 
     /// The messages not yet acknowledged cumulatively, the oldest first.
@@ -263,29 +263,29 @@ impl<'a> View<'a> {
         self.shared.history.last_acks(count)
     }
 
-    /// How many acknowledgements have arrived since the first extension was attached: who finds that it rose by more than the list holds has missed some.
+    /// The number of acknowledgements since the first extension was attached. If it rose by more than the list holds, the extension has missed some.
     pub fn acks_seen(&self) -> u64 {
         self.shared.acks_seen
     }
 
-    /// What an extension may require of this connection.
+    /// The capabilities of this connection that an extension may require.
     pub fn capabilities(&self) -> Capabilities {
         self.of(|tcp| tcp.capabilities(), |tcp| tcp.capabilities)
     }
 
-    /// What all layers together ask of a variable, what is used, and who decided.
+    /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         self.of(|tcp| tcp.rule(self.shared, variable), |tcp| tcp.rule(self.shared, variable))
     }
 
-    /// What became of what extensions asked for.
+    /// The counters of the extensions' requests.
     pub fn tallies(&self) -> Tallies {
         self.shared.tallies()
     }
 }
 
 impl From<&View<'_>> for Observed {
-    /// What is seen, to be looked at later or elsewhere. The lists of the past are not in it.
+    /// A copy of the view, for later or for another place. It does not contain the lists of the past.
     fn from(view: &View<'_>) -> Self {
         Observed {
             info: view.info(),

@@ -4,7 +4,7 @@ use crate::EXPERIMENTS;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Elsewhere {
+pub struct OtherExperiment {
     /// Its id, such as "ictcp/fig4".
     pub id: &'static str,
     /// What it shows.
@@ -27,12 +27,12 @@ const fn of(
     shows: &'static str,
     command: &'static str,
     results: &'static str,
-) -> Elsewhere {
-    Elsewhere { id, shows, command, results }
+) -> OtherExperiment {
+    OtherExperiment { id, shows, command, results }
 }
 
 /// All of them, paper by paper.
-const ELSEWHERE: &[Elsewhere] = &[
+const OTHERS: &[OtherExperiment] = &[
     of(
         "ictcp/fig4",
         "What extensions cost that are woken per ack and per round, with 1 to 1000 connections",
@@ -65,20 +65,20 @@ const ELSEWHERE: &[Elsewhere] = &[
 ];
 
 /// Those that are meant by ids or by the names of papers; all of them by none.
-pub fn find(words: &[String]) -> Vec<Elsewhere> {
-    let meant = |one: &&Elsewhere| {
+pub fn find(words: &[String]) -> Vec<OtherExperiment> {
+    let meant = |one: &&OtherExperiment| {
         words.is_empty()
             || words.iter().any(|word| {
                 let word = word.trim_end_matches('/');
                 one.id == word || one.id.split_once('/').is_some_and(|(paper, _)| paper == word)
             })
     };
-    ELSEWHERE.iter().filter(meant).copied().collect()
+    OTHERS.iter().filter(meant).copied().collect()
 }
 
 /// The one with this id, and that no scenario has it.
-pub fn named(id: &str) -> Option<&'static Elsewhere> {
-    ELSEWHERE.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
+pub fn named(id: &str) -> Option<&'static OtherExperiment> {
+    OTHERS.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
 }
 
 #[cfg(test)]
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn they_are_found_and_are_no_scenarios() {
-        assert!(ELSEWHERE.iter().all(|one| named(one.id).is_some()));
+        assert!(OTHERS.iter().all(|one| named(one.id).is_some()));
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(find(&[]).len(), ELSEWHERE.len());
+        assert_eq!(find(&[]).len(), OTHERS.len());
         assert_eq!(find(&words(&["router/fig11", "router/fig5"])).len(), 1);
         assert_eq!(find(&words(&["ictcp/"])).len(), 5);
         assert!(named("ictcp/fig6").is_none(), "it is a scenario");

@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::fidelity::Lags;
 
 /// A host's interface.
-pub(super) struct Door {
+pub(super) struct HostInterface {
     node: NodeId,
     tun: Tun,
     headers: Vec<u8>,
@@ -29,9 +29,9 @@ pub(super) struct Door {
     pub(super) refused: u64,
 }
 
-impl Door {
+impl HostInterface {
     pub(super) fn new(node: NodeId, tun: Tun) -> Self {
-        Door { node, tun, headers: Vec::new(), empty: Instant::ZERO, lost: 0, refused: 0 }
+        HostInterface { node, tun, headers: Vec::new(), empty: Instant::ZERO, lost: 0, refused: 0 }
     }
 
     /// What is readable when the kernel has something.

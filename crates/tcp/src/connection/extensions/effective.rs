@@ -4,7 +4,7 @@
 use super::super::Connection;
 use super::super::timers::Timer;
 use super::{Armed, Host, Shared};
-use crate::extension::safe::{self, Used};
+use crate::extension::safe::{self, Effective};
 use crate::extension::variable::Variables;
 use crate::extension::{Ruling, Variable};
 use crate::pacing::Pacing as _;
@@ -18,7 +18,7 @@ pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .and(Variables::one(Variable::PacingRate))
     .and(Variables::one(Variable::Rto));
 
-/// What the safe ranges are made of.
+/// The values from which safe ranges are computed.
 pub(super) trait Own {
     /// TCP's own value of a variable, in its unit.
     fn own(&self, variable: Variable) -> u64;
@@ -32,9 +32,9 @@ pub(super) trait Own {
     fn give_up_after(&self) -> Option<u32>;
 }
 
-/// TCP's own value of a variable and its safe range, and with them what is used.
+/// TCP's own value of a variable, its safe range, and the effective value.
 pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Ruling {
-    let used = |variable| rule(tcp, shared, variable).used;
+    let used = |variable| rule(tcp, shared, variable).effective;
     let pos = |number| Pos::default() + number;
     let own = tcp.own(variable);
     let safe = match variable {
@@ -102,17 +102,16 @@ impl Connection {
         rule(self, shared, variable)
     }
 
-    /// The window that new data has to fit into, in bytes. What an extension leaves of TCP's own counts in whole segments, so that less than one is
-    /// none, and not a small one.
-    pub(in super::super) fn used_cwnd(&self) -> Used<u64> {
+    /// The window for new data, in bytes. If an extension limits TCP's own window, it counts in whole segments, so that less than one is none.
+    pub(in super::super) fn effective_cwnd(&self) -> Effective<u64> {
         let own = self.snd.window.cwnd;
         if self.extensions.leave_cwnd(own) {
-            return Used::new(own);
+            return Effective::new(own);
         }
-        let Some(host) = self.asked(Variable::Cwnd) else { return Used::new(own) };
-        let used = host.shared.combined.used(Variable::Cwnd, own, safe::cwnd(own));
+        let Some(host) = self.asked(Variable::Cwnd) else { return Effective::new(own) };
+        let used = host.shared.combined.effective(Variable::Cwnd, own, safe::cwnd(own));
         let segment = self.snd.window.segment();
-        Used::new(if used < own { used - used % segment } else { used })
+        Effective::new(if used < own { used - used % segment } else { used })
     }
 
     /// Whether another segment would fit into TCP's own window.
@@ -125,7 +124,7 @@ impl Connection {
     /// Of `acked` bytes, those that slow start may grow the window by; the rest comes after the threshold.
     pub(in super::super) fn within_slow_start(&self, acked: u64) -> u64 {
         let Some(host) = self.asked(Variable::Ssthresh) else { return acked };
-        let threshold = Used::new(self.rule(&host.shared, Variable::Ssthresh).used);
+        let threshold = Effective::new(self.rule(&host.shared, Variable::Ssthresh).effective);
         threshold.left_after(self.snd.window.cwnd).min(acked)
     }
 
@@ -142,7 +141,7 @@ impl Connection {
         let Some(host) = self.extensions.get() else { return false };
         let combined = &host.shared.combined;
         let ruling = combined.rule(Variable::CwndCnt, own, safe::cwnd_cnt(own));
-        let withheld = Used::new(ruling.used).is_below(own);
+        let withheld = Effective::new(ruling.effective).is_below(own);
         if withheld {
             self.snd.window.cwnd_cnt = own;
         }
@@ -150,18 +149,18 @@ impl Connection {
     }
 
     /// Where the receive window ends at most, if the next byte expected is `next`.
-    pub(in super::super) fn used_receive_edge(&self, next: Pos, own: Pos) -> Pos {
+    pub(in super::super) fn effective_receive_edge(&self, next: Pos, own: Pos) -> Pos {
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
         let window = own.since(next);
         let ruling = host.shared.combined.rule(Variable::RcvWnd, window, safe::rcv_wnd(window));
-        own - window.saturating_sub(ruling.used)
+        own - window.saturating_sub(ruling.effective)
     }
 
     /// How much of the receive buffer may be offered, in bytes.
-    pub(in super::super) fn used_receive_buffer(&self) -> u64 {
+    pub(in super::super) fn effective_receive_buffer(&self) -> u64 {
         let own = self.rcv.buffer_limit as u64;
         let Some(host) = self.asked(Variable::RcvWnd) else { return own };
-        host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).used
+        host.shared.combined.rule(Variable::RcvWnd, own, safe::rcv_wnd(own)).effective
     }
 
     /// Whether a segment with new data at `start` is not taken.
@@ -170,7 +169,7 @@ impl Connection {
             return false;
         }
         let Some(host) = self.asked(Variable::RcvNxt) else { return false };
-        let next = Used::new(self.rule(&host.shared, Variable::RcvNxt).used);
+        let next = Effective::new(self.rule(&host.shared, Variable::RcvNxt).effective);
         let new = start + len > self.rcv.next;
         let rejects = new && next.is_above(start.get());
         if rejects && let Some(host) = self.extensions.get_mut() {
@@ -181,7 +180,8 @@ impl Connection {
 
     /// Whether an acknowledgement is not believed.
     pub(in super::super) fn rejects_ack(&mut self, ack: Pos) -> bool {
-        let rule = |host: &Host, variable| Used::new(self.rule(&host.shared, variable).used);
+        let rule =
+            |host: &Host, variable| Effective::new(self.rule(&host.shared, variable).effective);
         let old = self
             .asked(Variable::SndUna)
             .is_some_and(|host| rule(host, Variable::SndUna).is_above(ack.get()));
@@ -197,37 +197,38 @@ impl Connection {
     }
 
     /// Duplicates that mean a loss, where TCP would say `own`.
-    pub(in super::super) fn used_dupthresh(&self, own: u32) -> u32 {
+    pub(in super::super) fn effective_dupthresh(&self, own: u32) -> u32 {
         let Some(host) = self.asked(Variable::Dupthresh) else { return own };
-        let used = self.rule(&host.shared, Variable::Dupthresh).used;
-        Used::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
+        let used = self.rule(&host.shared, Variable::Dupthresh).effective;
+        Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
     /// The retransmission timeout, if it is not TCP's own.
-    pub(in super::super) fn used_rto(&self) -> Option<Used<Duration>> {
+    pub(in super::super) fn effective_rto(&self) -> Option<Effective<Duration>> {
         let host = self.asked(Variable::Rto)?;
         let ruling = self.rule(&host.shared, Variable::Rto);
-        (ruling.used != ruling.own).then(|| Used::new(Duration::from_nanos(ruling.used)))
+        (ruling.effective != ruling.own)
+            .then(|| Effective::new(Duration::from_nanos(ruling.effective)))
     }
 
     /// The timeouts that count towards giving up.
-    pub(in super::super) fn used_retransmits(&self) -> u32 {
+    pub(in super::super) fn effective_retransmits(&self) -> u32 {
         let own = self.snd.retransmits;
         let Some(host) = self.asked(Variable::Retransmits) else { return own };
-        let used = self.rule(&host.shared, Variable::Retransmits).used;
-        Used::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
+        let used = self.rule(&host.shared, Variable::Retransmits).effective;
+        Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
-    /// The rate an extension wants kept, in bytes per second, and until when it has been used up.
-    pub(in super::super) fn used_pacing(&self) -> Option<(u64, Instant)> {
+    /// The rate that an extension requests, in bytes per second, and until when it has been used up.
+    pub(in super::super) fn effective_pacing(&self) -> Option<(u64, Instant)> {
         let host = self.asked(Variable::PacingRate)?;
         let ruling = self.rule(&host.shared, Variable::PacingRate);
-        (ruling.used != ruling.own).then(|| (ruling.used, host.pacer.release_at()))
+        (ruling.effective != ruling.own).then(|| (ruling.effective, host.pacer.release_at()))
     }
 
     /// `bytes` have left.
     pub(in super::super) fn count_in_pacing(&mut self, now: Instant, bytes: u64) {
-        let Some((rate, _)) = self.used_pacing() else { return };
+        let Some((rate, _)) = self.effective_pacing() else { return };
         if let Some(host) = self.extensions.get_mut() {
             host.pacer.on_sent(now, bytes, Some(rate));
             host.paced_at = rate;
@@ -237,14 +238,14 @@ impl Connection {
     /// The retransmission timer starts; TCP's own would expire at `own`.
     #[inline]
     pub(in super::super) fn start_retransmission(&mut self, now: Instant, own: Instant) {
-        let used = self.used_rto();
+        let used = self.effective_rto();
         if let Some(host) = self.extensions.get_mut() {
             host.armed = Some(Armed { at: now, own, by_request: used.is_some() });
         }
         self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
     }
 
-    /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    /// The requests for these variables have changed: running timers are set again.
     #[cold]
     pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
         let armed = self.extensions.get().and_then(|host| host.armed);
@@ -253,7 +254,7 @@ impl Connection {
         }
         if changed.has(Variable::PacingRate) {
             self.timers.clear(Timer::Pacing);
-            let rate = self.used_pacing().map(|(rate, _)| rate);
+            let rate = self.effective_pacing().map(|(rate, _)| rate);
             if let Some(host) = self.extensions.get_mut()
                 && let Some(rate) = rate
             {
@@ -269,7 +270,7 @@ impl Connection {
         if !by_request && !self.timers.is_set(Timer::Retransmit) {
             return;
         }
-        let used = self.used_rto();
+        let used = self.effective_rto();
         let own = self.timers.get(Timer::Retransmit).unwrap_or(now);
         let began = Armed { at: now, own, by_request };
         let armed = Armed { by_request: used.is_some(), ..armed.unwrap_or(began) };

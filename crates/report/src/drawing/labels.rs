@@ -6,7 +6,7 @@ use transom_sim::link::LinkConfig;
 
 use super::graph::{Graph, Kind};
 use super::lines::Lines;
-use crate::words::spaced;
+use crate::labels::spaced;
 
 /// What is said of a link that does nothing to packets.
 pub(super) const NOTHING: &str = "no delay, any rate";
@@ -110,7 +110,7 @@ pub(super) fn flow(flow: &Flow) -> String {
 }
 
 /// The picture for who does not see it.
-pub(super) fn in_words(graph: &Graph<'_>, lines: &Lines<'_>, scenario: &Resolved) -> String {
+pub(super) fn alt_text(graph: &Graph<'_>, lines: &Lines<'_>, scenario: &Resolved) -> String {
     let counted =
         |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let mut sentences = vec![format!(

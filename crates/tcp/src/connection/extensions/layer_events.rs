@@ -1,7 +1,6 @@
-//! What a log is told of layers: who came, who went and why, and of which variables something else is asked.
+//! Events of layers for a log: attached, detached and why, and the variables whose request has changed.
 //!
-//! It is kept until somebody [takes](Connection::poll_layer_news) it, and bounded: of more changes than are remembered the oldest are
-//! forgotten.
+//! They are kept until [polled](Connection::poll_layer_event), and bounded: if there are too many, the oldest are dropped.
 
 use super::{Connection, Departure, Host, Layer, Layers};
 use crate::extension::variable::Variables;
@@ -10,53 +9,53 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 
-/// So many changes are remembered.
+/// The most changes that are kept.
 const REMEMBERED: usize = 32;
 
-/// What became of a layer.
+/// A change of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerChange {
     /// It was attached.
     Attached,
-    /// Somebody detached it.
+    /// It was detached on request.
     Detached,
-    /// It is not there though nobody detached it.
+    /// It was removed without a request.
     Departed(DepartureReason),
 }
 
 /// A change of the set of layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayerNews {
+pub struct LayerEvent {
     /// Which it is, if it ever was attached.
     pub layer: Option<LayerId>,
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// The change.
     pub change: LayerChange,
 }
 
-/// What was not taken yet.
+/// Events that were not polled yet.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct News {
+pub(super) struct PendingEvents {
     /// The variables of which something else is asked.
     requests: Variables,
-    /// Those of which that is to be told when the round trip is over, as it was told in this one already.
+    /// Variables to report at the end of the round trip, as they were reported in this one already.
     held: Variables,
-    /// Those of which it was told in this round trip.
+    /// Variables that were reported in this round trip.
     told: Variables,
     /// Nothing while there is none: that is nearly always.
     #[expect(clippy::box_collection, reason = "a pointer fits into the first line of the host")]
-    changes: Option<Box<VecDeque<LayerNews>>>,
+    changes: Option<Box<VecDeque<LayerEvent>>>,
 }
 
-impl News {
+impl PendingEvents {
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_none() && self.requests.is_empty()
     }
 
-    /// Something else is asked of a variable. Once in a round trip that is told at once, and what is asked at its end when it is over; at once in
-    /// any case where it is more than `values`.
+    /// The request for a variable has changed. The first change in a round trip is reported at once, and the latest at its end. Changes of more
+    /// than `values` are always reported at once.
     pub(super) fn request_changed(&mut self, variable: Variable, values: bool) {
         let one = Variables::one(variable);
         if values && self.told.has(variable) {
@@ -74,7 +73,7 @@ impl News {
         !self.told.is_empty()
     }
 
-    /// A round trip is over, or nothing is outstanding that could end one.
+    /// A round trip ended, or nothing is outstanding that could end one.
     #[inline]
     pub(super) fn round_over(&mut self) {
         self.requests.add(self.held);
@@ -83,23 +82,23 @@ impl News {
 
     pub(super) fn tell(&mut self, layer: &Layer, change: LayerChange) {
         let name = layer.extension.name().to_string();
-        self.push(LayerNews { layer: Some(layer.id), name, change });
+        self.push(LayerEvent { layer: Some(layer.id), name, change });
     }
 
     pub(super) fn departed(&mut self, departure: &Departure) {
         let Departure { layer, name, reason } = departure.clone();
-        self.push(LayerNews { layer, name, change: LayerChange::Departed(reason) });
+        self.push(LayerEvent { layer, name, change: LayerChange::Departed(reason) });
     }
 
-    fn push(&mut self, news: LayerNews) {
+    fn push(&mut self, event: LayerEvent) {
         let changes = self.changes.get_or_insert_default();
         if changes.len() == REMEMBERED {
             changes.pop_front();
         }
-        changes.push_back(news);
+        changes.push_back(event);
     }
 
-    fn pop(&mut self) -> Option<LayerNews> {
+    fn pop(&mut self) -> Option<LayerEvent> {
         let changes = self.changes.as_mut()?;
         let oldest = changes.pop_front();
         if changes.is_empty() {
@@ -110,38 +109,37 @@ impl News {
 }
 
 impl Connection {
-    /// Whether something is to be taken by the two functions below.
+    /// Whether one of the two functions below has something to return.
     #[inline]
-    pub fn has_layer_news(&self) -> bool {
-        self.extensions.have_news()
+    pub fn has_layer_events(&self) -> bool {
+        self.extensions.have_events()
     }
 
     /// The next change of the set of layers, the oldest first.
-    pub fn poll_layer_news(&mut self) -> Option<LayerNews> {
-        self.extensions.take_news(News::pop)
+    pub fn poll_layer_event(&mut self) -> Option<LayerEvent> {
+        self.extensions.take_pending(PendingEvents::pop)
     }
 
-    /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
-    /// [ruling](Connection::ruling). Where the same layers go on to ask for other values that is at most once in a round trip, and once more when
-    /// it is over.
+    /// The next variable whose request has changed since the last call; its [ruling](Connection::ruling) has the present request. If the same
+    /// layers change only the values, a variable is reported at most once in a round trip, and once more at its end.
     pub fn poll_changed_request(&mut self) -> Option<Variable> {
-        self.extensions.take_news(|news| news.requests.pop())
+        self.extensions.take_pending(|pending| pending.requests.pop())
     }
 }
 
 impl Layers {
-    fn take_news<T>(&mut self, take: impl FnOnce(&mut News) -> Option<T>) -> Option<T> {
+    fn take_pending<T>(&mut self, take: impl FnOnce(&mut PendingEvents) -> Option<T>) -> Option<T> {
         let mut host = self.take()?;
-        let taken = take(&mut host.news);
+        let taken = take(&mut host.pending_events);
         self.put(host);
         taken
     }
 }
 
 impl Host {
-    /// Whether everything has been told of those who were there.
+    /// Whether everything about earlier layers has been reported.
     #[cold]
     pub(super) fn has_nothing_to_tell(&self) -> bool {
-        self.departures.is_empty() && self.news.is_empty()
+        self.departures.is_empty() && self.pending_events.is_empty()
     }
 }
