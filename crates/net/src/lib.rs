@@ -36,6 +36,8 @@
 
 mod acceptor;
 mod background;
+#[cfg(feature = "broker")]
+mod broker;
 pub mod clock;
 mod eagerness;
 mod engine;

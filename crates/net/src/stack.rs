@@ -311,6 +311,12 @@ impl StackBuilder {
         self
     }
 
+    /// Who says which ports are free.
+    #[cfg(feature = "broker")]
+    pub(crate) fn port_source(&self) -> &PortSource {
+        &self.ports
+    }
+
     /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
     /// instead of [addresses](StackBuilder::address) of its own. The kernel says which [ports](StackBuilder::ports) are free, unless that is said otherwise. It
     /// also chooses the address from which a remote one is reached.

@@ -251,6 +251,8 @@ impl TunBuilder {
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
         };
         Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
     }
@@ -275,19 +277,23 @@ impl TunBuilder {
         &self,
         error: impl Fn(io::Error) -> TunError,
     ) -> Result<(OwnedFd, String, bool), TunError> {
-        let plain = self.flags();
         let descriptor = open_tun().map_err(TunError::Open)?;
         let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
-        if self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0 {
-            match ioctl::set_interface(&descriptor, &self.name, plain | libc::IFF_VNET_HDR) {
-                Ok(name) => return Ok((descriptor, name, true)),
-                // Some systems that imitate TUN list the flag and do not take it.
-                Err(refusal) if refusal.kind() == io::ErrorKind::InvalidInput => {}
-                Err(refusal) => return Err(error(refusal)),
+        let wants_header = self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0;
+        let headers: &[c_int] = if wants_header { &[libc::IFF_VNET_HDR, 0] } else { &[0] };
+        // An interface that exists may have been made for several queues; then one is enough too.
+        let several: &[c_int] = if self.configure { &[0] } else { &[0, libc::IFF_MULTI_QUEUE] };
+        let choices = headers.iter().flat_map(|h| several.iter().map(move |s| (*h, *s)));
+        let mut refusal = io::Error::from(io::ErrorKind::InvalidInput);
+        for (header, several) in choices {
+            match ioctl::set_interface(&descriptor, &self.name, self.flags() | header | several) {
+                Ok(name) => return Ok((descriptor, name, header != 0)),
+                // Not with these flags. Some systems that imitate TUN even list those that they do not take.
+                Err(why) if why.kind() == io::ErrorKind::InvalidInput => refusal = why,
+                Err(why) => return Err(error(why)),
             }
         }
-        let name = ioctl::set_interface(&descriptor, &self.name, plain).map_err(&error)?;
-        Ok((descriptor, name, false))
+        Err(error(refusal))
     }
 }
 

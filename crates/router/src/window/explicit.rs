@@ -23,7 +23,7 @@ use crate::queue::Length;
 /// The parameters of [`ExplicitWindow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExplicitWindowConfig {
-    /// What the queue holds, in packets (B).
+    /// The queue's length, in packets (B).
     pub queue: u64,
     /// The size of a full segment, in bytes.
     pub mss: u16,
