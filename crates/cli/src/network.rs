@@ -23,7 +23,7 @@ use clap::{Args, ValueEnum};
 use transom_device::capture::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::open::{OpenError, OpenOptions, Opened};
+use transom_device::open::{OpenError, OpenOptions, Opened, open};
 use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
@@ -163,7 +163,6 @@ impl NetworkArgs {
             offload: !self.no_offload,
             ..transom_net::open_options()
         };
-        let builder = Stack::builder().profile(tcp).comments(self.pcap_comments);
         let (opened, namespace) = if lab {
             if !matches!(word, DeviceWord::Tun { .. }) {
                 bail!(
@@ -171,15 +170,20 @@ impl NetworkArgs {
                 );
             }
             let namespace = own_namespace()?;
-            let opened = namespace.run(|| builder.open(&word, &options))?;
+            let opened = namespace.run(|| open(&word, &options))?;
             (opened.map_err(|error| explain(error, true))?, Some(namespace))
         } else {
-            (builder.open(&word, &options).map_err(|error| explain(error, false))?, None)
+            (open(&word, &options).map_err(|error| explain(error, false))?, None)
         };
-        let (builder, Opened { device, addresses: prefixes, place }) = opened;
+        let Opened { device, addresses: prefixes, place } = opened;
         let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.address()).collect();
         let private = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {place}{private}", join(&addresses));
+        let builder = prefixes
+            .iter()
+            .fold(Stack::builder().profile(tcp).comments(self.pcap_comments), |builder, prefix| {
+                builder.address(prefix.address(), prefix.prefix_len())
+            });
         let (stack, capture) = match &self.pcap {
             None => (builder.start(device), None),
             Some(path) => {
@@ -205,9 +209,6 @@ impl NetworkArgs {
 
     /// Catches what could not work before the kernel answers it with a number.
     fn check_addresses(&self, word: &DeviceWord) -> anyhow::Result<()> {
-        if matches!(word, DeviceWord::Shared { .. }) && !self.addr.is_empty() {
-            bail!("{word} has the machine's own addresses: leave --addr out");
-        }
         if !matches!(word, DeviceWord::Tun { .. }) {
             return Ok(());
         }

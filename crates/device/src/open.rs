@@ -29,8 +29,8 @@ pub use error::{OpenError, Reason};
 /// Where the broker of `shared` listens, unless its word says otherwise.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
 
-/// Asks the broker at this socket for a device. It is passed in ([`OpenOptions::shared`]), because the broker's client is in a crate above this one.
-/// The device alone has no ports: `StackBuilder::open` of transom-net registers them too.
+/// What opens `shared`: given the broker's socket, it gets a device from there. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
+/// crate above this one.
 pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Opened>;
 
 /// What is asked of a device besides its word.

@@ -46,7 +46,6 @@ mod guard;
 mod listener;
 mod lock;
 mod log;
-mod naming;
 pub mod observer;
 mod opening;
 mod ports;
@@ -59,7 +58,6 @@ mod waiting;
 
 pub use listener::{Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
-pub use naming::open_options;
 pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
@@ -70,3 +68,8 @@ pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report,
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
+
+/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+pub fn open_options() -> transom_device::open::OpenOptions {
+    transom_device::open::OpenOptions { shared: None, ..Default::default() }
+}

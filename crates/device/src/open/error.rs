@@ -29,11 +29,6 @@ impl OpenError {
         OpenError { word, advice, reason: Box::new(reason) }
     }
 
-    /// The broker at `socket` gave no device for `word`.
-    pub fn of_broker(word: DeviceWord, socket: PathBuf, source: io::Error) -> Self {
-        OpenError::new(word, Reason::Broker { socket, source })
-    }
-
     /// The device.
     pub fn word(&self) -> &DeviceWord {
         &self.word
