@@ -57,6 +57,8 @@ pub mod doctor;
 pub mod frames;
 pub mod hints;
 pub mod host;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 pub mod interface;
 pub mod kernel_tcp;
 mod link;

@@ -143,5 +143,12 @@ impl Link {
     }
 }
 
+/// A station before strangers.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn hostile() -> Link {
+    let addresses = ["192.0.2.1/24", "2001:db8::1/64"].iter().filter_map(|own| own.parse().ok());
+    Link::new([2, 0, 0, 0, 0, 1], addresses.collect(), Routes::none())
+}
+
 #[cfg(test)]
 mod tests;

@@ -117,12 +117,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    #[cfg(feature = "xdp")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    #[cfg(feature = "xdp")]
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
@@ -242,8 +240,8 @@ impl PacketBuilder {
     pub fn open(self) -> Result<PacketDevice, PacketError> {
         let Station { place, mtu, link } = station(&self.interface, &self.addresses)?;
         let hears = filter::program(link.mac(), &self.addresses);
-        let socket = PacketSocket::open(place.index, &hears).map_err(PacketError::Socket)?;
-        socket.join(place.index, link.mac(), &self.addresses).map_err(PacketError::Socket)?;
+        let socket = PacketSocket::open(place.index(), &hears).map_err(PacketError::Socket)?;
+        socket.join(place.index(), link.mac(), &self.addresses).map_err(PacketError::Socket)?;
         let device = PacketDevice {
             capabilities: Capabilities {
                 mtu,
@@ -300,7 +298,7 @@ impl PacketDevice {
 
     /// The interface's name.
     pub fn name(&self) -> &str {
-        &self.place.name
+        self.place.name()
     }
 
     /// The MAC address that the stack has on the link.

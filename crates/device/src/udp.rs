@@ -16,6 +16,8 @@ mod coalesce;
 mod cookie;
 mod datagram;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile;
 mod joined;
 mod peers;
 mod pool;

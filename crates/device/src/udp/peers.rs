@@ -100,7 +100,7 @@ impl Peers {
     }
 
     /// How many there are.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn len(&self) -> usize {
         self.by_session.len()
     }

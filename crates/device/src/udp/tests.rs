@@ -204,3 +204,53 @@ fn a_wait_on_the_descriptor_ends_whatever_there_is() {
     assert!(listener.recv().is_err());
     assert!(!readable(&listener));
 }
+
+#[test]
+fn congestion_outside_is_marked_inside() {
+    let mut listener = listener();
+    let client = connected(&mut listener, &[]).unwrap();
+    let Side::Joined { joined, .. } = &client.side else { panic!("no client") };
+    let header = Header::new(kind::PACKET, joined.packet_session().unwrap()).bytes();
+    let (from, to) = ("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap());
+    let at = listener.local_address().unwrap();
+    // RFC 6040, figure 4: what goes in, what it meets, what comes out.
+    for (inner, outer, expected) in [
+        (Ecn::Ect0, Ecn::Ect0, Some(Ecn::Ect0)),
+        (Ecn::Ect0, Ecn::Ce, Some(Ecn::Ce)),
+        (Ecn::Ect1, Ecn::Ce, Some(Ecn::Ce)),
+        (Ecn::Ce, Ecn::Ce, Some(Ecn::Ce)),
+        (Ecn::NotEct, Ecn::NotEct, Some(Ecn::NotEct)),
+        (Ecn::NotEct, Ecn::Ce, None),
+    ] {
+        let mut packet = packet(from, to, 100);
+        ip::set_ecn(&mut packet, inner).unwrap();
+        let datagram = [&header[..], &packet].concat();
+        client.socket.send(at, &datagram, None, outer).unwrap();
+        let before = listener.discarded();
+        let mut arrived = None;
+        serve_until(&mut listener, |received| {
+            arrived = received.map(ip::peek_ecn);
+            arrived.is_some() || expected.is_none()
+        });
+        if expected.is_none() {
+            while listener.discarded() == before {
+                assert!(listener.recv().is_err(), "it should have been dropped");
+            }
+        }
+        assert_eq!(arrived, expected, "{inner:?} {outer:?}");
+    }
+}
+
+#[test]
+fn the_senders_ecn_field_is_outside_as_well() {
+    let mut listener = listener();
+    let mut client = connected(&mut listener, &[]).unwrap();
+    // The listener's socket is looked at itself.
+    while listener.recv().is_ok() {}
+    let mut packet = packet("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap(), 100);
+    ip::set_ecn(&mut packet, Ecn::Ect0).unwrap();
+    client.send(&TxPacket::whole(&packet)).unwrap();
+    listener.socket.wait(Duration::from_secs(20)).unwrap();
+    let arrived = listener.socket.receive(&mut [0; 2000]).unwrap();
+    assert_eq!(arrived.ecn, Ecn::Ect0);
+}
