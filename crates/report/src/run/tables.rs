@@ -11,7 +11,7 @@ use super::seen::{Seen, SeenFlow, SeenLink, millis};
 use crate::drawing::parts;
 use crate::{Cell, Hue, Table, short};
 
-/// As many lines as a table has; the rest is in the files beside the page.
+/// The most lines of a table; the files beside the page have the rest.
 const MOST: usize = 40;
 
 /// The samples that count: after the warm-up.
@@ -19,7 +19,7 @@ fn counted<S>(samples: &[S], from: Instant, at: impl Fn(&S) -> Instant) -> &[S] 
     samples.get(samples.partition_point(|sample| at(sample) < from)..).unwrap_or_default()
 }
 
-/// The value that so many per cent of all do not exceed, by the nearest rank. `sorted` is in order.
+/// The value that this percentage of all does not exceed, by the nearest rank. `sorted` is in order.
 fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
@@ -104,7 +104,7 @@ pub(super) fn flows(scenario: &Resolved, seen: &Seen<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// What a table says about a flow.
+/// The line of a flow in a table.
 struct FlowNumbers {
     name: String,
     /// Bits per second.
