@@ -24,7 +24,7 @@ class Event:
         self.missed = line.get("missed", 0)
         self.now = line["now"]  # nanoseconds
         self.view = line["view"]
-        self.used = line["used"]
+        self.effective = line["effective"]
         self.acks = line.get("acks", [])
         self.messages = line.get("messages", [])
         self.past_messages = line.get("past_messages", [])

@@ -30,13 +30,15 @@ fn pattern(offset: u64) -> u8 {
 
 /// What is used is what may be used.
 fn check_ruling(variable: Variable, ruling: &Ruling) {
-    let Ruling { own, requested, safe, used, conflict, .. } = *ruling;
+    let Ruling { own, requested, safe, effective, conflict, .. } = *ruling;
     match requested {
         Some(requested) if !conflict => {
-            assert!(safe.contains(used), "{variable}: {ruling:?}");
-            assert!(requested.contains(used) || !requested.contains(own) || !safe.contains(own));
+            assert!(safe.contains(effective), "{variable}: {ruling:?}");
+            assert!(
+                requested.contains(effective) || !requested.contains(own) || !safe.contains(own)
+            );
         }
-        _ => assert_eq!(used, own, "{variable}: {ruling:?}"),
+        _ => assert_eq!(effective, own, "{variable}: {ruling:?}"),
     }
 }
 

@@ -18,8 +18,8 @@ use packets::{Arrival, Words, check_passed, packet};
 use std::net::SocketAddr;
 use transom_router::queue::Length;
 use transom_router::window::{
-    AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment, SynContext,
-    Verdict, WindowControl, Wish,
+    AckAction, AckContext, ChecksumState, ControlConfig, Policy, PolicyConfig, Returning, Segment,
+    SynContext, Verdict, WindowControl,
 };
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::{Flags, Options, Seq};
@@ -69,16 +69,16 @@ impl Policy for Anything {
         }
     }
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let dice = self.dice();
         let bytes = match dice % 8 {
             0 => u64::MAX,
             1 => 0,
-            2 => return Wish::AsItIs,
+            2 => return AckAction::AsItIs,
             3 => u64::from(ack.advertised) / 2,
             _ => (dice >> 8) % (1 << 18),
         };
-        Wish::Window { bytes, fall: dice & 256 != 0 }
+        AckAction::Window { bytes, fall: dice & 256 != 0 }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The `transom` command.
 //!
-//! Each subcommand is a module with an `Args` that clap fills in and a `run` that returns the exit status. What
-//! several of them need lies beside them: [`network`] decides where packets go and gives a [`socket::Host`], which
-//! is Transom's TCP or, for comparison, the kernel's; [`output`] is how anything gets printed.
+//! Each subcommand is a module with an `Args` that clap fills in and a `run` that returns the exit status. Shared
+//! parts are beside them: [`network`] decides where packets go and gives a [`socket::Host`], which is Transom's
+//! TCP or, for comparison, the kernel's; [`output`] prints everything.
 //!
 //! `run` is called before any thread exists, because an ordinary user's own network begins with a user namespace,
 //! which the kernel gives only to a process with one thread.
@@ -62,7 +62,7 @@ struct Cli {
     command: Command,
 }
 
-/// What is said when nothing is asked for.
+/// The text of `transom` without arguments.
 const FIRST_STEPS: &str = "\
 Transom is a TCP you can see into and safely change. Three things to begin with:
 

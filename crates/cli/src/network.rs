@@ -73,15 +73,15 @@ pub(crate) struct NetworkArgs {
 
     /// Work in a network namespace of the command's own, which takes no privileges on most systems.
     ///
-    /// Only programs started with --run are inside it and can reach Transom.
+    /// Only programs started with --run are in that namespace and can reach Transom.
     #[arg(long, visible_alias = "in-namespace")]
     lab: bool,
 
     /// Run a program in the lab's network (implies --lab); everything that follows is its command line.
     ///
-    /// A command that serves ends when the program does, with its exit status. For a command that connects, the program
-    /// is the server: it is started first, waited for until it accepts the connection, and ended when the command is
-    /// done. The program finds Transom's address in TRANSOM_ADDR and its own in TRANSOM_PEER_ADDR.
+    /// A command that serves ends when the program does, with its exit status. For a command that connects, the program is the server. The command
+    /// starts it first, waits until it accepts the connection, and ends it afterwards. The program finds Transom's address in TRANSOM_ADDR and its
+    /// own in TRANSOM_PEER_ADDR.
     #[arg(
         long,
         value_name = "PROGRAM",
@@ -99,15 +99,16 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(68..))]
     mtu: Option<u16>,
 
-    /// Leave no work to the kernel: no open checksums, no super-segments.
+    /// Use no offload: no partial checksums, no super-segments.
     #[arg(long)]
     no_offload: bool,
 
-    /// Write all packets to a pcapng file, as they would look on a wire.
+    /// Write all packets to a pcapng file, in their form on a wire.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
-    /// In the file of --pcap, comment on each segment that is sent: the sender's windows, phase and timeout, what holds it back, what extensions change.
+    /// In the file of --pcap, add a comment to each sent segment: the sender's windows, phase and timeout, its limit, and the values that extensions
+    /// change.
     #[arg(long, requires = "pcap")]
     pcap_comments: bool,
 
@@ -116,7 +117,7 @@ pub(crate) struct NetworkArgs {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// Take extensions of other processes at this Unix socket (docs/remote-extensions.md).
+    /// Accept extensions of other processes at this Unix socket (docs/remote-extensions.md).
     #[arg(long, value_name = "PATH")]
     extension_socket: Option<PathBuf>,
 
@@ -126,13 +127,13 @@ pub(crate) struct NetworkArgs {
 
 /// A network that is up, and the host on it.
 pub(crate) struct Network {
-    /// What connects and listens.
+    /// The TCP that connects and listens.
     pub(crate) host: Host,
     /// The addresses the host has; none for the kernel's side, whose addresses are the machine's.
     pub(crate) addresses: Vec<IpAddr>,
     /// Where the host is, in words.
     pub(crate) description: String,
-    /// What a signal must not leave behind.
+    /// State that a signal must clean up.
     pub(crate) cleanup: Arc<Cleanup>,
     program: Option<(Namespace, Vec<OsString>)>,
     peer: Option<IpAddr>,
@@ -213,7 +214,10 @@ impl NetworkArgs {
         }
         for peer in &self.peer_addr {
             if self.addr.iter().any(|own| own.address() == peer.address()) {
-                bail!("--addr and --peer-addr are both {}: they are two hosts", peer.address());
+                bail!(
+                    "--addr and --peer-addr are both {}, but two hosts need two addresses",
+                    peer.address()
+                );
             }
         }
         Ok(())

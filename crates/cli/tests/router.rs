@@ -236,7 +236,7 @@ impl Deployment for Asked {
         Ok(Status { mode: "user".into(), device: "out".into(), counters, ..Status::default() })
     }
 
-    fn tend(&mut self) -> Result<(), Refusal> {
+    fn maintain(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
 }

@@ -6,24 +6,23 @@
 //! in.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
+use netlink_packet_core::Parseable;
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::inet::nlas::Nla;
+use netlink_packet_sock_diag::inet::{
+    ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
+};
 use rustix::net::netlink::SOCK_DIAG;
 
 use crate::kernel_tcp::{KernelTcpInfo, KernelTcpState};
-use crate::netlink::{Netlink, Request, find_attribute};
+use crate::netlink::{Netlink, attributes};
 
-/// `SOCK_DIAG_BY_FAMILY` of linux/sock_diag.h.
-const BY_FAMILY: u16 = 20;
 /// The groups that are told of the end of TCP sockets: `SKNLGRP_INET_TCP_DESTROY` and `SKNLGRP_INET6_TCP_DESTROY`, numbered from one.
 const DESTROY_GROUPS: u32 = 1 << 0 | 1 << 2;
-/// Extensions of linux/inet_diag.h: `TCP_INFO`, and the name of the congestion control.
-const INFO: u16 = 2;
-const CONGESTION: u16 = 4;
 /// Bytes of `struct inet_diag_msg`.
 const MESSAGE_LEN: usize = 72;
-/// Bytes of `struct inet_diag_sockid`.
-const SOCKET_ID_LEN: usize = 48;
 
 /// A TCP socket of the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ impl Diag {
     /// # Errors
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
-        Ok(Diag { netlink: Netlink::open_to(SOCK_DIAG)? })
+        Ok(Diag { netlink: Netlink::open(SOCK_DIAG)? })
     }
 
     /// All TCP sockets, over IPv4 and IPv6, in no particular order.
@@ -64,13 +63,14 @@ impl Diag {
     pub fn tcp(&mut self) -> io::Result<Vec<TcpSocket>> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            // struct inet_diag_req_v2: family, protocol, extensions, padding, states, and no socket in particular.
-            let mut body = [0; 8 + SOCKET_ID_LEN];
-            body[0] = family as u8;
-            body[1] = libc::IPPROTO_TCP as u8;
-            body[2] = 1 << (INFO - 1) | 1 << (CONGESTION - 1);
-            body[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
-            let request = Request::new(BY_FAMILY, libc::NLM_F_DUMP, &body);
+            let request = SockDiagMessage::InetRequest(InetRequest {
+                family: family as u8,
+                protocol: libc::IPPROTO_TCP as u8,
+                extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
+                // Also those that the crate has no name for.
+                states: StateFlags::from_bits_retain(u32::MAX),
+                socket_id: SocketId::new_v4(),
+            });
             self.netlink.dump(request, |answer| sockets.extend(parse(answer)))?;
         }
         Ok(sockets)
@@ -89,7 +89,7 @@ impl Endings {
     /// # Errors
     /// The kernel's refusal, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`.
     pub fn open() -> io::Result<Self> {
-        Ok(Endings { netlink: Netlink::listen_to(SOCK_DIAG, DESTROY_GROUPS)? })
+        Ok(Endings { netlink: Netlink::listen(SOCK_DIAG, DESTROY_GROUPS)? })
     }
 
     /// The sockets that have ended since the last call, as they were then.
@@ -105,28 +105,24 @@ impl Endings {
 
 /// A `struct inet_diag_msg` and its attributes.
 fn parse(message: &[u8]) -> Option<TcpSocket> {
-    let (header, attributes) = message.split_at_checked(MESSAGE_LEN)?;
-    let port = |at: usize| Some(u16::from_be_bytes(*header.get(at..)?.first_chunk()?));
-    let address = |at: usize| -> Option<IpAddr> {
-        let bytes: &[u8; 16] = header.get(at..)?.first_chunk()?;
-        Some(match i32::from(*header.first()?) {
-            libc::AF_INET => IpAddr::from(*bytes.first_chunk::<4>()?),
-            _ => Ipv6Addr::from(*bytes).to_canonical(),
-        })
+    let InetResponseHeader { state, socket_id, .. } = InetResponseHeader::parse(message).ok()?;
+    let address = |address: IpAddr, port| SocketAddr::new(address.to_canonical(), port);
+    let mut socket = TcpSocket {
+        local: address(socket_id.source_address, socket_id.source_port),
+        remote: address(socket_id.destination_address, socket_id.destination_port),
+        cookie: u64::from_ne_bytes(socket_id.cookie),
+        state: KernelTcpState(state),
+        congestion: None,
+        info: None,
     };
-    let cookie = u64::from_ne_bytes(*header.get(44..)?.first_chunk()?);
-    let congestion = find_attribute(attributes, CONGESTION).map(|name| {
-        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
-    });
-    Some(TcpSocket {
-        local: (address(8)?, port(4)?).into(),
-        remote: (address(24)?, port(6)?).into(),
-        cookie,
-        state: KernelTcpState(*header.get(1)?),
-        congestion,
-        info: find_attribute(attributes, INFO).and_then(KernelTcpInfo::parse),
-    })
+    for attribute in attributes(message, MESSAGE_LEN) {
+        match Nla::parse(&attribute) {
+            Ok(Nla::Congestion(name)) => socket.congestion = Some(name),
+            Ok(Nla::TcpInfo(bytes)) => socket.info = KernelTcpInfo::parse(&bytes),
+            _ => {}
+        }
+    }
+    Some(socket)
 }
 
 #[cfg(test)]

@@ -13,7 +13,18 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::netlink::{Netlink, Request, find_attribute};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, ParseableParametrized};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use crate::netlink::{Netlink, attributes};
 
 /// An address with the length of the network prefix it lies in, as in `192.0.2.1/24` (RFC 4632,
 /// section 3.1; RFC 4291, section 2.3). For an interface address the host bits say which host; for
@@ -28,11 +39,7 @@ impl IpPrefix {
     /// `address` in a network of `length` prefix bits; `None` if the family has fewer bits than
     /// that.
     pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
-        let bits = match address {
-            IpAddr::V4(_) => 32,
-            IpAddr::V6(_) => 128,
-        };
-        if length > bits { None } else { Some(IpPrefix { address, length }) }
+        if length > bits(address) { None } else { Some(IpPrefix { address, length }) }
     }
 
     /// Whether an address is one of the network's.
@@ -60,6 +67,13 @@ impl IpPrefix {
     /// The number of leading bits that name the network.
     pub const fn prefix_len(&self) -> u8 {
         self.length
+    }
+}
+
+const fn bits(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
     }
 }
 
@@ -173,7 +187,7 @@ impl Interfaces {
     /// # Errors
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
-        Ok(Interfaces { netlink: Netlink::open()? })
+        Ok(Interfaces { netlink: Netlink::open(None)? })
     }
 
     /// Looks an interface up by its name.
@@ -181,12 +195,7 @@ impl Interfaces {
     /// # Errors
     /// [`io::ErrorKind::NotFound`] (or the system's "no such device") when there is none.
     pub fn state(&mut self, name: &str) -> Result<InterfaceState, InterfaceError> {
-        let attempt = |netlink: &mut Netlink| {
-            let request = link_request(libc::RTM_GETLINK, 0, 0, 0).name(name)?;
-            let answer = netlink.execute(request)?;
-            parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
-        };
-        attempt(&mut self.netlink).map_err(failed("look up", name))
+        Ok(self.look_up(name)?.0)
     }
 
     /// The names of all interfaces.
@@ -194,14 +203,16 @@ impl Interfaces {
     /// # Errors
     /// When the kernel does not answer.
     pub fn names(&mut self) -> io::Result<Vec<String>> {
-        let body = [0; LINK_BODY_LEN];
-        let request = Request::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &body);
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let mut names = Vec::new();
         self.netlink.dump(request, |link| {
-            let name = link.get(LINK_BODY_LEN..).and_then(|a| find_attribute(a, libc::IFLA_IFNAME));
-            let Some(name) = name else { return };
-            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            names.push(String::from_utf8_lossy(name).into_owned());
+            for attribute in attributes(link, LINK_BODY_LEN) {
+                if let Ok(LinkAttribute::IfName(name)) =
+                    LinkAttribute::parse_with_param(&attribute, AddressFamily::Unspec)
+                {
+                    names.push(name);
+                }
+            }
         })?;
         Ok(names)
     }
@@ -211,10 +222,17 @@ impl Interfaces {
     /// # Errors
     /// As [`Interfaces::state`].
     pub fn counters(&mut self, name: &str) -> Result<InterfaceCounters, InterfaceError> {
+        Ok(self.look_up(name)?.1)
+    }
+
+    fn look_up(
+        &mut self,
+        name: &str,
+    ) -> Result<(InterfaceState, InterfaceCounters), InterfaceError> {
         let attempt = |netlink: &mut Netlink| {
-            let request = link_request(libc::RTM_GETLINK, 0, 0, 0).name(name)?;
-            let answer = netlink.execute(request)?;
-            parse_counters(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+            let request = RouteNetlinkMessage::GetLink(link(name)?);
+            let answer = netlink.execute(0, request)?;
+            parse_link(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
         };
         attempt(&mut self.netlink).map_err(failed("look up", name))
     }
@@ -224,9 +242,11 @@ impl Interfaces {
     /// # Errors
     /// The kernel's refusal.
     pub fn set_up(&mut self, name: &str, up: bool) -> Result<(), InterfaceError> {
-        let flag = libc::IFF_UP as u32;
         let action = if up { "bring up" } else { "take down" };
-        self.change(action, name, if up { flag } else { 0 }, flag, |request| request)
+        self.change(action, name, |link| {
+            link.header.flags.set(LinkFlags::Up, up);
+            link.header.change_mask = LinkFlags::Up;
+        })
     }
 
     /// Sets an interface's MTU, in bytes of IP packet.
@@ -234,9 +254,7 @@ impl Interfaces {
     /// # Errors
     /// The kernel's refusal; for one, IPv6 needs 1280 bytes.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), InterfaceError> {
-        self.change("set the MTU of", name, 0, 0, |request| {
-            request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes())
-        })
+        self.change("set the MTU of", name, |link| link.attributes.push(LinkAttribute::Mtu(mtu)))
     }
 
     /// Sets how many packets an interface's transmit queue holds.
@@ -244,8 +262,8 @@ impl Interfaces {
     /// # Errors
     /// The kernel's refusal.
     pub fn set_queue_len(&mut self, name: &str, packets: u32) -> Result<(), InterfaceError> {
-        self.change("set the queue length of", name, 0, 0, |request| {
-            request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes())
+        self.change("set the queue length of", name, |link| {
+            link.attributes.push(LinkAttribute::TxQueueLen(packets));
         })
     }
 
@@ -259,17 +277,18 @@ impl Interfaces {
     /// The kernel's refusal, [`io::ErrorKind::AlreadyExists`] for one.
     pub fn add_address(&mut self, name: &str, address: IpPrefix) -> Result<(), InterfaceError> {
         let index = self.state(name)?.index;
-        let bytes = octets(address.address());
-        let mut body = [0; 8]; // struct ifaddrmsg
-        body[0] = family(address.address());
-        body[1] = address.prefix_len();
-        body[2] = libc::IFA_F_NODAD as u8;
-        body[4..8].copy_from_slice(&index.to_ne_bytes());
-        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let request = Request::new(libc::RTM_NEWADDR, flags, &body)
-            .attribute(libc::IFA_LOCAL, &bytes)
-            .attribute(libc::IFA_ADDRESS, &bytes);
-        self.netlink.execute(request).map_err(failed("add an address to", name))?;
+        let mut message = AddressMessage::default();
+        message.header.family = family(address.address());
+        message.header.prefix_len = address.prefix_len();
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(address.address()),
+            AddressAttribute::Address(address.address()),
+        ];
+        let request = RouteNetlinkMessage::NewAddress(message);
+        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
+        executed.map_err(failed("add an address to", name))?;
         Ok(())
     }
 
@@ -286,27 +305,28 @@ impl Interfaces {
     /// # Errors
     /// When the kernel does not answer.
     pub fn gateway(&mut self, index: u32, destination: IpAddr) -> io::Result<Option<IpAddr>> {
-        let bytes = octets(destination);
-        let mut body = [0; ROUTE_BODY_LEN];
-        body[0] = family(destination);
-        body[1] = (bytes.len() * 8) as u8;
-        let request = Request::new(libc::RTM_GETROUTE, 0, &body)
-            .attribute(libc::RTA_DST, &bytes)
-            .attribute(libc::RTA_OIF, &index.to_ne_bytes());
-        let answer = match self.netlink.execute(request) {
+        let mut route = route_to(IpPrefix { address: destination, length: bits(destination) });
+        route.attributes.push(RouteAttribute::Oif(index));
+        let answer = match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(route)) {
             Err(error) if is_no_route(&error) => return Ok(None),
             answer => answer?,
         };
-        let attributes = answer.get(ROUTE_BODY_LEN..).unwrap_or_default();
-        let value = |kind| find_attribute(attributes, kind);
-        let interface = value(libc::RTA_OIF).and_then(|oif| oif.first_chunk());
-        if interface.is_none_or(|oif| u32::from_ne_bytes(*oif) != index) {
-            return Ok(None);
+        let Ok(header) = RouteHeader::parse(&answer[..]) else { return Ok(None) };
+        let (mut leaves_by, mut gateway) = (None, None);
+        for attribute in attributes(&answer, ROUTE_BODY_LEN) {
+            let context = (header.address_family, header.kind, RouteLwEnCapType::None);
+            match RouteAttribute::parse_with_param(&attribute, context) {
+                Ok(RouteAttribute::Oif(number)) => leaves_by = Some(number),
+                Ok(RouteAttribute::Gateway(RouteAddress::Inet(address))) => {
+                    gateway = Some(address.into());
+                }
+                Ok(RouteAttribute::Gateway(RouteAddress::Inet6(address))) => {
+                    gateway = Some(address.into());
+                }
+                _ => {}
+            }
         }
-        Ok(value(libc::RTA_GATEWAY).and_then(|gateway| match destination {
-            IpAddr::V4(_) => <[u8; 4]>::try_from(gateway).ok().map(IpAddr::from),
-            IpAddr::V6(_) => <[u8; 16]>::try_from(gateway).ok().map(IpAddr::from),
-        }))
+        Ok(gateway.filter(|_| leaves_by == Some(index)))
     }
 
     /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
@@ -325,14 +345,9 @@ impl Interfaces {
     ) -> Result<bool, InterfaceError> {
         let start = Instant::now();
         loop {
-            let bytes = octets(address);
-            let mut body = [0; ROUTE_BODY_LEN];
-            body[0] = family(address);
-            body[1] = (bytes.len() * 8) as u8;
-            let request =
-                Request::new(libc::RTM_GETROUTE, 0, &body).attribute(libc::RTA_DST, &bytes);
-            match self.netlink.execute(request) {
-                Ok(answer) if answer.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL) => return Ok(true),
+            let request = route_to(IpPrefix { address, length: bits(address) });
+            match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(request)) {
+                Ok(answer) if is_local(&answer) => return Ok(true),
                 Ok(_) => {}
                 Err(error) if is_no_route(&error) => {}
                 Err(error) => return Err(failed("find the way to", &address.to_string())(error)),
@@ -355,7 +370,7 @@ impl Interfaces {
         destination: IpPrefix,
         gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
-        self.route(name, destination, gateway, |request| request)
+        self.route(name, destination, gateway, None)
     }
 
     /// Routes `destination` out of an interface, and gives all TCP connections that take this route a congestion control
@@ -372,9 +387,8 @@ impl Interfaces {
         destination: IpPrefix,
         congestion: &str,
     ) -> Result<(), InterfaceError> {
-        self.route(name, destination, None, |request| {
-            request.nested(libc::RTA_METRICS, &[], |metrics| metrics.text(RTAX_CC_ALGO, congestion))
-        })
+        let metrics = vec![RouteMetric::CcAlgo(congestion.to_owned())];
+        self.route(name, destination, None, Some(RouteAttribute::Metrics(metrics)))
     }
 
     fn route(
@@ -382,27 +396,23 @@ impl Interfaces {
         name: &str,
         destination: IpPrefix,
         gateway: Option<IpAddr>,
-        add: impl FnOnce(Request) -> Request,
+        more: Option<RouteAttribute>,
     ) -> Result<(), InterfaceError> {
         let index = self.state(name)?.index;
-        let mut body = [0; ROUTE_BODY_LEN];
-        body[0] = family(destination.address());
-        body[1] = destination.prefix_len();
-        body[4] = libc::RT_TABLE_MAIN;
-        body[5] = libc::RTPROT_STATIC;
-        body[6] = match (gateway, destination.address()) {
-            (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
-            _ => libc::RT_SCOPE_UNIVERSE,
+        let mut route = route_to(destination);
+        route.header.table = RouteHeader::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.scope = match (gateway, destination.address()) {
+            (None, IpAddr::V4(_)) => RouteScope::Link,
+            _ => RouteScope::Universe,
         };
-        body[ROUTE_TYPE] = libc::RTN_UNICAST;
-        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let mut request = Request::new(libc::RTM_NEWROUTE, flags, &body)
-            .attribute(libc::RTA_DST, &octets(destination.address()))
-            .attribute(libc::RTA_OIF, &index.to_ne_bytes());
-        if let Some(gateway) = gateway {
-            request = request.attribute(libc::RTA_GATEWAY, &octets(gateway));
-        }
-        self.netlink.execute(add(request)).map_err(failed("add a route through", name))?;
+        route.header.kind = RouteType::Unicast;
+        let gateway = gateway.map(|address| RouteAttribute::Gateway(RouteAddress::from(address)));
+        route.attributes.push(RouteAttribute::Oif(index));
+        route.attributes.extend(gateway.into_iter().chain(more));
+        let request = RouteNetlinkMessage::NewRoute(route);
+        let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
+        executed.map_err(failed("add a route through", name))?;
         Ok(())
     }
 
@@ -418,19 +428,14 @@ impl Interfaces {
         peer: BorrowedFd<'_>,
     ) -> Result<(), InterfaceError> {
         let attempt = |netlink: &mut Netlink| {
-            checked_name(peer_name)?;
-            let request =
-                link_request(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0, 0)
-                    .name(name)?;
-            let request = request.nested(libc::IFLA_LINKINFO, &[], |info| {
-                info.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, &[], |data| {
-                    data.nested(VETH_INFO_PEER, &[0; LINK_BODY_LEN], |link| {
-                        link.text(libc::IFLA_IFNAME, peer_name)
-                            .attribute(libc::IFLA_NET_NS_FD, &peer.as_raw_fd().to_ne_bytes())
-                    })
-                })
-            });
-            netlink.execute(request)
+            let mut far = link(peer_name)?;
+            far.attributes.push(LinkAttribute::NetNsFd(peer.as_raw_fd()));
+            let mut near = link(name)?;
+            near.attributes.push(LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
+            ]));
+            netlink.execute(NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewLink(near))
         };
         attempt(&mut self.netlink).map_err(failed("create the veth pair of", name))?;
         Ok(())
@@ -440,44 +445,38 @@ impl Interfaces {
         &mut self,
         action: &'static str,
         name: &str,
-        flags: u32,
-        mask: u32,
-        add: impl FnOnce(Request) -> Request,
+        set: impl FnOnce(&mut LinkMessage),
     ) -> Result<(), InterfaceError> {
         let attempt = |netlink: &mut Netlink| {
-            let request = link_request(libc::RTM_NEWLINK, 0, flags, mask).name(name)?;
-            netlink.execute(add(request))
+            let mut link = link(name)?;
+            set(&mut link);
+            netlink.execute(0, RouteNetlinkMessage::NewLink(link))
         };
         attempt(&mut self.netlink).map_err(failed(action, name))?;
         Ok(())
     }
 }
 
-/// `RTAX_CC_ALGO` of `linux/rtnetlink.h`.
-const RTAX_CC_ALGO: u16 = 16;
-/// `VETH_INFO_PEER` of `linux/veth.h`.
-const VETH_INFO_PEER: u16 = 1;
+/// Bytes of `struct rtmsg`.
+const ROUTE_BODY_LEN: usize = 12;
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY_LEN: usize = 16;
 
-/// Bytes of `struct rtmsg`, and where in it the type stands.
-const ROUTE_BODY_LEN: usize = 12;
-const ROUTE_TYPE: usize = 7;
-
-/// A request about the interface that an `IFLA_IFNAME` attribute will name.
-fn link_request(kind: u16, request_flags: i32, flags: u32, mask: u32) -> LinkRequest {
-    let mut body = [0; LINK_BODY_LEN];
-    body[8..12].copy_from_slice(&flags.to_ne_bytes());
-    body[12..16].copy_from_slice(&mask.to_ne_bytes());
-    LinkRequest(Request::new(kind, request_flags, &body))
+/// A message about the interface of this name.
+fn link(name: &str) -> io::Result<LinkMessage> {
+    let mut message = LinkMessage::default();
+    message.attributes.push(LinkAttribute::IfName(checked_name(name)?.to_owned()));
+    Ok(message)
 }
 
-struct LinkRequest(Request);
-
-impl LinkRequest {
-    fn name(self, name: &str) -> io::Result<Request> {
-        Ok(self.0.text(libc::IFLA_IFNAME, checked_name(name)?))
-    }
+/// A message about a route to this network.
+fn route_to(destination: IpPrefix) -> RouteMessage {
+    let mut route = RouteMessage::default();
+    route.header.address_family = family(destination.address());
+    route.header.destination_prefix_length = destination.prefix_len();
+    let address = RouteAddress::from(destination.address());
+    route.attributes.push(RouteAttribute::Destination(address));
+    route
 }
 
 /// An interface name the kernel can hold: 1 to 15 bytes, no slash, no white space, no zero byte.
@@ -491,31 +490,39 @@ pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
     }
 }
 
-fn parse_link(answer: &[u8]) -> Option<InterfaceState> {
-    let number = |bytes: &[u8]| Some(u32::from_ne_bytes(*bytes.first_chunk()?));
-    let attributes = answer.get(LINK_BODY_LEN..)?;
-    Some(InterfaceState {
-        index: number(answer.get(4..)?)?,
-        mtu: number(find_attribute(attributes, libc::IFLA_MTU)?)?,
-        queue_len: number(find_attribute(attributes, libc::IFLA_TXQLEN)?)?,
-        up: number(answer.get(8..)?)? & libc::IFF_UP as u32 != 0,
-        hardware: u16::from_ne_bytes(*answer.get(2..)?.first_chunk()?),
-        station: find_attribute(attributes, libc::IFLA_ADDRESS)
-            .and_then(|address| address.try_into().ok())
-            .unwrap_or_default(),
-    })
+fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
+    let header = LinkHeader::parse(answer).ok()?;
+    let (mut mtu, mut queue_len, mut stats) = (None, None, None);
+    let mut station = None;
+    for attribute in attributes(answer, LINK_BODY_LEN) {
+        match LinkAttribute::parse_with_param(&attribute, header.interface_family) {
+            Ok(LinkAttribute::Mtu(bytes)) => mtu = Some(bytes),
+            Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
+            Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
+            Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
+            _ => {}
+        }
+    }
+    let stats = stats?;
+    let state = InterfaceState {
+        index: header.index,
+        mtu: mtu?,
+        queue_len: queue_len?,
+        up: header.flags.contains(LinkFlags::Up),
+        hardware: header.link_layer_type.into(),
+        station: station.unwrap_or_default(),
+    };
+    let counters = InterfaceCounters {
+        received: stats.rx_packets,
+        transmitted: stats.tx_packets,
+        receive_dropped: stats.rx_dropped,
+        transmit_dropped: stats.tx_dropped,
+    };
+    Some((state, counters))
 }
 
-/// The `struct rtnl_link_stats64` of an answer: counts of 64 bits each.
-fn parse_counters(answer: &[u8]) -> Option<InterfaceCounters> {
-    let stats = find_attribute(answer.get(LINK_BODY_LEN..)?, libc::IFLA_STATS64)?;
-    let count = |index: usize| Some(u64::from_ne_bytes(*stats.get(index * 8..)?.first_chunk()?));
-    Some(InterfaceCounters {
-        received: count(0)?,
-        transmitted: count(1)?,
-        receive_dropped: count(6)?,
-        transmit_dropped: count(7)?,
-    })
+fn is_local(route: &[u8]) -> bool {
+    RouteHeader::parse(route).is_ok_and(|header| header.kind == RouteType::Local)
 }
 
 fn is_no_route(error: &io::Error) -> bool {
@@ -527,17 +534,10 @@ fn failed(action: &'static str, name: &str) -> impl FnOnce(io::Error) -> Interfa
     move |source| InterfaceError { action, interface, source }
 }
 
-fn family(address: IpAddr) -> u8 {
+fn family(address: IpAddr) -> AddressFamily {
     match address {
-        IpAddr::V4(_) => libc::AF_INET as u8,
-        IpAddr::V6(_) => libc::AF_INET6 as u8,
-    }
-}
-
-fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
     }
 }
 

@@ -14,10 +14,13 @@
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
+//! - [`host`]: all interfaces and addresses, and word of changes.
 //! - [`kernel_tcp`] and [`diag`]: what the kernel tells of its own TCP connections.
 //! - [`frames`]: whole frames of an interface that exists already.
 //! - [`nfqueue`]: packets that the kernel holds until we have decided about them.
+//! - [`port_socket`]: what a socket is that another process has passed.
 //! - [`qdisc`]: how much waits in front of an interface, and what was dropped there.
+//! - [`routes`]: the way the kernel would take, the addresses it has, and word of changes.
 //! - [`hints`]: about memory, to the processor and the kernel.
 //! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
 //! - [`scheduling`]: for threads that cannot wait.
@@ -53,6 +56,7 @@ pub mod diag;
 pub mod doctor;
 pub mod frames;
 pub mod hints;
+pub mod host;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 pub mod interface;
@@ -64,7 +68,9 @@ mod netlink;
 pub mod nfqueue;
 pub mod open;
 pub mod packet;
+pub mod port_socket;
 pub mod qdisc;
+pub mod routes;
 pub mod scheduling;
 pub mod serving;
 pub mod tun;

@@ -1,108 +1,26 @@
-//! The part of netlink that sets up interfaces and looks at sockets, by hand.
+//! A netlink socket that waits for its answers: no thread and no runtime of its own.
 //!
-//! A request is a header, a fixed body that depends on its kind, and attributes, all of them padded
-//! to four bytes and in the machine's byte order (RFC 3549, section 2). The kernel handles it
-//! before `send` returns and queues the answer: for requests that ask for something one message
-//! with it, and always an acknowledgement that carries an error number or zero. A socket acts on
-//! the network namespace it was opened in, whoever uses it later. A request for a dump is answered with any number of messages and
-//! one that says it was the last.
+//! What the messages look like is the `netlink-packet-*` crates' business (RFC 3549, section 2). The kernel handles a request before
+//! `send` returns and queues the answer: for requests that ask for something one message with it, and always an acknowledgement that
+//! carries an error number or zero. A request for a dump is answered with any number of messages and one that says it was the last. A
+//! socket acts on the network namespace it was opened in, whoever uses it later.
 
 use std::io;
+use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use netlink_packet_core::{
+    ErrorBuffer, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable, NlaBuffer, NlasIterator,
+};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// Bytes of `struct nlmsghdr`.
-const HEADER_LEN: usize = 16;
-/// Attributes and messages start at multiples of this.
-const ALIGNMENT: usize = 4;
+/// More than the kernel puts in one answer.
+const LONGEST: usize = 64 * 1024;
 
-/// A request under construction.
-pub(crate) struct Request {
-    bytes: Vec<u8>,
-}
-
-impl Request {
-    /// A request of one of the `RTM_*` kinds with its fixed body; `flags` are `NLM_F_*` beyond the
-    /// usual ones.
-    pub(crate) fn new(kind: u16, flags: i32, body: &[u8]) -> Self {
-        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
-        let mut bytes = vec![0; HEADER_LEN];
-        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
-        bytes.extend_from_slice(body);
-        let mut request = Request { bytes };
-        request.pad();
-        request
-    }
-
-    /// A request that is answered only if it fails.
-    pub(crate) fn unacknowledged(kind: u16, body: &[u8]) -> Self {
-        let mut request = Request::new(kind, 0, body);
-        request.bytes[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        request
-    }
-
-    /// Appends an attribute.
-    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
-        self.begin(kind);
-        let start = self.bytes.len() - 4;
-        self.bytes.extend_from_slice(value);
-        self.finish(start);
-        self
-    }
-
-    /// Appends a zero-terminated string attribute.
-    pub(crate) fn text(self, kind: u16, value: &str) -> Self {
-        let mut terminated = value.as_bytes().to_vec();
-        terminated.push(0);
-        self.attribute(kind, &terminated)
-    }
-
-    /// Appends an attribute that consists of `prefix` and of the attributes `fill` adds.
-    pub(crate) fn nested(
-        mut self,
-        kind: u16,
-        prefix: &[u8],
-        fill: impl FnOnce(Self) -> Self,
-    ) -> Self {
-        self.begin(kind);
-        let start = self.bytes.len() - 4;
-        self.bytes.extend_from_slice(prefix);
-        self.pad();
-        let mut filled = fill(self);
-        filled.finish(start);
-        filled
-    }
-
-    fn begin(&mut self, kind: u16) {
-        self.bytes.extend_from_slice(&[0, 0]);
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-    }
-
-    fn finish(&mut self, start: usize) {
-        // Requests are made of interface names and addresses: far below the 64 KiB an attribute can
-        // hold.
-        let length = (self.bytes.len() - start) as u16;
-        self.bytes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
-        self.pad();
-    }
-
-    fn pad(&mut self) {
-        let padded = self.bytes.len().next_multiple_of(ALIGNMENT);
-        self.bytes.resize(padded, 0);
-    }
-
-    fn into_message(mut self, sequence: u32) -> Vec<u8> {
-        let length = self.bytes.len() as u32;
-        self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
-        self.bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
-        self.bytes
-    }
-}
-
-/// A socket to one of the kernel's subsystems, by default routing, in one network namespace.
+/// A socket to one of the kernel's subsystems, in one network namespace.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
@@ -110,46 +28,63 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// Opens a socket in the calling thread's network namespace.
-    pub(crate) fn open() -> io::Result<Self> {
-        Self::open_with(None, SocketFlags::CLOEXEC)
+    /// Opens a socket to a subsystem, in the calling thread's network namespace.
+    pub(crate) fn open(subsystem: impl Into<Option<Protocol>>) -> io::Result<Self> {
+        Self::open_with(subsystem.into(), SocketFlags::CLOEXEC)
     }
 
-    /// Opens a socket to another subsystem.
-    pub(crate) fn open_to(protocol: Protocol) -> io::Result<Self> {
-        Self::open_with(Some(protocol), SocketFlags::CLOEXEC)
-    }
-
-    /// Opens a socket that hears what a subsystem tells everybody in these groups, one bit for each.
-    pub(crate) fn listen_to(protocol: Protocol, groups: u32) -> io::Result<Self> {
+    /// Opens a socket that hears what a subsystem tells everybody in these groups, one bit for each. It does not block.
+    pub(crate) fn listen(subsystem: impl Into<Option<Protocol>>, groups: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let netlink = Self::open_with(Some(protocol), flags)?;
+        let netlink = Self::open_with(subsystem.into(), flags)?;
         rustix::net::bind(&netlink.socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(netlink)
     }
 
-    fn open_with(protocol: Option<Protocol>, flags: SocketFlags) -> io::Result<Self> {
+    fn open_with(subsystem: Option<Protocol>, flags: SocketFlags) -> io::Result<Self> {
         let kind = SocketType::RAW;
-        let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, protocol)?;
+        let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, subsystem)?;
         Ok(Netlink { socket, sequence: 0 })
     }
 
+    /// Carries out a request and returns the body of the answer, empty if there is none but success. `flags` are `NLM_F_*` beyond the
+    /// usual ones.
+    pub(crate) fn execute(
+        &mut self,
+        flags: u16,
+        request: impl NetlinkSerializable,
+    ) -> io::Result<Vec<u8>> {
+        let mut answer = Vec::new();
+        self.ask(flags | NLM_F_ACK, request, |body| answer = body.to_vec())?;
+        Ok(answer)
+    }
+
     /// Carries out a request for a dump and hands the body of each message of the answer to `each`.
-    pub(crate) fn dump(&mut self, request: Request, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn dump(
+        &mut self,
+        request: impl NetlinkSerializable,
+        each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        self.ask(NLM_F_DUMP, request, each)
+    }
+
+    fn ask(
+        &mut self,
+        flags: u16,
+        request: impl NetlinkSerializable,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        let message = request.into_message(self.sequence);
-        rustix::net::send(&self.socket, &message, SendFlags::empty())?;
-        let mut buffer = vec![0; 64 * 1024];
+        self.send_with(flags, self.sequence, request)?;
+        let mut buffer = vec![0; LONGEST];
         loop {
-            let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-            for reply in replies(&buffer[..length]) {
-                if reply.sequence != self.sequence {
-                    continue;
-                }
-                match i32::from(reply.kind) {
-                    libc::NLMSG_DONE => return Ok(()),
-                    libc::NLMSG_ERROR => return Err(refusal(reply.body)),
-                    _ => each(reply.body),
+            let length = self.receive(&mut buffer)?;
+            let received = messages(buffer.get(..length).unwrap_or_default());
+            for reply in received.filter(|reply| reply.sequence_number() == self.sequence) {
+                match reply.message_type() {
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => return outcome(reply.payload()),
+                    _ => each(reply.payload()),
                 }
             }
         }
@@ -157,54 +92,44 @@ impl Netlink {
 
     /// Hands everything that has been told since the last time to `each`; for a socket that listens.
     pub(crate) fn hear(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = vec![0; LONGEST];
         loop {
-            match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
-                Ok((length, _)) => {
-                    replies(&buffer[..length]).for_each(|reply| each(reply.body));
-                }
-                Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => {}
+            match self.receive(&mut buffer) {
+                Ok(length) => messages(buffer.get(..length).unwrap_or_default())
+                    .for_each(|message| each(message.payload())),
+                Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Sends a request whose answer is not waited for.
-    pub(crate) fn send(&self, request: Request) -> io::Result<()> {
-        rustix::net::send(&self.socket, &request.into_message(0), SendFlags::empty())?;
+    /// Sends a request that is answered only if it fails, and waits for nothing.
+    pub(crate) fn send(&self, request: impl NetlinkSerializable) -> io::Result<()> {
+        self.send_with(0, 0, request)
+    }
+
+    fn send_with(
+        &self,
+        flags: u16,
+        sequence: u32,
+        request: impl NetlinkSerializable,
+    ) -> io::Result<()> {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        rustix::net::send(&self.socket, &bytes, SendFlags::empty())?;
         Ok(())
     }
 
-    /// The next message, as it is.
-    pub(crate) fn receive_raw(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
-        rustix::net::recv(&self.socket, buffer, RecvFlags::empty()).map(|(length, _)| length)
-    }
-
-    /// Carries out one request and returns the body of the answer, empty if there is none but
-    /// success.
-    pub(crate) fn execute(&mut self, request: Request) -> io::Result<Vec<u8>> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let message = request.into_message(self.sequence);
-        rustix::net::send(&self.socket, &message, SendFlags::empty())?;
-        let mut answer = Vec::new();
-        let mut buffer = vec![0; 32 * 1024];
-        loop {
-            let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-            for reply in replies(&buffer[..length]) {
-                if reply.sequence != self.sequence {
-                    continue;
-                }
-                if i32::from(reply.kind) != libc::NLMSG_ERROR {
-                    answer = reply.body.to_vec();
-                    continue;
-                }
-                return match reply.body.first_chunk() {
-                    Some([0, 0, 0, 0]) => Ok(answer),
-                    _ => Err(refusal(reply.body)),
-                };
-            }
-        }
+    /// What came next, as it is: see [`messages`].
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+        let received =
+            retry_on_intr(|| rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()));
+        received.map(|(length, _)| length)
     }
 }
 
@@ -215,41 +140,29 @@ impl AsFd for Netlink {
 }
 
 /// What an `NLMSG_ERROR` says.
-fn refusal(body: &[u8]) -> io::Error {
-    let code = body.first_chunk().map_or(-libc::EBADMSG, |code| i32::from_ne_bytes(*code));
-    io::Error::from_raw_os_error(code.saturating_neg())
+fn outcome(body: &[u8]) -> io::Result<()> {
+    match ErrorBuffer::new_checked(body).map(|error| error.code()) {
+        Ok(None) => Ok(()),
+        Ok(Some(code)) => Err(io::Error::from_raw_os_error(code.get().saturating_neg())),
+        Err(_) => Err(io::Error::from_raw_os_error(libc::EBADMSG)),
+    }
 }
 
-/// One message from the kernel.
-struct Reply<'a> {
-    kind: u16,
-    sequence: u32,
-    body: &'a [u8],
-}
-
-/// The messages in what one `recv` returned; ends at the first that does not fit.
-fn replies(mut bytes: &[u8]) -> impl Iterator<Item = Reply<'_>> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
-        let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
-        let sequence = u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
-        let body = bytes.get(HEADER_LEN..length)?;
-        bytes = bytes.get(length.next_multiple_of(ALIGNMENT)..).unwrap_or_default();
-        Some(Reply { kind, sequence, body })
+/// The messages in what was received at once; ends at the first that does not fit.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
+    iter::from_fn(move || {
+        let message = NetlinkBuffer::new_checked(bytes).ok()?;
+        let length = (message.length() as usize).next_multiple_of(4);
+        bytes = bytes.get(length..).unwrap_or_default();
+        Some(message)
     })
 }
 
-/// The value of the first attribute of `kind` among `attributes`.
-pub(crate) fn find_attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(*attributes.first_chunk()?));
-        let found = u16::from_ne_bytes(*attributes.get(2..)?.first_chunk()?);
-        let value = attributes.get(4..length)?;
-        if found == kind {
-            return Some(value);
-        }
-        attributes = attributes.get(length.next_multiple_of(ALIGNMENT)..)?;
-    }
+/// The attributes behind the fixed part of a message's body, which is so long; ends at the first that does not fit.
+///
+/// They are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.
+pub(crate) fn attributes(body: &[u8], fixed: usize) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
+    NlasIterator::new(body.get(fixed..).unwrap_or_default()).map_while(Result::ok)
 }
 
 #[cfg(test)]
@@ -257,43 +170,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_padded_and_nested_lengths_cover_their_children() {
-        let message = Request::new(16, 0, &[9; 2])
-            .nested(18, &[], |inner| inner.text(1, "veth"))
-            .into_message(7);
-        let mut expected = Vec::new();
-        expected.extend_from_slice(&36u32.to_ne_bytes());
-        expected.extend_from_slice(&16u16.to_ne_bytes());
-        expected.extend_from_slice(&5u16.to_ne_bytes()); // NLM_F_REQUEST | NLM_F_ACK
-        expected.extend_from_slice(&7u32.to_ne_bytes());
-        expected.extend_from_slice(&0u32.to_ne_bytes());
-        expected.extend_from_slice(&[9, 9, 0, 0]);
-        expected.extend_from_slice(&16u16.to_ne_bytes()); // 4 + (4 + 5 padded to 12)
-        expected.extend_from_slice(&18u16.to_ne_bytes());
-        expected.extend_from_slice(&9u16.to_ne_bytes());
-        expected.extend_from_slice(&1u16.to_ne_bytes());
-        expected.extend_from_slice(b"veth\0\0\0\0");
-        assert_eq!(message, expected);
-    }
-
-    #[test]
     fn a_lying_length_ends_the_walk() {
-        assert_eq!(find_attribute(&[0, 0, 0, 0, 0, 0, 0, 0], 3), None);
-        assert_eq!(find_attribute(&[255, 255, 3, 0, 1], 3), None);
-        assert_eq!(replies(&[0; 64]).count(), 0);
-        assert_eq!(replies(&[255; 64]).count(), 0);
+        assert_eq!(messages(&[0; 64]).count(), 0);
+        assert_eq!(messages(&[255; 64]).count(), 0);
+        assert_eq!(attributes(&[0; 8], 0).count(), 0);
+        assert_eq!(attributes(&[255, 255, 3, 0, 1], 0).count(), 0);
+        assert_eq!(attributes(&[4, 0, 3, 0, 255, 255, 3, 0], 0).count(), 1);
+        assert_eq!(attributes(&[4, 0, 3, 0], 5).count(), 0);
     }
 
     #[test]
-    fn the_second_attribute_is_found_behind_padding() {
-        let mut attributes = Vec::new();
-        attributes.extend_from_slice(&5u16.to_ne_bytes());
-        attributes.extend_from_slice(&1u16.to_ne_bytes());
-        attributes.extend_from_slice(&[42, 0, 0, 0]);
-        attributes.extend_from_slice(&6u16.to_ne_bytes());
-        attributes.extend_from_slice(&2u16.to_ne_bytes());
-        attributes.extend_from_slice(&[7, 8]);
-        assert_eq!(find_attribute(&attributes, 2), Some(&[7, 8][..]));
-        assert_eq!(find_attribute(&attributes, 1), Some(&[42][..]));
+    fn an_answer_says_what_was_refused() {
+        assert!(outcome(&[0; 4]).is_ok());
+        let refused = outcome(&(-libc::ENODEV).to_ne_bytes()).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ENODEV));
+        assert_eq!(outcome(&[1]).unwrap_err().raw_os_error(), Some(libc::EBADMSG));
+        assert!(outcome(&i32::MIN.to_ne_bytes()).is_err());
     }
 }

@@ -7,10 +7,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use netlink_packet_core::{Emitable, NetlinkSerializable, Nla};
 use rustix::io::Errno;
 use rustix::net::netlink::NETFILTER;
 
-use crate::netlink::{Netlink, Request, find_attribute};
+use crate::netlink::{Netlink, attributes, messages};
 
 /// `NFNL_SUBSYS_QUEUE`, in a message's kind.
 const SUBSYSTEM: u16 = 3 << 8;
@@ -97,23 +98,25 @@ impl PacketQueue {
     /// [`io::ErrorKind::ResourceBusy`] if somebody else has it, [`io::ErrorKind::PermissionDenied`] without `CAP_NET_ADMIN`; anything else mostly
     /// means that the kernel knows no such queues.
     pub fn bind(number: u16, options: QueueOptions) -> io::Result<Self> {
-        let mut netlink = Netlink::listen_to(NETFILTER, 0)?;
+        let mut netlink = Netlink::listen(NETFILTER, 0)?;
         // More than users may have, which we are not, or else as it is.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(
             netlink.as_fd(),
             RECEIVE_BUFFER,
         );
-        netlink.execute(config(number).attribute(CFG_COMMAND, &[COMMAND_BIND, 0, 0, 0]))?;
+        let command = [Attribute(CFG_COMMAND, &[COMMAND_BIND, 0, 0, 0])];
+        netlink.execute(0, Message { kind: MSG_CONFIG, number, attributes: &command })?;
         let mut parameters = [0; 5];
         parameters[..4].copy_from_slice(&u32::from(options.copy).to_be_bytes());
         parameters[4] = COPY_PACKET;
         let flags = FLAG_FAIL_OPEN | if options.offloads { FLAG_GSO } else { 0 };
-        let request = config(number)
-            .attribute(CFG_PARAMETERS, &parameters)
-            .attribute(CFG_MAX_LENGTH, &options.held.to_be_bytes())
-            .attribute(CFG_MASK, &(FLAG_FAIL_OPEN | FLAG_GSO).to_be_bytes())
-            .attribute(CFG_FLAGS, &flags.to_be_bytes());
-        netlink.execute(request)?;
+        let settings = [
+            Attribute(CFG_PARAMETERS, &parameters),
+            Attribute(CFG_MAX_LENGTH, &options.held.to_be_bytes()),
+            Attribute(CFG_MASK, &(FLAG_FAIL_OPEN | FLAG_GSO).to_be_bytes()),
+            Attribute(CFG_FLAGS, &flags.to_be_bytes()),
+        ];
+        netlink.execute(0, Message { kind: MSG_CONFIG, number, attributes: &settings })?;
         Ok(PacketQueue { netlink, number, buffers: Vec::new() })
     }
 
@@ -150,11 +153,11 @@ impl PacketQueue {
                 buffers.push(vec![0; MESSAGE]);
             }
             let Some(buffer) = buffers.get_mut(found.len()) else { break };
-            match self.netlink.receive_raw(buffer) {
+            match self.netlink.receive(buffer) {
                 Ok(length) => found.extend(buffer.get(..length).and_then(parse)),
                 Err(Errno::AGAIN) => more = false,
-                // Interrupted, or more came than the socket holds; the kernel has let that pass.
-                Err(Errno::INTR | Errno::NOBUFS) => {}
+                // More came than the socket holds; the kernel has let that pass.
+                Err(Errno::NOBUFS) => {}
                 // It will be said again when those before have their verdicts.
                 Err(_) if !found.is_empty() => break,
                 Err(errno) => return Err(errno.into()),
@@ -193,13 +196,13 @@ impl PacketQueue {
         let mut verdict = [0; 8];
         verdict[..4].copy_from_slice(&ACCEPT.to_be_bytes());
         verdict[4..].copy_from_slice(&id.to_be_bytes());
-        let mut request = Request::unacknowledged(MSG_VERDICT, &body(self.number))
-            .attribute(VERDICT_HEADER, &verdict);
+        let verdict = Attribute(VERDICT_HEADER, &verdict);
         // An attribute's length has 16 bits. There is no longer packet whose bytes may be changed.
-        if let Some(bytes) = bytes.filter(|bytes| bytes.len() < 65_532) {
-            request = request.attribute(PAYLOAD, bytes);
-        }
-        self.netlink.send(request)
+        let attributes = match bytes.filter(|bytes| bytes.len() < 65_532) {
+            Some(bytes) => &[verdict, Attribute(PAYLOAD, bytes)][..],
+            None => &[verdict][..],
+        };
+        self.netlink.send(Message { kind: MSG_VERDICT, number: self.number, attributes })
     }
 }
 
@@ -210,14 +213,45 @@ impl AsFd for PacketQueue {
     }
 }
 
-/// `struct nfgenmsg`: family, version, the queue's number.
-fn body(number: u16) -> [u8; BODY_LEN] {
-    let [high, low] = number.to_be_bytes();
-    [libc::AF_UNSPEC as u8, 0, high, low]
+/// A message to the queue of this number.
+struct Message<'a> {
+    kind: u16,
+    number: u16,
+    attributes: &'a [Attribute<'a>],
 }
 
-fn config(number: u16) -> Request {
-    Request::new(MSG_CONFIG, 0, &body(number))
+impl NetlinkSerializable for Message<'_> {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        BODY_LEN + self.attributes.buffer_len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        // struct nfgenmsg: family, version, the queue's number.
+        let [high, low] = self.number.to_be_bytes();
+        buffer[..BODY_LEN].copy_from_slice(&[libc::AF_UNSPEC as u8, 0, high, low]);
+        self.attributes.emit(&mut buffer[BODY_LEN..]);
+    }
+}
+
+/// Its kind and its value.
+struct Attribute<'a>(u16, &'a [u8]);
+
+impl Nla for Attribute<'_> {
+    fn kind(&self) -> u16 {
+        self.0
+    }
+
+    fn value_len(&self) -> usize {
+        self.1.len()
+    }
+
+    fn emit_value(&self, buffer: &mut [u8]) {
+        buffer.copy_from_slice(self.1);
+    }
 }
 
 /// Where in a message what is.
@@ -230,25 +264,33 @@ struct Found {
     checksum_ready: bool,
 }
 
-fn parse(message: &[u8]) -> Option<Found> {
-    let length = u32::from_ne_bytes(*message.first_chunk()?) as usize;
-    let kind = u16::from_ne_bytes(*message.get(4..)?.first_chunk()?);
-    if kind != MSG_PACKET {
-        return None;
+fn parse(received: &[u8]) -> Option<Found> {
+    let message =
+        messages(received).next().filter(|message| message.message_type() == MSG_PACKET)?;
+    let (mut id, mut len, mut info, mut payload) = (None, None, 0, &[][..]);
+    for attribute in attributes(message.payload(), BODY_LEN) {
+        let kind = attribute.kind();
+        let length = usize::from(attribute.length());
+        let value = attribute.into_inner().get(4..length).unwrap_or_default();
+        let number = value.first_chunk().map(|number| u32::from_be_bytes(*number));
+        match kind {
+            PACKET_HEADER => id = number,
+            CAPTURED => len = number,
+            SKB_INFO => info = number.unwrap_or(0),
+            PAYLOAD => payload = value,
+            _ => {}
+        }
     }
-    let attributes = message.get(16 + BODY_LEN..length)?;
-    let number = |kind| Some(u32::from_be_bytes(*find_attribute(attributes, kind)?.first_chunk()?));
-    let payload = find_attribute(attributes, PAYLOAD).unwrap_or_default();
     let at = match payload {
         [] => 0,
-        _ => payload.as_ptr() as usize - message.as_ptr() as usize,
+        _ => payload.as_ptr() as usize - received.as_ptr() as usize,
     };
     Some(Found {
-        id: number(PACKET_HEADER)?,
+        id: id?,
         at,
         captured: payload.len(),
-        len: number(CAPTURED).map_or(payload.len(), |len| len as usize),
-        checksum_ready: number(SKB_INFO).unwrap_or(0) & CHECKSUM_NOT_READY == 0,
+        len: len.map_or(payload.len(), |len| len as usize),
+        checksum_ready: info & CHECKSUM_NOT_READY == 0,
     })
 }
 

@@ -9,7 +9,11 @@
 
 use std::io;
 
-use crate::netlink::{Netlink, Request, find_attribute};
+use netlink_packet_core::{NLM_F_ECHO, ParseableParametrized};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
+
+use crate::netlink::{Netlink, attributes};
 
 /// The state of an interface's root queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,15 +38,8 @@ pub struct RootQueues {
     netlink: Netlink,
 }
 
-/// `TC_H_ROOT` of `linux/pkt_sched.h`.
-const ROOT: u32 = u32::MAX;
 /// Bytes of `struct tcmsg`.
 const BODY_LEN: usize = 20;
-/// `TCA_KIND` and `TCA_STATS2` of `linux/rtnetlink.h`, and what is nested in the second (`linux/gen_stats.h`).
-const KIND: u16 = 1;
-const STATS2: u16 = 7;
-const STATS_BASIC: u16 = 1;
-const STATS_QUEUE: u16 = 3;
 
 impl RootQueues {
     /// For the network namespace the calling thread is in.
@@ -50,7 +47,7 @@ impl RootQueues {
     /// # Errors
     /// When the kernel gives no netlink socket.
     pub fn open() -> io::Result<Self> {
-        Ok(RootQueues { netlink: Netlink::open()? })
+        Ok(RootQueues { netlink: Netlink::open(None)? })
     }
 
     /// The root queueing discipline of the interface with this number.
@@ -58,30 +55,41 @@ impl RootQueues {
     /// # Errors
     /// The kernel's refusal: there is no such interface, or it has no discipline that can be shown.
     pub fn state(&mut self, index: u32) -> io::Result<RootQueue> {
-        let mut body = [0; BODY_LEN];
-        body[4..8].copy_from_slice(&index.to_ne_bytes());
-        body[12..16].copy_from_slice(&ROOT.to_ne_bytes());
+        let mut request = TcMessage::with_index(index.cast_signed());
+        request.header.parent = TcHandle::ROOT;
         // Unlike for other requests, the kernel tells everybody who listens, and us only with this flag.
-        let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO, &body);
-        let answer = self.netlink.execute(request)?;
+        let request = RouteNetlinkMessage::GetQueueDiscipline(request);
+        let answer = self.netlink.execute(NLM_F_ECHO, request)?;
         parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 }
 
 fn parse(answer: &[u8]) -> Option<RootQueue> {
-    let attributes = answer.get(BODY_LEN..)?;
-    let kind = find_attribute(attributes, KIND)?;
-    let stats = find_attribute(attributes, STATS2)?;
-    let basic = find_attribute(stats, STATS_BASIC)?;
-    let queue = find_attribute(stats, STATS_QUEUE)?;
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+    let (mut kind, mut basic, mut queue) = (None, None, None);
+    for attribute in attributes(answer, BODY_LEN) {
+        // Without the kind, so that what only some kinds have is left alone.
+        match TcAttribute::parse_with_param(&attribute, "") {
+            Ok(TcAttribute::Kind(name)) => kind = Some(name),
+            Ok(TcAttribute::Stats2(stats)) => {
+                for one in stats {
+                    match one {
+                        TcStats2::Basic(stats) => basic = Some(stats),
+                        TcStats2::Queue(stats) => queue = Some(stats),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let (basic, queue) = (basic?, queue?);
     Some(RootQueue {
-        kind: String::from_utf8_lossy(kind.strip_suffix(&[0]).unwrap_or(kind)).into_owned(),
-        packets: word(queue, 0)?,
-        bytes: word(queue, 4)?,
-        drops: word(queue, 8)?,
-        sent_packets: word(basic, 8)?.into(),
-        sent_bytes: u64::from_ne_bytes(*basic.first_chunk()?),
+        kind: kind?,
+        packets: queue.qlen,
+        bytes: queue.backlog,
+        drops: queue.drops,
+        sent_packets: basic.packets.into(),
+        sent_bytes: basic.bytes,
     })
 }
 

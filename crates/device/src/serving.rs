@@ -2,11 +2,11 @@
 //!
 //! - [`after_accept`] says what an error of accept(2) means for the listener.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
-//! - [`Places`] bounds how many are served at a time.
+//! - [`Slots`] bounds how many are served at a time.
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
 mod deadline;
-mod places;
+mod slots;
 mod unix_name;
 
 use std::io;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
-pub use places::{Place, Places};
+pub use slots::{Slot, Slots};
 pub use unix_name::UnixName;
 
 /// So long a listener waits when the system has run out of something.

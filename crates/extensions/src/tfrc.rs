@@ -5,10 +5,10 @@
 //! over the lengths of the last eight loss intervals, in segments, the older half of them with falling weights; the present interval counts
 //! as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of R, X·R = s/f(p) is a window that depends on p alone.
 //!
-//! It is asked for as the most of cwnd, or as the most of the pacing rate. So the window grows more gradually than Reno's, as icTCP has it, but
-//! falls with it: where the equation would fall less, TCP's own half is what counts.
+//! The request is an upper bound of cwnd, or of the pacing rate. So the window grows more gradually than Reno's, as in icTCP, but falls with
+//! it: if the equation's reduction is smaller, TCP's own half is effective.
 //!
-//! What differs from the RFC, or is left open by it:
+//! Differences from the RFC, and choices that it leaves open:
 //! - It is the sender that finds the loss events. One begins with a fast recovery or a timeout, unless the one before began within a round
 //!   trip or at the same byte; all that is lost in a recovery is one event. A loss that turns out to have been none stays in the average.
 //! - The first interval is the one for which the equation gives the window that the first reduction leaves, instead of one from the rate at
@@ -16,7 +16,7 @@
 //! - Before the first loss event there is no limit: slow start is TCP's. Nor is there one by the received rate, as TCP's window is fed by what
 //!   is acknowledged.
 //! - R is TCP's smoothed round-trip time. No history discounting (section 5.5), no oscillation prevention (4.5).
-//! - The present interval reaches to SND.UNA, and the average is taken once each round trip, as a receiver would report it.
+//! - The present interval reaches to SND.UNA. The average is calculated once each round trip, as a receiver would report it.
 //! - The window is at least a segment; the rate at least one in 64 seconds.
 
 use crate::catalogue::{Entry, choice};
@@ -26,25 +26,26 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Which variable it limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum LimitedVariable {
     /// cwnd.
     Window,
     /// The pacing rate.
     Rate,
 }
 
-impl By {
-    const WORDS: [(&'static str, By); 2] = [("window", By::Window), ("rate", By::Rate)];
+impl LimitedVariable {
+    const WORDS: [(&'static str, LimitedVariable); 2] =
+        [("window", LimitedVariable::Window), ("rate", LimitedVariable::Rate)];
 }
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "tfrc",
     source: "RFC 5348",
-    summary: "no more than the equation allows for the rate of loss events: grows more gradually than Reno",
-    parameters: &[("by", "window or rate: what is limited")],
+    summary: "limits the rate by the TFRC equation for the rate of loss events; smoother than Reno",
+    parameters: &[("by", "window or rate: the variable that is limited")],
     read: |arguments| {
-        let by = arguments.word("by", &By::WORDS)?.unwrap_or(By::Window);
+        let by = arguments.word("by", &LimitedVariable::WORDS)?.unwrap_or(LimitedVariable::Window);
         Ok(choice(arguments, Tfrc::new(by)))
     },
 };
@@ -53,7 +54,7 @@ pub const ENTRY: Entry = Entry {
 const INTERVALS: usize = 8;
 /// Their weights (section 5.4), in fifths: the newest half counts in full.
 const WEIGHTS: [u64; INTERVALS] = [5, 5, 5, 5, 4, 3, 2, 1];
-/// t_mbi: a segment in so many seconds may always leave (section 4.3).
+/// t_mbi: one segment in this many seconds may always leave (section 4.3).
 const SLOWEST: u64 = 64;
 /// The unit of rates of loss events and of f, a millionth of a millionth.
 const UNIT: u128 = 1_000_000_000_000;
@@ -123,8 +124,8 @@ impl Intervals {
 /// TFRC for one connection.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
-    /// What it limits.
-    pub by: By,
+    /// The variable that it limits.
+    pub by: LimitedVariable,
     intervals: Intervals,
     /// When and where the last loss event began.
     event: Option<(Instant, Pos)>,
@@ -132,7 +133,7 @@ pub struct Tfrc {
 
 impl Tfrc {
     /// That limits this.
-    pub fn new(by: By) -> Self {
+    pub fn new(by: LimitedVariable) -> Self {
         Tfrc { by, intervals: Intervals::default(), event: None }
     }
 
@@ -160,8 +161,8 @@ impl Tfrc {
         let Some(p) = self.intervals.rate(view.snd_una().since(start), s) else { return };
         let window = window(s, p).max(s);
         match self.by {
-            By::Window => limits.at_most(variable::CWND, window),
-            By::Rate => {
+            LimitedVariable::Window => limits.at_most(variable::CWND, window),
+            LimitedVariable::Rate => {
                 let rtt = view.srtt().unwrap_or(Duration::from_secs(1)).as_nanos().max(1);
                 let rate = u128::from(window) * 1_000_000_000 / u128::from(rtt);
                 let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(s / SLOWEST);

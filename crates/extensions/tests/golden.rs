@@ -81,7 +81,10 @@ fn vegas_follows_a_reduction() {
     }
     assert_eq!(peer.info().counters.fast_recoveries, 1);
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    assert!(ruling.used <= peer.info().cwnd && ruling.used == ruling.own.min(ruling.used));
+    assert!(
+        ruling.effective <= peer.info().cwnd
+            && ruling.effective == ruling.own.min(ruling.effective)
+    );
     assert!(ruling.requested.unwrap().high() <= ruling.own);
 }
 
@@ -126,7 +129,7 @@ fn each_acknowledgement(peer: &mut Peer, seed: u64, rounds: u32) -> Vec<(u64, Ve
         for n in 1..=segments as i64 {
             peer.recv(seg().ack(first + 1000 * n));
             let left = peer.ranges();
-            trace.push((peer.connection.ruling(Variable::Cwnd).used, left));
+            trace.push((peer.connection.ruling(Variable::Cwnd).effective, left));
         }
     }
     trace
@@ -202,7 +205,7 @@ fn limited_slow_start_by_hand() {
     let mut windows = vec![];
     for n in 1..=10 {
         peer.recv(seg().ack(1 + 1000 * n)).drain();
-        windows.push(peer.connection.ruling(Variable::Cwnd).used);
+        windows.push(peer.connection.ruling(Variable::Cwnd).effective);
     }
     assert_eq!(
         windows,
@@ -242,10 +245,10 @@ fn rr_learns_the_length_of_a_reordering() {
     peer.recv(seg().ack(6001).sack(&[(1, 1001)])).drain();
     let ruling = peer.connection.ruling(Variable::Dupthresh);
     let most = peer.info().cwnd * 9 / 10 / 1000;
-    assert_eq!(ruling.used, 6.min(most.max(3)), "window {}", peer.info().cwnd);
+    assert_eq!(ruling.effective, 6.min(most.max(3)), "window {}", peer.info().cwnd);
     peer.run_to(10_000);
     assert!(peer.info().counters.timeouts > 0);
-    assert_eq!(peer.connection.ruling(Variable::Dupthresh).used, 3);
+    assert_eq!(peer.connection.ruling(Variable::Dupthresh).effective, 3);
 }
 
 /// From the handshake's SRTT 100 and RTTVAR 50, a sample of 100 and one of 20 ms, in microseconds:
@@ -263,7 +266,7 @@ fn eifel_by_hand() {
         attach(&mut peer, &format!("eifel(version={version})"));
         peer.write(1000).drain();
         peer.wait(100).recv(seg().ack(1001));
-        let rto = |peer: &Peer| peer.connection.ruling(Variable::Rto).used / 1000;
+        let rto = |peer: &Peer| peer.connection.ruling(Variable::Rto).effective / 1000;
         let first = rto(&peer);
         peer.write(1000).drain();
         peer.wait(20).recv(seg().ack(2001));
@@ -373,7 +376,7 @@ fn greedy_asks_for_more_than_can_be_counted() {
     let mut peer = Setup::default().active();
     attach(&mut peer, "greedy(cwnd=4611686018427387904)");
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    assert_eq!((ruling.requested.unwrap().high(), ruling.used), (u64::MAX, 10_000));
+    assert_eq!((ruling.requested.unwrap().high(), ruling.effective), (u64::MAX, 10_000));
 }
 
 /// Half of the variables are left alone at each event, and what is asked of the others is asked of every one of them sooner or later; the same seed
@@ -398,8 +401,8 @@ fn scramble_asks_anything_and_gets_what_is_safe() {
             }
             for variable in variable::ALL {
                 let ruling = peer.connection.ruling(variable);
-                let bare = ruling.used == ruling.own;
-                assert!(bare || ruling.safe.contains(ruling.used), "{variable}: {ruling:?}");
+                let bare = ruling.effective == ruling.own;
+                assert!(bare || ruling.safe.contains(ruling.effective), "{variable}: {ruling:?}");
                 asked.push((variable, ruling.requested));
             }
         }
@@ -449,9 +452,10 @@ fn scramble_stays_outside_as_far_as_it_is_told() {
                         ((1000..=3000).contains(&(own - asked)), ruling.own)
                     }
                     // What was let leave left after it was asked.
-                    Variable::SndNxt => {
-                        ((1000..=3000).contains(&(asked - u128::from(sent.get()))), ruling.used)
-                    }
+                    Variable::SndNxt => (
+                        (1000..=3000).contains(&(asked - u128::from(sent.get()))),
+                        ruling.effective,
+                    ),
                     Variable::Dupthresh => (asked == 0, 1),
                     Variable::Rto => {
                         let least = u128::from(ruling.safe.low());
@@ -462,11 +466,11 @@ fn scramble_stays_outside_as_far_as_it_is_told() {
                         let info = peer.info();
                         let round = u128::from(info.srtt.unwrap().as_nanos());
                         let rate = u128::from(info.cwnd) * 1_000_000_000 / round;
-                        (asked >= rate && asked <= 3 * rate, ruling.used)
+                        (asked >= rate && asked <= 3 * rate, ruling.effective)
                     }
                     _ => (asked >= own && asked <= 3 * own, ruling.own),
                 };
-                assert!(near && ruling.used == used, "{}: {ruling:?}", variable::ALL[index]);
+                assert!(near && ruling.effective == used, "{}: {ruling:?}", variable::ALL[index]);
                 asked_of[index] += 1;
             }
         }

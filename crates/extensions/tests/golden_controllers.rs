@@ -28,7 +28,7 @@ fn sent(peer: &Peer) -> i64 {
 /// The window that is asked for, and the one that is used.
 fn windows(peer: &Peer) -> (u64, u64) {
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    (ruling.requested.unwrap().high(), ruling.used)
+    (ruling.requested.unwrap().high(), ruling.effective)
 }
 
 /// After so many milliseconds all that is outstanding is acknowledged at once.
@@ -103,7 +103,7 @@ fn abc_is_reno_where_nobody_divides() {
         peer.wait(100);
         for ack in (peer.acked() + 1000..=sent(&peer)).step_by(1000) {
             peer.recv(seg().ack(ack)).drain();
-            assert_eq!(peer.connection.ruling(Variable::Cwnd).used, peer.info().cwnd);
+            assert_eq!(peer.connection.ruling(Variable::Cwnd).effective, peer.info().cwnd);
         }
     }
     assert!((20_000..30_000).contains(&peer.info().cwnd), "{}", peer.info().cwnd);
@@ -169,7 +169,7 @@ fn westwood_falls_to_what_the_path_carries() {
     assert_eq!(peer.info().cwnd, 20_000);
     assert_eq!(windows(&peer), (5000, 5000));
     let ruling = peer.connection.ruling(Variable::Ssthresh);
-    assert_eq!((ruling.own, ruling.used), (20_000, 5000));
+    assert_eq!((ruling.own, ruling.effective), (20_000, 5000));
     // It grows from there as Reno does, a segment each round trip, and TCP's own window waits.
     peer.recv(seg().ack(sent(&peer))).drain();
     let before = windows(&peer).1;
@@ -203,7 +203,11 @@ fn tfrc_grows_more_gradually_than_reno() {
     for own in [20_000, 40_000] {
         answer(&mut peer, 100);
         let ruling = peer.connection.ruling(Variable::Cwnd);
-        assert_eq!((ruling.requested, ruling.used), (None, own), "no limit before the first loss");
+        assert_eq!(
+            (ruling.requested, ruling.effective),
+            (None, own),
+            "no limit before the first loss"
+        );
     }
     lose_one(&mut peer, 100);
     let start = peer.acked();
@@ -269,7 +273,7 @@ fn tfrc_limits_the_rate() {
     }
     lose_one(&mut peer, 100);
     let ruling = peer.connection.ruling(Variable::PacingRate);
-    assert_eq!(ruling.used, 200_000);
+    assert_eq!(ruling.effective, 200_000);
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, None);
 }
 

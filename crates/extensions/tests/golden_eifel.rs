@@ -27,7 +27,7 @@ fn adaptive_eifel_by_hand() {
         peer.wait(rtt);
         peer.ack_all();
         assert_eq!(peer.info().counters.timeouts, timeouts, "{rtt}");
-        assert_eq!(peer.connection.ruling(Variable::Rto).used / 1000, rto, "{rtt}");
+        assert_eq!(peer.connection.ruling(Variable::Rto).effective / 1000, rto, "{rtt}");
     }
 }
 
@@ -48,7 +48,7 @@ fn adaptive_eifel_believes_a_dsack() {
         peer.recv(seg().ack(2001)).drain();
         let twice = seg().ack(3001);
         peer.recv(if dsack { twice.sack(&[(1001, 2001)]) } else { twice }).drain();
-        peer.connection.ruling(Variable::Rto).used / 1000
+        peer.connection.ruling(Variable::Rto).effective / 1000
     };
     // As it was, 233.333, or SRTT 334 and RTTVAR 167: 334 + 2·3·167, as m is doubled. Twice that for the back-off.
     assert_eq!(margin(true), 2 * (334_000 + 6 * 167_000));

@@ -38,7 +38,7 @@ fn cwnd(peer: &Peer) -> u64 {
 }
 
 fn together(macroflow: &Shared) -> u64 {
-    macroflow.known().unwrap().window.cwnd
+    macroflow.info().unwrap().window.cwnd
 }
 
 /// Three later segments are reported.
@@ -58,7 +58,7 @@ fn lose(peer: &mut Peer) {
 #[test]
 fn one_window_for_two() {
     let macroflow = Shared::new("peer");
-    assert_eq!(macroflow.known(), None);
+    assert_eq!(macroflow.info(), None);
     let (mut one, mut two) = (busy(&macroflow), busy(&macroflow));
     assert_eq!([cwnd(&one), cwnd(&two), together(&macroflow)], [10_000, 5000, 10_000]);
     let round = |peer: &mut Peer| {
@@ -81,7 +81,7 @@ fn one_window_for_two() {
     lose(&mut one);
     assert_eq!(one.info().counters.fast_recoveries, 1);
     assert_eq!((cwnd(&one), together(&macroflow)), (6750, 13_500));
-    assert_eq!(macroflow.known().unwrap().window.ssthresh, 13_500);
+    assert_eq!(macroflow.info().unwrap().window.ssthresh, 13_500);
 }
 
 /// A loss that was none is taken back for all, by who had found it: 10 segments are halved, and are 10 again.
@@ -114,7 +114,7 @@ fn a_timeout_begins_anew() {
     one.wait(300).drain();
     assert_eq!(one.info().counters.timeouts, 1);
     assert_eq!((cwnd(&one), together(&macroflow)), (1000, 1000));
-    assert_eq!(macroflow.known().unwrap().window.ssthresh, 5000);
+    assert_eq!(macroflow.info().unwrap().window.ssthresh, 5000);
     two.wait(299).recv(seg().ack(1001)).drain();
     // Slow start: a segment for the one that was acknowledged.
     assert_eq!((cwnd(&two), together(&macroflow)), (1000, 2000));
@@ -133,9 +133,9 @@ fn shares_by_weight_and_use() {
     let heavy = busy(&macroflow.weighing(2));
     let light = busy(&macroflow);
     assert_eq!([cwnd(&heavy), cwnd(&light)], [10_000, 3333]);
-    assert_eq!(macroflow.known().unwrap().members, 2);
+    assert_eq!(macroflow.info().unwrap().members, 2);
     drop((heavy, light));
-    assert_eq!(macroflow.known(), None);
+    assert_eq!(macroflow.info(), None);
 
     let mut one = busy(&macroflow);
     let mut two = member(&macroflow);
@@ -152,14 +152,14 @@ fn shares_by_weight_and_use() {
     assert_eq!(cwnd(&one), together(&macroflow));
     drop(two);
     one.recv(seg().ack(3001)).drain();
-    assert_eq!((cwnd(&one), macroflow.known().unwrap().members), (together(&macroflow), 1));
+    assert_eq!((cwnd(&one), macroflow.info().unwrap().members), (together(&macroflow), 1));
 }
 
 /// The windows that two busy connections use, after each acknowledgement of each, in rounds of 100 ms: all is acknowledged, segment by segment, to one and the other in turn. In round
 /// `lossy` the first segment of both is lost.
 fn two_in_step(mut peers: [Peer; 2], rounds: u64, lossy: u64) -> Vec<Vec<[u64; 2]>> {
     let used = |peers: &[Peer; 2]| {
-        [0, 1].map(|index: usize| peers[index].connection.ruling(Variable::Cwnd).used)
+        [0, 1].map(|index: usize| peers[index].connection.ruling(Variable::Cwnd).effective)
     };
     let mut trace = vec![];
     for round in 0..rounds {
@@ -276,7 +276,7 @@ fn four(profile: Profile) -> (Vec<[u64; 4]>, [u64; 4]) {
             pair.run_until(now, |_| false);
         }
         let alice = pair.host(Side::A);
-        looks.push(ids.map(|id| alice.connection(id).unwrap().ruling(Variable::Cwnd).used));
+        looks.push(ids.map(|id| alice.connection(id).unwrap().ruling(Variable::Cwnd).effective));
     }
     let now = pair.now();
     let delivered = ids.map(|id| {

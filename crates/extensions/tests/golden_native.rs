@@ -18,7 +18,7 @@ fn look(peer: &Peer) -> String {
         return String::new();
     }
     let info = peer.info();
-    let used = peer.connection.ruling(Variable::Cwnd).used;
+    let used = peer.connection.ruling(Variable::Cwnd).effective;
     let counters = info.counters;
     let reductions = [counters.fast_recoveries, counters.timeouts, counters.spurious_reductions];
     let acked = info.snd_una.stream_offset();
@@ -149,7 +149,7 @@ fn silenced(mut peer: Peer) -> Vec<u64> {
         for n in 1..=out {
             peer.recv(seg().ack(first + 1000 * n)).drain();
         }
-        windows.push(peer.connection.ruling(Variable::Cwnd).used / 1000);
+        windows.push(peer.connection.ruling(Variable::Cwnd).effective / 1000);
     }
     windows
 }

@@ -16,7 +16,7 @@ fn look(peer: &Peer) -> String {
         return "closed".into();
     }
     let info = peer.info();
-    let threshold = peer.connection.ruling(Variable::Dupthresh).used;
+    let threshold = peer.connection.ruling(Variable::Dupthresh).effective;
     let window = info.cwnd / u64::from(info.mss);
     format!("cwnd {window} dupthresh {threshold} {} {}", info.phase.name(), info.counters.timeouts)
 }

@@ -12,7 +12,7 @@ use transom_tcp::recovery::Phase;
 
 /// The window in use, in bytes.
 fn window(peer: &Peer) -> u64 {
-    peer.connection.ruling(Variable::Cwnd).used
+    peer.connection.ruling(Variable::Cwnd).effective
 }
 
 /// A connection with plenty to send.

@@ -123,7 +123,7 @@ fn functions(path: &str, names: &[&str]) -> Count {
     names.iter().map(|name| function(path, name)).fold(Count::default(), |a, b| a + b)
 }
 
-const USED: &str = "crates/tcp/src/connection/extensions/used.rs";
+const USED: &str = "crates/tcp/src/connection/extensions/effective.rs";
 const HOST: &str = "crates/tcp/src/connection/extensions.rs";
 const HISTORY: &str = "crates/tcp/src/extension/history.rs";
 
@@ -146,24 +146,24 @@ fn table2() -> Vec<(&'static str, u32, Count)> {
             50,
             host(&[
                 "hears_of_ack",
-                "tell_of_ack",
-                "tell_of_data",
-                "tell_of_arrival",
-                "tell_of(",
+                "notify_ack",
+                "notify_data",
+                "notify_arrival",
+                "notify(",
                 "wake(",
                 "settle",
                 "conclude",
                 "note_for_extensions",
             ]),
         ),
-        ("cwnd", 15, used(&["used_cwnd", "would_fit_without_limits"])),
-        ("dupthresh", 28, used(&["used_dupthresh"])),
-        ("RTO", 13, used(&["used_rto", "limits_changed", "start_retransmission"])),
+        ("cwnd", 15, used(&["effective_cwnd", "would_fit_without_limits"])),
+        ("dupthresh", 28, used(&["effective_dupthresh"])),
+        ("RTO", 13, used(&["effective_rto", "limits_changed", "start_retransmission"])),
         ("ssthresh", 19, used(&["within_slow_start"])),
         ("cwnd_cnt", 14, used(&["withholds_growth"])),
-        ("retransmits", 6, used(&["used_retransmits"])),
+        ("retransmits", 6, used(&["effective_retransmits"])),
         ("rcv_nxt", 20, used(&["rejects_segment"])),
-        ("rcv_wnd", 14, used(&["used_receive_edge", "used_receive_buffer"])),
+        ("rcv_wnd", 14, used(&["effective_receive_edge", "effective_receive_buffer"])),
         ("snd_una and snd_nxt", 26, used(&["rejects_ack"])),
     ]
 }
@@ -237,7 +237,7 @@ fn page() -> String {
         HOST,
         HISTORY,
         "crates/tcp/src/connection/extensions/layers.rs",
-        "crates/tcp/src/connection/extensions/news.rs",
+        "crates/tcp/src/connection/extensions/layer_events.rs",
         "crates/tcp/src/connection/extensions/view.rs",
         "crates/tcp/src/extension.rs",
         "crates/tcp/src/extension/choice.rs",

@@ -29,7 +29,7 @@ fn ack(peer: &mut Peer) -> u64 {
 #[test]
 fn cwnd_four_segments_larger() {
     let used = |unconstrained| {
-        peer("greedy(cwnd=4)", unconstrained).connection.ruling(Variable::Cwnd).used
+        peer("greedy(cwnd=4)", unconstrained).connection.ruling(Variable::Cwnd).effective
     };
     assert_eq!((used(false), used(true)), (10_000, 14_000));
 }

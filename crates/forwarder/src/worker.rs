@@ -11,7 +11,7 @@ use transom_tcp::time::Duration;
 
 use crate::Refusal;
 
-/// A thread that is asked to end when this goes, and waited for.
+/// A thread that is stopped and joined when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     stop: Arc<AtomicBool>,
@@ -23,7 +23,7 @@ pub(crate) struct Worker {
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_stop_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -43,8 +43,8 @@ impl Worker {
         Ok(Worker { stop, thread: Some(thread) })
     }
 
-    /// What the thread ended with, if it has ended by itself.
-    pub(crate) fn tend(&mut self) -> Result<(), Refusal> {
+    /// The result of the thread, if it has ended by itself.
+    pub(crate) fn maintain(&mut self) -> Result<(), Refusal> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             None => Ok(()),
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

@@ -1,26 +1,26 @@
 //! The background thread: it leads while no application thread does.
 //!
-//! It must not be woken each time a leader leaves, since a program that goes back and forth between its own work and its
-//! sockets leaves thousands of times per second, nor may it disturb those who lead. So it dozes: once a millisecond it looks,
-//! without taking the lock, whether anybody has come or gone since, and takes over when nobody has and nobody leads. When
-//! somebody else leads for long it sleeps soundly until it is called.
+//! A program that alternates between its own work and its sockets leaves thousands of times per second. The background thread
+//! must not be woken each time, nor disturb a leader. So it checks once a millisecond, without the lock, whether a thread has
+//! come or left since. If none has, and nobody leads, it takes over. When another thread leads for long, it parks until it is
+//! called.
 //!
-//! It is called to lead at once when somebody may be waiting on a descriptor, whom only it can serve, and when many threads
-//! wait at the same time: passing the lead from one to the next would then cost a wake-up for each of them.
+//! It is called at once in two cases. A program may wait on a descriptor, which only this thread can serve. Or many threads
+//! wait at the same time: then passing the lead from one to the next would cost a wake-up for each.
 
 use crate::engine::Leader;
 use crate::lock::Held;
-use crate::runtime::{Runtime, kick};
+use crate::runtime::{Runtime, signal};
 use crate::waiting::{Awake, Lead};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
-/// How often it looks whether it is needed.
-const DOZE: std::time::Duration = std::time::Duration::from_millis(1);
-/// After so many dozes during which somebody else led without a break it sleeps soundly.
-const DOZES_UNTIL_SOUND: u32 = 20;
+/// The interval between its checks.
+const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
+/// After this many checks during which another thread led without a break, it parks.
+const CHECKS_UNTIL_PARK: u32 = 20;
 
 /// How the background thread is called, and when it is not needed.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct Background {
     thread: OnceLock<Thread>,
     handle: Mutex<Option<JoinHandle<()>>>,
     /// Changes with each change of leader, so that one that was replaced notices. Written with the lock held.
-    reign: AtomicU64,
+    epoch: AtomicU64,
     called: AtomicBool,
     stop: AtomicBool,
     /// A device that panicked has taken the thread along.
@@ -57,14 +57,14 @@ impl Background {
         }
     }
 
-    /// Says that somebody else leads from now on, or nobody. Returns the number of the new reign.
-    pub(crate) fn next_reign(&self) -> u64 {
-        self.reign.fetch_add(1, Ordering::AcqRel) + 1
+    /// Announces a new leader, or none. Returns the number of the new epoch.
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.epoch.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The number of the present reign.
-    pub(crate) fn reign(&self) -> u64 {
-        self.reign.load(Ordering::Acquire)
+    /// The number of the present epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 
     /// Whether it can lead.
@@ -87,38 +87,38 @@ impl Runtime {
         let background = &self.background;
         // How long, in dozes, somebody else has led without a break.
         let mut quiet = 0u32;
-        let mut last_reign = background.reign();
+        let mut last_epoch = background.epoch();
         while !background.is_stopping() {
             let called = background.called.swap(false, Ordering::AcqRel);
-            let reign = background.reign();
-            let changed = std::mem::replace(&mut last_reign, reign) != reign;
+            let epoch = background.epoch();
+            let changed = std::mem::replace(&mut last_epoch, epoch) != epoch;
             if changed && !called {
                 quiet = 0;
-                std::thread::park_timeout(DOZE);
+                std::thread::park_timeout(CHECK_INTERVAL);
                 continue;
             }
             let mut inner = self.lock();
             if inner.leader == Leader::Nobody {
-                last_reign = self.lead_in_background(inner);
+                last_epoch = self.lead_in_background(inner);
                 quiet = 0;
                 continue;
             }
             quiet += 1;
-            inner.sleeps_soundly = quiet > DOZES_UNTIL_SOUND;
-            if inner.sleeps_soundly {
+            inner.background_parked = quiet > CHECKS_UNTIL_PARK;
+            if inner.background_parked {
                 drop(inner);
                 quiet = 0;
                 std::thread::park();
             } else {
                 drop(inner);
-                std::thread::park_timeout(DOZE);
+                std::thread::park_timeout(CHECK_INTERVAL);
             }
         }
     }
 
-    /// Leads until replaced. Returns the reign it was, so that the change is seen as one.
+    /// Leads until replaced. Returns the epoch it was, so that the change is seen as one.
     fn lead_in_background(&self, mut inner: Held<'_>) -> u64 {
-        inner.sleeps_soundly = false;
+        inner.background_parked = false;
         let mut lead = Lead::take(self, inner, Leader::Background);
         let mut awake = Awake::No;
         while !lead.is_replaced() && !self.background.is_stopping() {
@@ -137,16 +137,16 @@ impl Runtime {
                 lead.rest(|inner| self.sleep(inner, None, self.wake_background()));
             }
         }
-        let reign = lead.reign();
+        let epoch = lead.epoch();
         drop(lead.give_back());
-        reign
+        epoch
     }
 
     /// Ends the background thread, and with it the device.
     pub(crate) fn stop(&self) {
         self.background.stop.store(true, Ordering::Release);
         self.background.call();
-        kick(self.wake_background());
+        signal(self.wake_background());
         let handle = self.background.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(handle) = handle
             && handle.thread().id() != std::thread::current().id()

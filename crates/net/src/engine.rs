@@ -1,9 +1,11 @@
-//! What is done under the lock: packets in, packets out, and telling whoever waits.
+//! The work under the lock: packets in, packets out, and waking the waiting threads.
 
+use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::eagerness::Eagerness;
-use crate::lock::Ring;
+use crate::lock::Waker;
 use crate::observer::Mailbox;
+use crate::ports::Ports;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
 use std::io;
@@ -11,18 +13,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent, Stray};
 use transom_tcp::connection::Event;
 use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
-/// After writing so many bytes a sender looks for acknowledgements.
-pub(crate) const GLANCE: usize = 128 * 1024;
+/// After writing this many bytes a sender looks for acknowledgements.
+pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
-const WORTH_SCATTERING: usize = 65_536;
+const LEAST_TO_SCATTER: usize = 65_536;
 
-/// What a thread can wait for.
+/// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Channel {
     Readable(ConnectionId),
@@ -32,7 +34,7 @@ pub(crate) enum Channel {
     Acceptable(ListenerId),
 }
 
-/// Who leads.
+/// The thread that leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leader {
     Nobody,
@@ -45,7 +47,7 @@ pub(crate) enum Leader {
 pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
 
 impl<'a> Patience<'a> {
-    /// Until `until`, or until one of `contenders` wants the lock.
+    /// Until `until`, or until a thread waits for the lock.
     pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
         Patience(Some((until, contenders)))
     }
@@ -61,42 +63,48 @@ impl<'a> Patience<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     pub(crate) count: usize,
-    pub(crate) bell: Arc<Condvar>,
+    pub(crate) condvar: Arc<Condvar>,
 }
 
-/// The host, its device, and who waits for what.
+/// The host, its device, and the waiting threads.
 pub(crate) struct Inner {
     pub(crate) host: Host,
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
-    /// The bells of those who follow, for passing the lead on.
+    /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
-    /// Those who want to know when a connection is closed.
+    /// Listeners that are in other shards too, and the number of this shard among them.
+    pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
+    /// Who keeps the ports, if the host does not choose them itself.
+    ports: Option<Arc<Ports>>,
+    /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
-    /// What the leading application thread waits for, and whether that has happened since it last looked.
+    /// The channel that the leading application thread waits for.
     pub(crate) leader_channel: Option<Channel>,
-    pub(crate) leader_rung: bool,
-    /// When the leader will look at the timers again by itself.
+    pub(crate) leader_notified: bool,
+    /// When the leader will check the timers.
     pub(crate) leader_wakes_at: Instant,
-    /// The background thread has to be called if it is wanted.
-    pub(crate) sleeps_soundly: bool,
+    /// The background thread is parked and must be called when it is needed.
+    pub(crate) background_parked: bool,
     /// Bells to be rung when the lock is free.
-    pub(crate) bells: Vec<Ring>,
+    pub(crate) wakers: Vec<Waker>,
+    /// Packets to be taken to other shards when the lock is free.
+    pub(crate) strays: Vec<Stray>,
     /// Whether to stay awake for the next packet.
     pub(crate) eagerness: Eagerness,
     /// Bytes written since a writer last looked for acknowledgements.
-    pub(crate) unglanced: usize,
+    pub(crate) written_since_poll: usize,
     /// The device does not work, for this reason.
     failure: Option<Failure>,
     dropped: u64,
 }
 
-/// What a device said when it failed, for all who wait for it: an [`io::Error`] itself is for one.
+/// A device's error, for all threads that wait for it: an [`io::Error`] cannot be cloned.
 #[derive(Debug)]
 struct Failure {
     kind: io::ErrorKind,
@@ -114,7 +122,12 @@ impl Failure {
 }
 
 impl Inner {
-    pub(crate) fn new(host: Host, device: Box<dyn Device>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        device: Box<dyn Device>,
+        clock: Clock,
+        ports: Option<Arc<Ports>>,
+    ) -> Self {
         Inner {
             host,
             mtu: device.capabilities().mtu,
@@ -124,15 +137,18 @@ impl Inner {
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
+            acceptors: HashMap::new(),
+            ports,
             observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
-            leader_rung: false,
+            leader_notified: false,
             leader_wakes_at: Instant::FAR_FUTURE,
-            sleeps_soundly: false,
-            bells: Vec::new(),
+            background_parked: false,
+            wakers: Vec::new(),
+            strays: Vec::new(),
             eagerness: Eagerness::default(),
-            unglanced: 0,
+            written_since_poll: 0,
             failure: None,
             dropped: 0,
         }
@@ -149,7 +165,7 @@ impl Inner {
                     let ends_burst = packet.range.len() < self.mtu;
                     self.take_in(packet);
                     // To look for one more costs a system call; a response seldom has anything behind it.
-                    if ends_burst && self.leader_is_served() {
+                    if ends_burst && self.leader_has_result() {
                         break;
                     }
                 }
@@ -185,9 +201,9 @@ impl Inner {
     }
 
     /// Whether what the leading application thread waits for has happened.
-    fn leader_is_served(&mut self) -> bool {
-        self.tell_events();
-        self.leader_rung
+    fn leader_has_result(&mut self) -> bool {
+        self.handle_events();
+        self.leader_notified
     }
 
     fn take_in(&mut self, packet: RxPacket) {
@@ -199,8 +215,8 @@ impl Inner {
         }
     }
 
-    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
-    /// Returns how many bytes of it, and whether anything arrived.
+    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data in order is written there directly. Returns
+    /// how many bytes, and whether anything arrived.
     pub(crate) fn work_for_reader(
         &mut self,
         id: ConnectionId,
@@ -212,7 +228,7 @@ impl Inner {
         for _ in 0..BATCH {
             let body = out.get_mut(filled..).unwrap_or_default();
             let expected = self.host.expected_headers(id);
-            let Some(head_len) = expected.filter(|_| body.len() >= WORTH_SCATTERING) else { break };
+            let Some(head_len) = expected.filter(|_| body.len() >= LEAST_TO_SCATTER) else { break };
             let patience = std::mem::take(patience);
             match self.receive(patience, |device| device.recv_scattered(head_len, body)) {
                 Ok(Received::Whole(packet)) => {
@@ -247,15 +263,17 @@ impl Inner {
         if self.failure.replace(Failure::of(error)).is_some() {
             return;
         }
-        self.leader_rung = true;
-        self.bells.extend(self.waiters.values().map(|waiters| Ring::All(waiters.bell.clone())));
+        self.leader_notified = true;
+        self.wakers
+            .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
         let ids: Vec<_> = self.readiness.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.show(id));
-        let ids: Vec<_> = self.listener_readiness.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.show_listener(id));
+        ids.into_iter().for_each(|id| self.update_readiness(id));
+        let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
+        let ids: Vec<_> = alone.chain(shared).copied().collect();
+        ids.into_iter().for_each(|id| self.update_listener_readiness(id));
     }
 
-    /// Sends what the host has to send, and tells whoever waits what happened.
+    /// Sends the host's packets, and wakes the waiting threads.
     pub(crate) fn send(&mut self, now: Instant) {
         while let Some(packet) = self.host.poll_transmit(now) {
             let comment = packet.comment;
@@ -275,58 +293,64 @@ impl Inner {
         while let Some(buffer) = self.host.reclaim() {
             self.device.recycle(buffer);
         }
-        self.tell_events();
+        self.handle_events();
     }
 
-    fn tell_events(&mut self) {
+    fn handle_events(&mut self) {
+        self.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        if let Some(ports) = &self.ports {
+            while let Some(change) = self.host.poll_place() {
+                ports.on_change(change);
+            }
+        }
         while let Some(event) = self.host.poll_event() {
-            self.tell(event);
+            self.handle(event);
         }
     }
 
-    fn tell(&mut self, event: StackEvent) {
+    fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
-                self.ring(Channel::Acceptable(id));
-                self.show_listener(id);
+                self.wake(Channel::Acceptable(id));
+                self.update_listener_readiness(id);
             }
             StackEvent::Connection(id, event) => {
                 match event {
-                    Event::Readable => self.ring(Channel::Readable(id)),
-                    Event::Connected | Event::Writable => self.ring(Channel::Writable(id)),
+                    Event::Readable => self.wake(Channel::Readable(id)),
+                    Event::Connected | Event::Writable => self.wake(Channel::Writable(id)),
                     Event::Closed => {
-                        self.ring(Channel::Readable(id));
-                        self.ring(Channel::Writable(id));
-                        self.ring(Channel::Report(id));
+                        self.wake(Channel::Readable(id));
+                        self.wake(Channel::Writable(id));
+                        self.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
                     Event::TimeWait => {
-                        self.ring(Channel::Report(id));
+                        self.wake(Channel::Report(id));
                         self.end_observers(id);
                     }
-                    Event::Urgent => self.ring(Channel::Report(id)),
+                    Event::Urgent => self.wake(Channel::Report(id)),
                     Event::Trouble => {
-                        self.ring(Channel::Report(id));
+                        self.wake(Channel::Report(id));
                         if self.tells_of_trouble(id) {
-                            self.ring(Channel::Readable(id));
-                            self.ring(Channel::Writable(id));
+                            self.wake(Channel::Readable(id));
+                            self.wake(Channel::Writable(id));
                         }
                     }
                 }
-                self.show(id);
+                self.update_readiness(id);
             }
         }
     }
 
-    fn ring(&mut self, channel: Channel) {
-        self.leader_rung |= self.leader_channel == Some(channel);
+    fn wake(&mut self, channel: Channel) {
+        self.leader_notified |= self.leader_channel == Some(channel);
         if let Some(waiters) = self.waiters.get(&channel) {
-            self.bells.push(Ring::All(waiters.bell.clone()));
+            self.wakers.push(Waker::All(waiters.condvar.clone()));
         }
     }
 
     /// Brings a connection's exported descriptor up to date.
-    pub(crate) fn show(&mut self, id: ConnectionId) {
+    pub(crate) fn update_readiness(&mut self, id: ConnectionId) {
         if !self.readiness.contains_key(&id) {
             return;
         }
@@ -337,9 +361,9 @@ impl Inner {
         }
     }
 
-    /// Whether calls tell of a soft error of this connection.
+    /// Whether calls on this connection report soft errors.
     fn tells_of_trouble(&self, id: ConnectionId) -> bool {
-        self.host.connection(id).is_some_and(|c| c.soft_error_to_tell().is_some())
+        self.host.connection(id).is_some_and(|c| c.pending_soft_error().is_some())
     }
 
     /// Whether a connection is readable and writable in poll's sense: a call would not have to wait.
@@ -351,8 +375,12 @@ impl Inner {
     }
 
     /// The same for a listener's descriptor.
-    pub(crate) fn show_listener(&mut self, id: ListenerId) {
-        let readable = self.host.acceptable(id) > 0 || self.failure.is_some();
+    pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
+        let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
+        if let Some((shard, acceptor)) = self.acceptors.get(&id) {
+            acceptor.update(*shard, waiting, failed);
+        }
+        let readable = waiting > 0 || failed;
         if let Some(readiness) = self.listener_readiness.get_mut(&id) {
             let _ = readiness.show(readable, true);
         }
@@ -379,8 +407,10 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.
+    /// Whether a program may wait on an exported descriptor, which only the background thread can serve.
     pub(crate) fn exports_descriptors(&self) -> bool {
-        !self.readiness.is_empty() || !self.listener_readiness.is_empty()
+        !self.readiness.is_empty()
+            || !self.listener_readiness.is_empty()
+            || self.acceptors.values().any(|(_, acceptor)| acceptor.is_exported())
     }
 }

@@ -7,7 +7,7 @@
 use crate::eagerness::MOMENT;
 use crate::engine::{Channel, Inner, Leader, Patience};
 use crate::lock::Held;
-use crate::runtime::{Runtime, kick};
+use crate::runtime::{Runtime, signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::io;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
-/// A device that failed is tried again so often; one without a descriptor to wait on is looked at so often.
+/// The interval for retries of a failed device, and for polls of a device without a descriptor.
 const RETRY_FAILED: Duration = Duration::from_secs(1);
 const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
-/// What a thread waits for, and how it works while it leads.
+/// The event that a thread waits for, and its own way of working while it leads.
 trait Task<T> {
     /// The result, if it is there.
     fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T>;
@@ -30,7 +30,7 @@ trait Task<T> {
     }
 }
 
-/// A task without a way of working of its own.
+/// A task with the ordinary way of working.
 struct Ordinary<F>(F);
 
 impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
@@ -73,15 +73,15 @@ pub(crate) struct Lead<'a> {
     runtime: &'a Runtime,
     inner: Option<Held<'a>>,
     leader: Leader,
-    reign: u64,
+    epoch: u64,
 }
 
 impl<'a> Lead<'a> {
     /// Takes the lead.
     pub(crate) fn take(runtime: &'a Runtime, mut inner: Held<'a>, leader: Leader) -> Self {
         inner.leader = leader;
-        let reign = runtime.background.next_reign();
-        Lead { runtime, inner: Some(inner), leader, reign }
+        let epoch = runtime.background.next_epoch();
+        Lead { runtime, inner: Some(inner), leader, epoch }
     }
 
     pub(crate) fn inner(&mut self) -> &mut Inner {
@@ -95,14 +95,14 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// The reign that this is.
-    pub(crate) fn reign(&self) -> u64 {
-        self.reign
+    /// The epoch that this is.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
-    /// Whether somebody else has taken the lead.
+    /// Whether another thread has taken the lead.
     pub(crate) fn is_replaced(&self) -> bool {
-        self.runtime.background.reign() != self.reign
+        self.runtime.background.epoch() != self.epoch
     }
 
     pub(crate) fn give_back(&mut self) -> Held<'a> {
@@ -110,7 +110,7 @@ impl<'a> Lead<'a> {
         if !self.is_replaced() {
             inner.leader = Leader::Nobody;
             inner.leader_channel = None;
-            self.runtime.background.next_reign();
+            self.runtime.background.next_epoch();
         }
         inner
     }
@@ -133,7 +133,7 @@ impl Drop for Lead<'_> {
 pub(crate) enum Awake {
     /// It sleeps as soon as there is nothing to do, unless it has learned better.
     No,
-    /// Until then, because the application wants it so.
+    /// Until then, because the application has set it so.
     Always(Instant),
     /// Until then, to see whether it pays.
     Attempt(Instant),
@@ -216,6 +216,11 @@ impl Runtime {
             if inner.leader == Leader::Application
                 || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
+                if !inner.strays.is_empty() {
+                    // They leave with the lock, and asleep this thread would not look again.
+                    inner = inner.let_in();
+                    continue;
+                }
                 // What was just sent may be news for whoever leads.
                 self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);
@@ -237,14 +242,14 @@ impl Runtime {
         task: &mut impl Task<T>,
     ) -> (Option<T>, Held<'a>) {
         if inner.leader == Leader::Background {
-            kick(self.wake_background()); // it finds itself replaced
+            signal(self.wake_background()); // it finds itself replaced
         }
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().leader_channel = Some(channel);
         let mut awake = Awake::polling(self.now(), self.busy_poll());
         let result = loop {
             let inner = lead.inner();
-            inner.leader_rung = false;
+            inner.leader_notified = false;
             let patience = self.patience(inner, &awake, deadline);
             let (mut result, arrived) = task.work(inner, patience);
             let now = self.now();
@@ -329,11 +334,11 @@ impl Runtime {
     ) -> Held<'a> {
         let waiters = inner.waiters.entry(channel).or_default();
         waiters.count += 1;
-        let bell = Arc::clone(&waiters.bell);
-        inner.followers.push(Arc::clone(&bell));
+        let condvar = Arc::clone(&waiters.condvar);
+        inner.followers.push(Arc::clone(&condvar));
         let limit = deadline.map(|deadline| deadline.since(self.now()));
-        inner = inner.sleep(&bell, limit);
-        if let Some(index) = inner.followers.iter().position(|other| Arc::ptr_eq(other, &bell)) {
+        inner = inner.sleep(&condvar, limit);
+        if let Some(index) = inner.followers.iter().position(|other| Arc::ptr_eq(other, &condvar)) {
             inner.followers.remove(index);
         }
         if let Some(waiters) = inner.waiters.get_mut(&channel) {

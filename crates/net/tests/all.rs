@@ -16,12 +16,15 @@ mod kernel_fast_open;
 mod kernel_packet;
 mod kernel_partial;
 mod kernel_path;
+mod kernel_ports;
 mod kernel_presets;
 mod log;
 mod observer;
 mod options;
 mod partial;
 mod runtime;
+mod shards;
+mod sharing;
 #[path = "sockets/main.rs"]
 mod sockets;
 mod soft_errors;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 use std::time::Duration;
 use transom_device::memory::{MemoryConfig, pair};
-use transom_net::observer::{Observer, ObserverOptions, Over, WaitError};
+use transom_net::observer::{ObservationEnded, Observer, ObserverOptions, WaitError};
 use transom_net::{Stack, TcpStream};
 use transom_tcp::extension::{
     AttachError, Capabilities, Decider, Fault, Interval, Limits, MAX_LAYERS, Variable, Wake,
@@ -164,12 +164,12 @@ fn limits_from_outside_hold_at_once_and_go_with_the_observer() {
     observer.limits(|limits| limits.at_most(variable::CWND, 3000)).unwrap();
     let narrowed = ruling(&scene);
     assert_eq!(narrowed.requested, Some(Interval::at_most(3000)));
-    assert_eq!((narrowed.own, narrowed.used), (own, 3000));
+    assert_eq!((narrowed.own, narrowed.effective), (own, 3000));
     assert_eq!(narrowed.decided_by, Decider::Layer(observer.layer()));
     assert_eq!(observer.look().unwrap().ruling(Variable::Cwnd), narrowed);
     // What is asked stays through events that nobody answers.
     scene.transfer(100_000);
-    assert_eq!(ruling(&scene).used, 3000);
+    assert_eq!(ruling(&scene).effective, 3000);
     observer.limits(|limits| limits.clear(Variable::Cwnd)).unwrap();
     assert_eq!(ruling(&scene).requested, None);
 
@@ -256,14 +256,14 @@ fn the_end_of_the_connection_ends_the_waiting() {
     let scene = Scene::new();
     let waits = wait_in_thread(scene.ours.observer(Wake::ACK).unwrap(), Wake::ACK);
     scene.theirs.with_connection(|connection, now| connection.abort(now)).unwrap();
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(Over.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
 
     // Dropped here.
     let scene = Scene::new();
     let observer = scene.ours.observer(Wake::TIMEOUT).unwrap();
     let waits = wait_in_thread(observer, Wake::TIMEOUT);
     drop((scene.ours, scene.theirs));
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(Over.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
 
     // Ended in order by both, while the handles live.
     let scene = Scene::new();
@@ -271,7 +271,7 @@ fn the_end_of_the_connection_ends_the_waiting() {
     let waits = wait_in_thread(observer, Wake::TIMEOUT);
     scene.ours.shutdown(std::net::Shutdown::Write).unwrap();
     scene.theirs.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(Over.into()));
+    assert_eq!(waits.recv_timeout(SOON).unwrap(), Err(ObservationEnded.into()));
     assert!(scene.ours.observer(Wake::ACK).is_err(), "nothing is left to be observed");
 }
 
@@ -285,8 +285,8 @@ fn what_is_at_fault_goes_and_the_flow_goes_on() {
     let observer = scene.ours.observer(Wake::ACK).unwrap();
     observer.fail(Fault::Gone);
     assert_eq!(departed(&scene), Some(Fault::Gone.into()));
-    assert_eq!(observer.wait(Wake::ACK, None).unwrap_err(), Over.into());
-    assert_eq!(observer.limits(|_| {}), Err(Over));
+    assert_eq!(observer.wait(Wake::ACK, None).unwrap_err(), ObservationEnded.into());
+    assert_eq!(observer.limits(|_| {}), Err(ObservationEnded));
     assert!(observer.look().is_err());
 
     let observer = scene.ours.observer(Wake::ACK).unwrap();

@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::{Paper, Scenario};
 
-use crate::{Error, elsewhere};
+use crate::{Error, others};
 
 /// The form that takes little time.
 const QUICK: &str = "quick";
@@ -100,7 +100,7 @@ impl Experiment {
 /// The experiments that are meant by ids or by the names of papers; all of them by none.
 ///
 /// # Errors
-/// If a word is neither, or one of [`elsewhere`].
+/// If a word is neither, or one of [`others`].
 pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
     if words.is_empty() {
         return Ok(EXPERIMENTS.to_vec());
@@ -117,8 +117,8 @@ pub fn find(words: &[String]) -> Result<Vec<Experiment>, Error> {
                 found.push(*one);
             }
         }
-        if !any && let Some(one) = elsewhere::named(word) {
-            return Err(Error::Elsewhere { id: one.id, command: one.command });
+        if !any && let Some(one) = others::named(word) {
+            return Err(Error::OtherExperiment { id: one.id, command: one.command });
         }
         if !any {
             return Err(Error::Unknown(word.into()));

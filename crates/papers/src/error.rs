@@ -14,7 +14,7 @@ pub enum Error {
     Unknown(String),
     /// What is asked for is not a scenario: another command makes it.
     #[error("{id} is no scenario: `{command}` in the repository runs it")]
-    Elsewhere {
+    OtherExperiment {
         /// Its id.
         id: &'static str,
         /// The command.

@@ -2,7 +2,7 @@
 //!
 //! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with what the paper says beside the bands that are to
 //! show it. After it has been run, what the claims are about is put into a small file, a [`Summary`]. The table of what was claimed and what was
-//! found ([`results()`]) is made from scenarios and summaries alone. What no scenario can show is listed [`elsewhere`].
+//! found ([`results()`]) is made from scenarios and summaries alone. What no scenario can show is listed [`others`].
 //!
 //! ```
 //! use transom_papers::find;
@@ -18,8 +18,8 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
-pub mod elsewhere;
 mod error;
+pub mod others;
 mod results;
 mod summary;
 mod values;

@@ -162,9 +162,9 @@ fn name_of(field: &str, snapshot: &Snapshot) -> Option<&'static str> {
     Some(name)
 }
 
-/// What is used of each variable.
-fn used(snapshot: &Snapshot) -> impl Iterator<Item = (Variable, u64)> {
-    ALL.into_iter().map(|variable| (variable, snapshot.ruling(variable).used))
+/// The effective value of each variable.
+fn effective(snapshot: &Snapshot) -> impl Iterator<Item = (Variable, u64)> {
+    ALL.into_iter().map(|variable| (variable, snapshot.ruling(variable).effective))
 }
 
 #[cfg(test)]

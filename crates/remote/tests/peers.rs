@@ -31,7 +31,7 @@ fn a_peer_sees_what_happens_and_narrows_it() {
     let event = peer.hear();
     assert_eq!((&event["event"], &event["missed"]), (&json!(["ack"]), &json!(0)));
     assert_eq!(event["counts"], json!({ "ack": 1 }));
-    assert_eq!(event["used"]["cwnd"], 3000);
+    assert_eq!(event["effective"]["cwnd"], 3000);
     assert_eq!(event["view"]["state"], "established");
     assert!(event["view"]["cwnd"].as_u64().unwrap() > 3000);
     // 2³² + 1, and a thousand bytes.
@@ -47,13 +47,15 @@ fn a_peer_sees_what_happens_and_narrows_it() {
     let cwnd = &look["rulings"]["cwnd"];
     let own = &look["view"]["cwnd"];
     let ruling = json!({
-        "own": own, "requested": [null, 3000], "safe": [null, own], "used": 3000,
+        "own": own, "requested": [null, 3000], "safe": [null, own], "effective": 3000,
         "decided_by": 0, "conflict": false,
     });
     assert_eq!(cwnd, &ruling);
     let rto = &look["rulings"]["rto"];
     assert_eq!((&rto["requested"], &rto["decided_by"]), (&json!(null), &json!("tcp")));
-    assert!(rto["safe"][0].as_u64().is_some_and(|least| least <= rto["used"].as_u64().unwrap()));
+    assert!(
+        rto["safe"][0].as_u64().is_some_and(|least| least <= rto["effective"].as_u64().unwrap())
+    );
     assert!(event["rulings"].is_null(), "only who looks is told");
 
     peer.say(r#"{"detach":true}"#);

@@ -65,14 +65,14 @@ pub struct Section {
     /// The heading.
     pub title: String,
     /// The horizontal axis.
-    pub across: Across,
+    pub across: HorizontalAxis,
     /// The charts, from top to bottom.
     pub charts: Vec<Chart>,
 }
 
 /// What a horizontal axis shows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Across {
+pub enum HorizontalAxis {
     /// Seconds.
     #[default]
     Time,
@@ -279,7 +279,7 @@ impl Chart {
     }
 
     /// What it shows, in words: each curve with its least, its mean and its greatest value.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn alt_text(&self) -> String {
         let unit = &self.axis.unit;
         let curves = self.series.iter().filter_map(|series| {
             let values = || series.points.iter().map(|(_, y)| *y).filter(|y| y.is_finite());

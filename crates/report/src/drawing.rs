@@ -7,18 +7,18 @@
 //! scenario gives the same picture.
 
 mod graph;
+mod labels;
 mod layout;
 mod lines;
 mod paint;
 mod routes;
-mod words;
 
 use transom_lab::scenario::Resolved;
 
 use crate::Drawing;
 use graph::Graph;
 
-pub(crate) use words::parts;
+pub(crate) use labels::parts;
 
 /// A picture with more nodes shows nothing any more.
 const MOST_NODES: usize = 60;
@@ -34,7 +34,7 @@ pub fn drawing(scenario: &Resolved) -> Option<Drawing> {
     Some(Drawing {
         title: "Network".into(),
         caption: String::new(),
-        alternative: words::in_words(&graph, &lines, scenario),
+        alternative: labels::alt_text(&graph, &lines, scenario),
         picture: paint::paint(&graph, &layout, &lines),
     })
 }

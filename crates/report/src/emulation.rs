@@ -2,7 +2,7 @@
 
 use transom_lab::emulate::Record;
 
-use crate::words::{end, role};
+use crate::labels::{end, role};
 use crate::{Block, Cell, ReportData, Table, Verdict};
 
 /// Adds it to the page of a run.

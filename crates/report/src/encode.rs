@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::data::{Across, Chart, Hue, Section, Shape, Style};
+use super::data::{Chart, HorizontalAxis, Hue, Section, Shape, Style};
 use super::decimate::decimate;
 
 /// The sections' charts as the page's script reads them. `most` is how many points a curve may keep.
@@ -17,16 +17,16 @@ pub(crate) fn charts(sections: &[Section], most: usize) -> Value {
 
 fn encode(section: &Section, most: usize) -> Value {
     let across = match &section.across {
-        Across::Time => json!({ "kind": "time", "label": "time (s)" }),
-        Across::Number { label, logarithmic } => {
+        HorizontalAxis::Time => json!({ "kind": "time", "label": "time (s)" }),
+        HorizontalAxis::Number { label, logarithmic } => {
             let kind = if *logarithmic { "logarithmic" } else { "number" };
             json!({ "kind": kind, "label": label, "places": section.places() })
         }
-        Across::Names { label, names } => {
+        HorizontalAxis::Names { label, names } => {
             json!({ "kind": "names", "label": label, "names": names })
         }
     };
-    let is_time = section.across == Across::Time;
+    let is_time = section.across == HorizontalAxis::Time;
     let charts: Vec<Value> = section.charts.iter().map(|one| chart(one, is_time, most)).collect();
     json!({ "across": across, "charts": charts })
 }
@@ -66,7 +66,7 @@ fn chart(chart: &Chart, is_time: bool, most: usize) -> Value {
         "label": chart.axis.label,
         "unit": chart.axis.unit,
         "fromZero": chart.axis.from_zero,
-        "words": chart.in_words(),
+        "words": chart.alt_text(),
         "tick": tick,
         "curves": curves.iter().map(|curve| curve.encode(tick)).collect::<Vec<_>>(),
     })

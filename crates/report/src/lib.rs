@@ -42,6 +42,7 @@ mod drawing;
 mod emulation;
 mod encode;
 mod html;
+pub mod labels;
 mod live;
 mod number;
 pub mod overview;
@@ -57,14 +58,14 @@ mod svg;
 mod table;
 mod ticks;
 pub mod transfer;
-pub mod words;
 
 use std::io;
 use std::path::Path;
 
 pub use block::{Block, Cell, Drawing, Heading, Table, Verdict};
 pub use data::{
-    Across, Axis, Chart, Hue, Markers, Points, ReportData, Row, Section, Series, Shape, Style,
+    Axis, Chart, HorizontalAxis, Hue, Markers, Points, ReportData, Row, Section, Series, Shape,
+    Style,
 };
 pub use decimate::{MOST_POINTS, decimate};
 pub use drawing::drawing;

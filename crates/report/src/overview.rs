@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use transom_lab::run::Judgement;
 use transom_lab::scenario::Setting;
 
+use crate::labels;
 use crate::run::{bounds, verdict};
 use crate::statistics::Summary;
-use crate::words;
 use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
 pub use stored::of_store;
@@ -137,8 +137,8 @@ impl Overview {
                 table.rows.push(vec![
                     Cell::from(format!("point {}, seed {}", run.point, run.seed)).link(&run.page),
                     self.settings(run.point).into(),
-                    words::quantity(&one.band).into(),
-                    words::seen(one).into(),
+                    labels::quantity(&one.band).into(),
+                    labels::seen(one).into(),
                     bounds(&one.band).into(),
                     one.band.why.clone().unwrap_or_default().into(),
                 ]);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::data::{Across, Chart, Hue, Points, Section, Shape, Style};
+use super::data::{Chart, HorizontalAxis, Hue, Points, Section, Shape, Style};
 use super::svg::{Anchor, Svg, text_width};
 use super::{MOST_POINTS, decimate, logarithmic_ticks, short, ticks};
 
@@ -47,7 +47,7 @@ pub fn plot(section: &Section, chart: &Chart) -> Svg {
     let (top, right, below, left) = MARGIN;
     let (x, y) = extents(across, chart);
     let frame = Frame {
-        logarithmic: matches!(across, Across::Number { logarithmic: true, .. }),
+        logarithmic: matches!(across, HorizontalAxis::Number { logarithmic: true, .. }),
         x,
         y,
         left,
@@ -60,7 +60,7 @@ pub fn plot(section: &Section, chart: &Chart) -> Svg {
     svg.clip("area", (left, top), (frame.right - left, frame.bottom - top));
     for series in &chart.series {
         let points = match across {
-            Across::Time => decimate(&series.points, MOST_POINTS),
+            HorizontalAxis::Time => decimate(&series.points, MOST_POINTS),
             _ => series.points.clone(),
         };
         let hue = series.hue.name();
@@ -108,7 +108,7 @@ fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
 }
 
 /// What the axes reach from and to.
-fn extents(across: &Across, chart: &Chart) -> ((f64, f64), (f64, f64)) {
+fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
     let curves = chart.series.iter().flat_map(|one| [&one.points]);
     let all: Points =
         curves.chain(chart.markers.iter().map(|one| &one.points)).flatten().copied().collect();
@@ -123,19 +123,19 @@ fn extents(across: &Across, chart: &Chart) -> ((f64, f64), (f64, f64)) {
     };
     let (mut x_low, mut x_high) = range(&mut all.iter().map(|(x, _)| *x));
     match across {
-        Across::Names { names, .. } => {
+        HorizontalAxis::Names { names, .. } => {
             (x_low, x_high) = (-0.5, names.len().max(1) as f64 - 0.5);
         }
-        Across::Number { logarithmic: true, .. } => {
+        HorizontalAxis::Number { logarithmic: true, .. } => {
             let room = (x_high / x_low).powf(0.04).max(1.02);
             (x_low, x_high) = (x_low / room, x_high * room);
         }
-        Across::Number { .. } => {
+        HorizontalAxis::Number { .. } => {
             let room = ((x_high - x_low) * 0.04).max(1e-9);
             (x_low, x_high) = (x_low - room, x_high + room);
         }
-        Across::Time if x_low == x_high => (x_low, x_high) = (x_low - 0.5, x_high + 0.5),
-        Across::Time => {}
+        HorizontalAxis::Time if x_low == x_high => (x_low, x_high) = (x_low - 0.5, x_high + 0.5),
+        HorizontalAxis::Time => {}
     }
     let (mut low, mut high) = range(&mut all.iter().map(|(_, y)| *y).chain(spread));
     if chart.axis.from_zero {
@@ -160,16 +160,16 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
     }
     let places = section.places();
     let (label, marks) = match &section.across {
-        Across::Number { label, .. } if !places.is_empty() => {
+        HorizontalAxis::Number { label, .. } if !places.is_empty() => {
             let marks = places.into_iter().map(|place| (place, short(place)));
             (label.as_str(), marks.collect())
         }
-        Across::Time => ("time (s)", ticks(frame.x.0, frame.x.1, 12)),
-        Across::Number { label, logarithmic: true } => {
+        HorizontalAxis::Time => ("time (s)", ticks(frame.x.0, frame.x.1, 12)),
+        HorizontalAxis::Number { label, logarithmic: true } => {
             (label.as_str(), logarithmic_ticks(frame.x.0, frame.x.1))
         }
-        Across::Number { label, .. } => (label.as_str(), ticks(frame.x.0, frame.x.1, 10)),
-        Across::Names { label, names } => {
+        HorizontalAxis::Number { label, .. } => (label.as_str(), ticks(frame.x.0, frame.x.1, 10)),
+        HorizontalAxis::Names { label, names } => {
             let room = (frame.right - frame.left) / names.len().max(1) as f64;
             let letters = ((room / (11.0 * 0.62)) as usize).max(4);
             let names = names.iter().enumerate();

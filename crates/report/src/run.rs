@@ -7,7 +7,7 @@
 //! use std::path::Path;
 //! use transom_lab::run::{SimulateOptions, judge, simulate};
 //! use transom_lab::scenario::Scenario;
-//! use transom_report::run::{About, Page};
+//! use transom_report::run::{RunInfo, Page};
 //!
 //! let text = r#"
 //!     scenario = { name = "one", duration = "2s" }
@@ -17,7 +17,7 @@
 //! let scenario = Scenario::parse("one.toml", text)?.point(0).ok_or("no point")?.resolved;
 //! let options = SimulateOptions { directory: Path::new(""), captures: None };
 //! let seen = simulate(&scenario, 1, options, |_| true)?.ok_or("broken off")?;
-//! let about = About {
+//! let about = RunInfo {
 //!     scenario: &scenario,
 //!     seed: 1,
 //!     point: None,
@@ -45,7 +45,7 @@ use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
 use crate::drawing::drawing;
-use crate::words::{self, spaced};
+use crate::labels::{self, spaced};
 use crate::{Block, Cell, Drawing, ReportData, Table, Verdict, short};
 use seen::Seen;
 
@@ -53,7 +53,7 @@ pub use stored::{command, stored};
 
 /// What the page of a run is about.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
+pub struct RunInfo<'a> {
     /// What is run.
     pub scenario: &'a Resolved,
     /// The run's seed.
@@ -71,14 +71,14 @@ pub struct About<'a> {
 /// The page of a run.
 #[derive(Debug)]
 pub struct Page<'a> {
-    about: About<'a>,
+    about: RunInfo<'a>,
     /// The network, once it has been drawn: a page that follows a run is made many times.
     drawn: OnceCell<Option<Drawing>>,
 }
 
 impl<'a> Page<'a> {
     /// The page of this run.
-    pub fn new(about: About<'a>) -> Page<'a> {
+    pub fn new(about: RunInfo<'a>) -> Page<'a> {
         Page { about, drawn: OnceCell::new() }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Page<'a> {
     }
 
     fn data(&self, seen: &Seen<'_>, more: Option<String>) -> ReportData {
-        let About { scenario, seed, point, settings, command, .. } = self.about;
+        let RunInfo { scenario, seed, point, settings, command, .. } = self.about;
         let header = &scenario.scenario;
         let title = header.title.clone().unwrap_or_else(|| header.name.to_string());
         let mut lead = vec![header.description.clone().unwrap_or_default()];
@@ -142,7 +142,7 @@ impl<'a> Page<'a> {
     }
 
     fn command_note(&self) -> String {
-        let About { scenario, seed, version, .. } = self.about;
+        let RunInfo { scenario, seed, version, .. } = self.about;
         let flows = &scenario.flows;
         let traces = flows.iter().any(|flow| matches!(flow.traffic, Traffic::Trace(_)));
         let traces = if traces { " with the trace files that it names beside it," } else { "" };
@@ -171,8 +171,8 @@ fn bands(judgements: &[Judgement]) -> Table {
     judgements.sort_by_key(|one| one.passed);
     for one in judgements {
         table.rows.push(vec![
-            words::quantity(&one.band).into(),
-            words::seen(one).into(),
+            labels::quantity(&one.band).into(),
+            labels::seen(one).into(),
             bounds(&one.band).into(),
             Cell::default().verdict(one.passed),
             one.band.why.clone().unwrap_or_default().into(),

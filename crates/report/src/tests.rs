@@ -164,7 +164,7 @@ fn a_chart_says_in_words_what_it_shows() {
         .series("bulk", Style::Line, Hue::Blue, vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 4.0)])
         .series("none", Style::Line, Hue::Red, vec![])
         .markers("drop", Shape::Cross, Hue::Red, vec![(0.0, 1.0)]);
-    assert_eq!(chart.in_words(), "Goodput. bulk from 1 to 4 Mbit/s, on average 2.5; drop: 1.");
+    assert_eq!(chart.alt_text(), "Goodput. bulk from 1 to 4 Mbit/s, on average 2.5; drop: 1.");
     assert!(!chart.is_empty() && Chart::new("", "", "").is_empty());
 }
 
@@ -201,20 +201,20 @@ fn pictured() -> ReportData {
         sections: vec![
             section(
                 "Time",
-                Across::Time,
+                HorizontalAxis::Time,
                 vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0), (3.0, 2.0)],
             ),
             section(
                 "Number",
-                Across::Number { label: label(), logarithmic: true },
+                HorizontalAxis::Number { label: label(), logarithmic: true },
                 vec![(1.0, 1.0), (10.0, 2.0), (100.0, 4.0)],
             ),
             section(
                 "Names",
-                Across::Names { label: label(), names: vec!["codel".into(), "pie".into()] },
+                HorizontalAxis::Names { label: label(), names: vec!["codel".into(), "pie".into()] },
                 vec![(0.0, 1.0), (1.0, 2.0)],
             ),
-            section("Nothing", Across::Time, vec![]),
+            section("Nothing", HorizontalAxis::Time, vec![]),
         ],
         ..ReportData::default()
     }

@@ -96,7 +96,7 @@ impl Trace {
 
 /// One end's data as it passed: seconds, and bytes of the stream up to there.
 #[derive(Clone, Debug, Default)]
-pub struct Passed {
+pub struct ByteTraces {
     /// Data that was sent for the first time.
     pub sent: Points,
     /// Data that was sent again.
@@ -136,7 +136,7 @@ pub struct Outcome {
     /// What was sampled of the sender.
     pub trace: Trace,
     /// What passed the device.
-    pub passed: Passed,
+    pub passed: ByteTraces,
 }
 
 impl Outcome {

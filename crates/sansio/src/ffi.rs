@@ -72,10 +72,10 @@ fn entry(number: HostNumber) -> Result<Arc<Mutex<Entry>>> {
 }
 
 /// What a panic said.
-fn words(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Calls `call` with a host. A panic makes the host unusable and gives `EIO`.
@@ -87,7 +87,7 @@ fn with<T>(number: HostNumber, call: impl FnOnce(&mut Host) -> Result<T>) -> Res
     }
     // The host is not used again after a panic, so it does not matter in what state that left it.
     catch_unwind(AssertUnwindSafe(|| call(&mut entry.host))).unwrap_or_else(|panic| {
-        entry.broken = Some(words(&*panic));
+        entry.broken = Some(panic_text(&*panic));
         Err(Errno(EIO))
     })
 }
@@ -95,7 +95,7 @@ fn with<T>(number: HostNumber, call: impl FnOnce(&mut Host) -> Result<T>) -> Res
 /// The same for what needs no host.
 fn without<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        REFUSAL.set(words(&*panic));
+        REFUSAL.set(panic_text(&*panic));
         Err(Errno(EIO))
     })
 }

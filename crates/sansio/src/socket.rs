@@ -202,7 +202,7 @@ impl Host {
     /// The error that ended a connection, unless it has been reported; or a soft error, with `IP_RECVERR`.
     pub(crate) fn pending_error(&self, stream: &Stream) -> Option<Errno> {
         let connection = self.connection(stream)?;
-        if let Some(error) = connection.soft_error_to_tell() {
+        if let Some(error) = connection.pending_soft_error() {
             return Some(Errno(error.errno()));
         }
         let error = connection.error().filter(|_| !stream.error_reported)?;
@@ -213,7 +213,7 @@ impl Host {
     pub(crate) fn take_error(&mut self, fd: i32) -> Option<Errno> {
         let stream = self.stream(fd).ok()??;
         let error = self.pending_error(&stream)?;
-        let soft = |connection: &Connection| connection.soft_error_to_tell().is_some();
+        let soft = |connection: &Connection| connection.pending_soft_error().is_some();
         if self.connection(&stream).is_some_and(soft) {
             let now = self.now();
             let _ = self.stack.with_connection(stream.id, now, Connection::take_soft_error);

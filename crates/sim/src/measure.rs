@@ -8,7 +8,7 @@ mod summary;
 
 use crate::link::{Counters, Delays, LinkModel, Traffic};
 use crate::network::{LinkId, Network, NetworkError, WindowReport};
-use crate::traffic::{Counted, Flow, Sent};
+use crate::traffic::{Flow, SendCounters, Sent};
 use transom_router::window;
 use transom_tcp::connection::Info;
 use transom_tcp::time::{Duration, Instant};
@@ -61,8 +61,8 @@ pub struct SentSample {
 
 impl From<Sent> for SentSample {
     fn from(sent: Sent) -> Self {
-        let Sent { packets: Traffic { packets, bytes }, counted } = sent;
-        let Counted { payload, retransmissions, timeouts, fast_recoveries } = counted;
+        let Sent { packets: Traffic { packets, bytes }, counters } = sent;
+        let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = counters;
         SentSample {
             packets: Some(packets),
             bytes: Some(bytes),
@@ -111,7 +111,7 @@ impl From<Info> for SenderSample {
             mss: info.mss,
             srtt: info.srtt,
             last_rtt: info.last_rtt,
-            rto: info.used_rto,
+            rto: info.effective_rto,
         }
     }
 }

@@ -31,9 +31,9 @@ pub use ledger::{Flow, FlowId, Ledger};
 pub use limited::Limited;
 pub use requests::{Exchange, Pattern, Requests, Responder, requests};
 pub use schedule::Schedule;
-pub use sent::{Counted, Sent};
+pub use sent::{SendCounters, Sent};
 pub use sink::Sink;
-pub use sockets::{Sockets, Taken};
+pub use sockets::{ReadResult, Sockets};
 pub use transfers::Transfers;
 
 /// The bytes of the headers before a datagram's payload: IPv4 and UDP.
@@ -142,7 +142,7 @@ impl Io<'_> {
     }
 
     /// Takes everything that has arrived.
-    pub fn read(&mut self, id: ConnectionId) -> Taken {
+    pub fn read(&mut self, id: ConnectionId) -> ReadResult {
         self.sockets.read(self.now, id)
     }
 

@@ -1,8 +1,8 @@
 //! Time as the protocol sees it: integer nanoseconds that never wrap and never panic.
 //!
-//! Nothing here reads a clock. Whoever owns one (the runtime, the simulator) stamps every call with an
-//! [`Instant`]; the protocol only compares and adds. All arithmetic saturates: a deadline that does not
-//! fit is [`Instant::FAR_FUTURE`], a negative span is zero.
+//! Nothing here reads a clock. The clock's owner (the runtime, the simulator) passes an [`Instant`]
+//! with every call; the protocol only compares and adds. All arithmetic saturates: a deadline that does
+//! not fit is [`Instant::FAR_FUTURE`], a negative span is zero.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};

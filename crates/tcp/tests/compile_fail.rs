@@ -48,7 +48,7 @@ fn errors(library: &Path, source: &str, thread: usize) -> Vec<(usize, String)> {
     child.stdin.take().unwrap().write_all(source.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    // <anon>:7:24: error[E0369]: cannot add `{integer}` to `Used<u64>`
+    // <anon>:7:24: error[E0369]: cannot add `{integer}` to `Effective<u64>`
     let found: Vec<_> = text
         .lines()
         .filter_map(|line| {

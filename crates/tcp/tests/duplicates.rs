@@ -116,7 +116,7 @@ fn limited_transmit() {
 
 /// The threshold that is used.
 fn dupthresh(peer: &Peer) -> u64 {
-    peer.connection.ruling(Variable::Dupthresh).used
+    peer.connection.ruling(Variable::Dupthresh).effective
 }
 
 /// Of ten segments from `una` on the first comes after the five behind it. Three of their reports are taken for a loss, and it is sent again for

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use transom_tcp::connection::{ConnectionError, State};
 use transom_tcp::extension::variable::{CWND, RETRANSMITS, RTO, SND_UNA};
 use transom_tcp::extension::{
-    AttachError, DepartureReason, Event, Extension, Fault, HASTY_WAKES, LEAST_WAIT, Limits, View,
-    Wake,
+    AttachError, DepartureReason, Event, Extension, Fault, LEAST_WAIT, Limits, MAX_LATE_WAKES,
+    View, Wake,
 };
 use transom_tcp::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ fn a_layer_that_never_catches_up_is_at_fault() {
         }));
         let end = peer.now + secs(1);
         run(&mut peer, end);
-        assert_eq!(seen.lock().unwrap().len(), HASTY_WAKES as usize + 2);
+        assert_eq!(seen.lock().unwrap().len(), MAX_LATE_WAKES as usize + 2);
         let departure = peer.connection.poll_departure().unwrap();
         assert_eq!(departure.reason, Fault::Restless.into());
     }

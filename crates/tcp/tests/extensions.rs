@@ -34,7 +34,7 @@ fn cwnd_counts_in_whole_segments() {
     peer.wait(100).recv(seg().ack(2001)).expect_ranges(&[(4001, 5001), (5001, 6001)]);
     assert_eq!(peer.info().cwnd, 10_000);
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    assert_eq!((ruling.own, ruling.used), (10_000, 4500));
+    assert_eq!((ruling.own, ruling.effective), (10_000, 4500));
 }
 
 /// More than TCP's own: TCP's own.
@@ -127,7 +127,7 @@ fn rcv_wnd_limits_the_peer_without_taking_back() {
     // 9000 of the 10,000 promised are used up: what is left of the promise, and the least that is asked for.
     assert_eq!(peer.info().rcv_wnd, 2000);
     assert_eq!(peer.info().counters.bytes_accepted, 9000);
-    assert_eq!(peer.connection.ruling(Variable::RcvWnd).used, 2000);
+    assert_eq!(peer.connection.ruling(Variable::RcvWnd).effective, 2000);
 }
 
 /// From an acknowledgement of ours to the first segment that echoes it: the handshake's, of 100 ms, then one that comes back after 180: 7/8·100 + 180/8.
@@ -195,9 +195,9 @@ fn snd_nxt_rejects_new_acknowledgements() {
     assert_eq!(peer.info().snd_una, pos(1));
     peer.recv(seg().ack(3001));
     assert_eq!(peer.info().snd_una, pos(3001));
-    assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(3001).get());
+    assert_eq!(peer.connection.ruling(Variable::SndNxt).effective, pos(3001).get());
     peer.attach(asking(|_, limits| limits.at_least(SND_UNA, pos(4001))));
-    assert_eq!(peer.connection.ruling(Variable::SndNxt).used, pos(4001).get());
+    assert_eq!(peer.connection.ruling(Variable::SndNxt).effective, pos(4001).get());
 }
 
 /// With one duplicate enough, fast retransmit comes with the first; with six, not with the third. Never more than cwnd holds.
@@ -206,7 +206,7 @@ fn dupthresh_moves_fast_retransmit() {
     for (asked, used, needed) in [(1, 1, 1), (6, 6, 6), (100, 10, 10)] {
         let mut peer = Setup::newreno().active();
         peer.attach(asking(move |_, limits| limits.exactly(DUPTHRESH, asked)));
-        assert_eq!(peer.connection.ruling(Variable::Dupthresh).used, used);
+        assert_eq!(peer.connection.ruling(Variable::Dupthresh).effective, used);
         peer.write(30_000).drain();
         peer.wait(100);
         for n in 1..=needed {
@@ -396,7 +396,7 @@ fn all_layers_see_the_same() {
     for most in [5000, 7000] {
         let into = Arc::clone(&seen);
         peer.attach(acting(Wake::ACK, move |_, view, limits| {
-            into.lock().unwrap().push(view.ruling(Variable::Cwnd).used);
+            into.lock().unwrap().push(view.ruling(Variable::Cwnd).effective);
             limits.at_most(CWND, most);
         }));
     }
@@ -492,7 +492,7 @@ fn a_conflict_is_recorded() {
         peer.connection.attach(peer.now, asking(|_, limits| limits.at_least(CWND, 3000))).unwrap();
     assert_eq!(peer.write(30_000).ranges().len(), 10);
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    assert!(ruling.conflict && ruling.used == 10_000);
+    assert!(ruling.conflict && ruling.effective == 10_000);
     assert_eq!(peer.connection.tallies().conflicts[Variable::Cwnd as usize], 1);
     peer.connection.detach(peer.now, id);
     assert_eq!(peer.connection.ruling(Variable::Cwnd).requested, Some(Interval::at_most(2000)));
@@ -515,12 +515,12 @@ fn limits_may_be_replaced_as_a_whole() {
     };
     peer.connection.attach(peer.now, Box::new(layer)).unwrap();
     peer.write(100_000).drain();
-    assert_eq!(peer.connection.ruling(Variable::Cwnd).used, 3000);
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).effective, 3000);
     peer.wait(100).recv(seg().ack(1001)).drain();
     let ruling = peer.connection.ruling(Variable::Cwnd);
-    assert_eq!((ruling.used, ruling.requested), (ruling.own, None), "taken back");
+    assert_eq!((ruling.effective, ruling.requested), (ruling.own, None), "taken back");
     peer.wait(100).recv(seg().ack(2001)).drain();
-    assert_eq!(peer.connection.ruling(Variable::Cwnd).used, 3000, "and asked for again");
+    assert_eq!(peer.connection.ruling(Variable::Cwnd).effective, 3000, "and asked for again");
 }
 
 /// The timeout in use is in the information that a layer sees, though no layer is in its place while it looks.
@@ -532,13 +532,13 @@ fn the_timeout_in_use_is_seen_from_within() {
     let layer = Puppet {
         wakes: Wake::ACK,
         first: Some(Box::new(|_, limits| limits.exactly(RTO, ms(5000)))),
-        then: Box::new(move |_, view, _| notes.lock().unwrap().push(view.info().used_rto)),
+        then: Box::new(move |_, view, _| notes.lock().unwrap().push(view.info().effective_rto)),
         ..puppet()
     };
     peer.connection.attach(peer.now, Box::new(layer)).unwrap();
     peer.write(1000).drain();
     peer.wait(100).recv(seg().ack(1001)).drain();
     assert_eq!(*seen.lock().unwrap(), [ms(5000)]);
-    assert_eq!(peer.info().used_rto, ms(5000));
+    assert_eq!(peer.info().effective_rto, ms(5000));
     assert!(peer.info().rto < ms(5000), "TCP's own");
 }

@@ -120,9 +120,9 @@ fn calls_tell_of_soft_errors_if_that_is_wanted() {
     peer.connection.on_icmp(peer.now, error, quoted(1));
     assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
     peer.connection.set_report_soft_errors(true);
-    assert_eq!(peer.connection.soft_error_to_tell(), Some(error));
+    assert_eq!(peer.connection.pending_soft_error(), Some(error));
     assert_eq!(peer.connection.write(peer.now, &[7; 10]), Err(WriteError::Soft(error)));
-    assert_eq!(peer.connection.soft_error_to_tell(), None);
+    assert_eq!(peer.connection.pending_soft_error(), None);
     assert_eq!(peer.connection.read(peer.now, &mut [0; 10]), Err(ReadError::WouldBlock));
     peer.connection.on_icmp(peer.now, error, quoted(1));
     peer.recv(seg().data(10)).read(10);

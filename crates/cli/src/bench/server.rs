@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use transom_device::serving::{Deadline, Places};
+use transom_device::serving::{Deadline, Slots};
 
 use super::Args;
 use super::protocol::{Hello, Purpose, Receipt};
@@ -62,7 +62,7 @@ fn listen(host: &crate::socket::Host, address: IpAddr, port: u16) -> anyhow::Res
 }
 
 fn accept_all(listener: &Listener, cleanup: &Cleanup) -> anyhow::Error {
-    let places = Places::new(MOST_CONNECTIONS);
+    let places = Slots::new(MOST_CONNECTIONS);
     loop {
         let place = places.take();
         let (socket, peer) = match accept(listener) {

@@ -1,9 +1,10 @@
-//! What passes the host's device, for the plots: every data segment and acknowledgement with its time.
+//! Records the packets at the host's device for the plots: every data segment and acknowledgement with
+//! its time.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_device::{Capabilities, Device, Head, Received, RxPacket, TxPacket};
-use transom_report::transfer::Passed;
+use transom_report::transfer::ByteTraces;
 use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 use transom_wire::{Flags, IpPacket, Seq, TcpPacket};
@@ -48,9 +49,9 @@ impl Stream {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// What the host sent, and the acknowledgements it got.
-    pub(crate) outbound: Passed,
+    pub(crate) outbound: ByteTraces,
     /// What the host received, and the acknowledgements it sent.
-    pub(crate) inbound: Passed,
+    pub(crate) inbound: ByteTraces,
     streams: [Option<Stream>; 2],
 }
 

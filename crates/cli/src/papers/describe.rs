@@ -1,16 +1,16 @@
-//! `transom papers describe`: what a paper says, and what is measured.
+//! `transom papers describe`: the claims of a paper, and the measurements.
 
 use std::process::ExitCode;
 
 use transom_lab::scenario::{Band, Claim, Paper};
-use transom_papers::{Experiment, elsewhere, shown};
-use transom_report::words;
+use transom_papers::{Experiment, others, shown};
+use transom_report::labels;
 
 use super::find;
 use super::list::duration;
 use crate::output;
 
-/// Describe an experiment: what the paper says, how it is set up here, and what must hold
+/// Describe an experiment: the paper's claims, the set-up here, and the expected results
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 /// Describes it.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.scenario
-        && let Some(one) = elsewhere::named(&args.id)
+        && let Some(one) = others::named(&args.id)
     {
         let lines = [
             format!("{}: {}", one.id, one.shows),
@@ -81,8 +81,8 @@ fn text(experiment: &Experiment) -> anyhow::Result<String> {
                 });
                 lines.push(format!(
                     "    {} {}{}",
-                    words::quantity(band),
-                    words::bounds(band),
+                    labels::quantity(band),
+                    labels::bounds(band),
                     paper.unwrap_or_default()
                 ));
                 lines.extend(band.why.iter().map(|why| format!("    {why}")));

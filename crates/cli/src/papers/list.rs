@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_lab::scenario::{Paper, Time};
-use transom_papers::{EXPERIMENTS, elsewhere};
+use transom_papers::{EXPERIMENTS, others};
 
 use super::find;
 use crate::lab::columns::{Side, lay_out};
@@ -34,9 +34,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let head = ["experiment", "quick", "full", "runs", "what it shows"];
     let mut lines = vec![head.map(String::from)];
     let mut all = Vec::new();
-    let elsewhere = elsewhere::find(&args.ids);
+    let others = others::find(&args.ids);
     let scenarios = match find(&args.ids) {
-        Err(_) if elsewhere.len() == args.ids.len() && !args.ids.is_empty() => Vec::new(),
+        Err(_) if others.len() == args.ids.len() && !args.ids.is_empty() => Vec::new(),
         found => found?,
     };
     let none = scenarios.is_empty();
@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             "full_seconds": takes.0.as_secs_f64(),
         }));
     }
-    all.extend(elsewhere.iter().map(|one| {
+    all.extend(others.iter().map(|one| {
         json!({
             "id": one.id,
             "shows": one.shows,
@@ -81,11 +81,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if EXPERIMENTS.len() + 1 == lines.len() {
         output::line("\nTimes are those of all runs on one core.")?;
     }
-    if !elsewhere.is_empty() {
+    if !others.is_empty() {
         let gap = if none { "" } else { "\n" };
         output::line(format_args!("{gap}Not scenarios; commands of the repository run them:\n"))?;
         let head = ["experiment", "what it shows", "results"].map(String::from);
-        let rows = elsewhere.iter().map(|one| [one.id, one.shows, one.results].map(String::from));
+        let rows = others.iter().map(|one| [one.id, one.shows, one.results].map(String::from));
         let rows: Vec<[String; 3]> = std::iter::once(head).chain(rows).collect();
         lay_out([left, left, left], &rows).iter().try_for_each(output::line)?;
         output::line("\n`transom papers describe ID` has the command.")?;

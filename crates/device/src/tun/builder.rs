@@ -20,11 +20,11 @@ use crate::interface::{InterfaceError, Interfaces, IpPrefix, checked_name};
 
 /// The longest packet that either IP version's length field can express by itself (RFC 791, section
 /// 3.1).
-const LONGEST_PACKET: usize = 65_535;
+pub(super) const LONGEST_PACKET: usize = 65_535;
 
 /// A super-segment over IPv6 may be this much longer: the length field leaves the fixed header out
 /// (RFC 8200, section 3).
-const IPV6_HEADER_LEN: usize = 40;
+pub(super) const IPV6_HEADER_LEN: usize = 40;
 
 /// How long the kernel may take to put a new address in its routing table. Milliseconds are usual;
 /// when it takes longer than this, the worst is that the first packets to the address are lost.
@@ -127,7 +127,11 @@ pub struct TunBuilder {
     pub(super) offload: TunOffload,
     keep_buffers: usize,
     configure: bool,
+    queues: usize,
 }
+
+/// The most queues that a TUN interface has (`MAX_TAP_QUEUES` of Linux' drivers/net/tun.c).
+const MOST_QUEUES: usize = 256;
 
 impl TunBuilder {
     /// The defaults.
@@ -140,6 +144,7 @@ impl TunBuilder {
             offload: TunOffload::default(),
             keep_buffers: 256,
             configure: true,
+            queues: 1,
         }
     }
 
@@ -189,6 +194,17 @@ impl TunBuilder {
         self
     }
 
+    /// How many queues the interface has, each of them a [`Device`](crate::Device) for a thread of its own: see
+    /// [`Device::take_queues`](crate::Device::take_queues). Default: 1, at most 256. Interfaces that [exist](TunBuilder::existing) must have been made
+    /// for several (`ip tuntap add … multi_queue`).
+    ///
+    /// The kernel steers by the hash of a packet's addresses and ports, the same both ways, and remembers for a few seconds in which queue
+    /// packets of a hash were written: it puts the answers there. It remembers 4096 hashes.
+    pub fn queues(mut self, queues: usize) -> Self {
+        self.queues = queues;
+        self
+    }
+
     /// Attaches to an interface that somebody has set up already, such as a persistent one that
     /// belongs to an ordinary user, and changes nothing about it: its MTU is read, and other
     /// settings are not made.
@@ -210,6 +226,9 @@ impl TunBuilder {
                 "the interface name must have 1 to 15 bytes, no blank, no slash",
             ));
         }
+        if self.queues == 0 || self.queues > MOST_QUEUES {
+            return Err(TunError::Config("a TUN interface has 1 to 256 queues"));
+        }
         let create_error = |source| TunError::Create {
             name: if self.name.is_empty() { "(any)".into() } else { self.name.clone() },
             source,
@@ -224,6 +243,8 @@ impl TunBuilder {
             prepare_header(&descriptor).map_err(create_error)?;
             negotiate(&descriptor, self.offload)
         };
+        let others = (1..self.queues).map(|_| self.attach(&name, vnet_header));
+        let others = others.collect::<io::Result<Vec<_>>>().map_err(create_error)?;
 
         if self.configure {
             interfaces.set_mtu(&name, self.mtu.into())?;
@@ -239,12 +260,13 @@ impl TunBuilder {
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
         let interface = Interface { name, index: state.index, mtu, vnet_header, rx_coalesce };
-        Ok(self.device(descriptor, interface))
+        let queue = |descriptor| self.device(descriptor, &interface);
+        Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
     }
 
     /// The device, when all is settled with the kernel.
-    pub(super) fn device(&self, descriptor: OwnedFd, interface: Interface) -> Tun {
-        let Interface { name, index, mtu, vnet_header, rx_coalesce } = interface;
+    pub(super) fn device(&self, descriptor: OwnedFd, interface: &Interface) -> Tun {
+        let &Interface { ref name, index, mtu, vnet_header, rx_coalesce } = interface;
         let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
         let capabilities = Capabilities {
             mtu,
@@ -255,18 +277,34 @@ impl TunBuilder {
         let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
         // One byte more than any packet: a read that fills the buffer has cut one off.
-        let pool = BufferPool::new(header_len + longest + 1, self.keep_buffers);
         Tun {
             descriptor,
-            name,
+            name: name.clone(),
             index,
             capabilities,
             header_len,
-            pool,
+            pool: BufferPool::new(header_len + longest + 1, self.keep_buffers),
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
+            others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
         }
+    }
+
+    /// The flags of every queue, but for the header before packets.
+    fn flags(&self) -> c_int {
+        let several = if self.queues > 1 { libc::IFF_MULTI_QUEUE } else { 0 };
+        libc::IFF_TUN | libc::IFF_NO_PI | several
+    }
+
+    /// One more queue for the interface, which has all settings already.
+    fn attach(&self, name: &str, vnet_header: bool) -> io::Result<OwnedFd> {
+        let header = if vnet_header { libc::IFF_VNET_HDR } else { 0 };
+        let descriptor = open_tun()?;
+        ioctl::set_interface(&descriptor, name, self.flags() | header)?;
+        Ok(descriptor)
     }
 
     /// Opens the character device and makes it an interface, with a virtio-net header if that is
@@ -275,23 +313,27 @@ impl TunBuilder {
         &self,
         error: impl Fn(io::Error) -> TunError,
     ) -> Result<(OwnedFd, String, bool), TunError> {
-        let plain = libc::IFF_TUN | libc::IFF_NO_PI;
         let descriptor = open_tun().map_err(TunError::Open)?;
         let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
-        if self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0 {
-            match ioctl::set_interface(&descriptor, &self.name, plain | libc::IFF_VNET_HDR) {
-                Ok(name) => return Ok((descriptor, name, true)),
-                // Some systems that imitate TUN list the flag and do not take it.
-                Err(refusal) if refusal.kind() == io::ErrorKind::InvalidInput => {}
-                Err(refusal) => return Err(error(refusal)),
+        let wants_header = self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0;
+        let headers: &[c_int] = if wants_header { &[libc::IFF_VNET_HDR, 0] } else { &[0] };
+        // An interface that exists may have been made for several queues; then one is enough too.
+        let several: &[c_int] = if self.configure { &[0] } else { &[0, libc::IFF_MULTI_QUEUE] };
+        let choices = headers.iter().flat_map(|h| several.iter().map(move |s| (*h, *s)));
+        let mut refusal = io::Error::from(io::ErrorKind::InvalidInput);
+        for (header, several) in choices {
+            match ioctl::set_interface(&descriptor, &self.name, self.flags() | header | several) {
+                Ok(name) => return Ok((descriptor, name, header != 0)),
+                // Not with these flags. Some systems that imitate TUN even list those that they do not take.
+                Err(why) if why.kind() == io::ErrorKind::InvalidInput => refusal = why,
+                Err(why) => return Err(error(why)),
             }
         }
-        let name = ioctl::set_interface(&descriptor, &self.name, plain).map_err(&error)?;
-        Ok((descriptor, name, false))
+        Err(error(refusal))
     }
 }
 
-fn open_tun() -> io::Result<OwnedFd> {
+pub(super) fn open_tun() -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open("/dev/net/tun", flags, Mode::empty())?)
 }

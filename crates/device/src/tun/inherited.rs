@@ -25,6 +25,7 @@ impl TunBuilder {
         let descriptor = duplicate(number)?;
         let (name, flags) =
             ioctl::interface(&descriptor).map_err(|source| TunError::NotTun { number, source })?;
+        let flags = c_int::from(flags);
         let refused = |what| TunError::NotPackets { number, name: name.clone(), what };
         if flags & libc::IFF_TUN == 0 {
             return Err(refused("a TAP interface, which carries Ethernet frames, not IP packets"));
@@ -46,7 +47,7 @@ impl TunBuilder {
         let read = state.and_then(|state| usize::try_from(state.mtu).ok());
         let mtu = mtu.map(usize::from).or(read).unwrap_or(USUAL_MTU).min(65_535);
         let index = state.map_or(0, |state| state.index);
-        Ok(self.device(descriptor, Interface { name, index, mtu, vnet_header, rx_coalesce }))
+        Ok(self.device(descriptor, &Interface { name, index, mtu, vnet_header, rx_coalesce }))
     }
 }
 

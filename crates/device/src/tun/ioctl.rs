@@ -7,11 +7,15 @@ use std::os::fd::AsFd;
 use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
 const TUNSETIFF: Opcode = opcode::write::<c_int>(b'T', 202);
+const TUNSETPERSIST: Opcode = opcode::write::<c_int>(b'T', 203);
+const TUNSETOWNER: Opcode = opcode::write::<c_int>(b'T', 204);
 const TUNGETFEATURES: Opcode = opcode::read::<c_uint>(b'T', 207);
 const TUNSETOFFLOAD: Opcode = opcode::write::<c_uint>(b'T', 208);
 const TUNGETIFF: Opcode = opcode::read::<c_uint>(b'T', 210);
+const TUNGETVNETHDRSZ: Opcode = opcode::read::<c_int>(b'T', 215);
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<c_int>(b'T', 216);
 const TUNSETVNETLE: Opcode = opcode::write::<c_int>(b'T', 220);
+const TUNSETCARRIER: Opcode = opcode::write::<c_int>(b'T', 226);
 
 /// `struct ifreq` as far as TUN uses it: a name and flags. The padding brings it to the size of the
 /// largest layout there is, since the kernel copies the whole structure.
@@ -37,14 +41,38 @@ pub(super) fn set_interface(tun: impl AsFd, name: &str, flags: c_int) -> io::Res
     Ok(String::from_utf8_lossy(&request.name[..length]).into_owned())
 }
 
-/// The name and the `IFF_*` flags of the interface that `tun` belongs to.
-pub(super) fn interface(tun: impl AsFd) -> io::Result<(String, c_int)> {
-    // SAFETY: TUNGETIFF writes one `struct ifreq`, which `InterfaceRequest` has the layout of and is at least as large as; any bytes are valid in
-    // it.
-    let request = unsafe { ioctl(tun, Getter::<TUNGETIFF, InterfaceRequest>::new()) }?;
+/// The interface a descriptor belongs to, and its `IFF_*` flags.
+pub(super) fn interface(tun: impl AsFd) -> io::Result<(String, u16)> {
+    let mut request = InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: 0, padding: [0; 22] };
+    // SAFETY: TUNGETIFF writes one `struct ifreq`, as above.
+    unsafe { ioctl(tun, Updater::<TUNGETIFF, _>::new(&mut request)) }?;
     let length = request.name.iter().position(|byte| *byte == 0).unwrap_or(request.name.len());
-    let name = String::from_utf8_lossy(&request.name[..length]).into_owned();
-    Ok((name, c_int::from(request.flags)))
+    Ok((String::from_utf8_lossy(&request.name[..length]).into_owned(), request.flags))
+}
+
+/// The virtio-net header's length in bytes.
+pub(super) fn header_len(tun: impl AsFd) -> io::Result<c_int> {
+    // SAFETY: TUNGETVNETHDRSZ writes one int.
+    Ok(unsafe { ioctl(tun, Getter::<TUNGETVNETHDRSZ, c_int>::new()) }?)
+}
+
+/// Nobody but this user and root opens the interface by its name.
+pub(super) fn set_owner(tun: impl AsFd, user: u32) -> io::Result<()> {
+    // SAFETY: TUNSETOWNER takes its argument by value; every integer is valid.
+    Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETOWNER>::new_usize(user as usize)) }?)
+}
+
+/// Whether the interface outlives its last descriptor.
+pub(super) fn set_persistent(tun: impl AsFd, persistent: bool) -> io::Result<()> {
+    let value = usize::from(persistent);
+    // SAFETY: TUNSETPERSIST takes its argument by value; every integer is valid.
+    Ok(unsafe { ioctl(tun, IntegerSetter::<TUNSETPERSIST>::new_usize(value)) }?)
+}
+
+/// Whether the interface's cable seems to be plugged in.
+pub(super) fn set_carrier(tun: impl AsFd, carrier: bool) -> io::Result<()> {
+    // SAFETY: TUNSETCARRIER reads one int.
+    Ok(unsafe { ioctl(tun, Setter::<TUNSETCARRIER, c_int>::new(carrier.into())) }?)
 }
 
 /// The `IFF_*` flags this kernel's TUN driver knows.
@@ -90,5 +118,10 @@ mod tests {
         assert_eq!(TUNGETIFF, libc::TUNGETIFF as u32);
         assert_eq!(TUNSETVNETHDRSZ, libc::TUNSETVNETHDRSZ as u32);
         assert_eq!(TUNSETVNETLE, libc::TUNSETVNETLE as u32);
+        assert_eq!(TUNSETOWNER, libc::TUNSETOWNER as u32);
+        assert_eq!(TUNSETPERSIST, libc::TUNSETPERSIST as u32);
+        assert_eq!(TUNSETCARRIER, libc::TUNSETCARRIER as u32);
+        assert_eq!(TUNGETIFF, libc::TUNGETIFF as u32);
+        assert_eq!(TUNGETVNETHDRSZ, libc::TUNGETVNETHDRSZ as u32);
     }
 }

@@ -11,5 +11,5 @@ pub(crate) fn round(peer: &mut Peer, rtt: u64) -> u64 {
     for n in 1..=segments as i64 {
         peer.recv(seg().ack(first + 1000 * n)).drain();
     }
-    peer.connection.ruling(Variable::Cwnd).used / 1000
+    peer.connection.ruling(Variable::Cwnd).effective / 1000
 }

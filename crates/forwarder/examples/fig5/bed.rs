@@ -142,7 +142,7 @@ impl Bed {
     /// Whether all of `flows` were controlled, if somebody is there to; the acknowledgements whose window was changed.
     pub(crate) fn rewritten(&mut self, flows: u64) -> Result<u64, String> {
         let Some(works) = &mut self.works else { return Ok(0) };
-        works.tend().map_err(|error| error.to_string())?;
+        works.maintain().map_err(|error| error.to_string())?;
         let counters = works.status(0).map_err(|error| error.to_string())?.counters;
         if counters.confirmed != flows || counters.rewritten == 0 {
             return Err(format!("not everything was controlled: {counters:?}"));

@@ -23,7 +23,7 @@ impl Deployment for Fake {
         })
     }
 
-    fn tend(&mut self) -> Result<(), Refusal> {
+    fn maintain(&mut self) -> Result<(), Refusal> {
         Ok(())
     }
 }

@@ -14,9 +14,9 @@ use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 use super::clock::Clock;
-use super::door::{Door, inject};
 use super::fidelity::Lags;
 use super::followed::Totals;
+use super::host_interface::{HostInterface, inject};
 use super::observer::{Observer, Sight};
 use super::wait::Waiter;
 use super::worker::Worker;
@@ -27,29 +27,29 @@ use crate::run::Progress;
 /// the real-time class.
 const AWAKE: Duration = Duration::from_micros(100);
 const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
-/// In the real-time class it sleeps at least for so long in so long, whatever is due: 8 % of the time, since who takes more than 95 % is stopped
-/// for much longer by the system (sched(7)).
+/// In the real-time class it sleeps at least this much of each period: 8 % of the time, because the system stops threads that take more than 95
+/// % for much longer (sched(7)).
 const NAP: Duration = Duration::from_micros(80);
 const NAP_EVERY: Duration = Duration::from_micros(1000);
 /// The longest sleep.
 const LONG: Duration = Duration::from_millis(100);
-/// Packets taken from a kernel before the others, and what is due, are looked at.
+/// The most packets from one kernel before others and due events are handled.
 const BATCH: usize = 64;
 /// Between two reports of progress.
 const REPORT: Duration = Duration::from_millis(100);
 /// The loop's priority in the real-time class: before the applications of hosts.
 const PRIORITY: i32 = 10;
 
-/// What the loop works with.
+/// The state of the loop.
 pub(super) struct Driver {
     clock: Clock,
     waiter: Waiter,
-    pub(super) doors: Vec<Door>,
+    pub(super) doors: Vec<HostInterface>,
     pub(super) workers: Vec<Worker>,
     observer: Observer,
     /// The flows whose senders are outside, and where these are.
     senders: Vec<(FlowId, NodeId)>,
-    /// What is known of them.
+    /// The state of the flows.
     known: BTreeMap<FlowId, (Traffic, Totals, Option<KernelTcpInfo>)>,
     counted: BTreeMap<FlowId, Totals>,
     pub(super) lags: Lags,
@@ -64,7 +64,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         clock: Clock,
-        doors: Vec<Door>,
+        doors: Vec<HostInterface>,
         workers: Vec<Worker>,
         observer: Observer,
         senders: Vec<(FlowId, NodeId)>,
@@ -134,7 +134,7 @@ impl Driver {
         Ok(complete)
     }
 
-    /// Runs the network up to `now`, and looks at everything when it is time for that.
+    /// Runs the network up to `now`, and takes samples when they are due.
     fn advance(
         &mut self,
         network: &mut Network,
@@ -271,7 +271,7 @@ impl Driver {
 }
 
 /// Watches the doors, by their place.
-fn watch(doors: &[Door]) -> io::Result<Waiter> {
+fn watch(doors: &[HostInterface]) -> io::Result<Waiter> {
     let waiter = Waiter::new()?;
     for (number, door) in (0u64..).zip(doors) {
         if let Some(descriptor) = door.descriptor() {

@@ -1,4 +1,4 @@
-//! What an emulated run needs, put up before and taken down after.
+//! Sets up the environment of an emulated run, and removes it afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,10 +12,10 @@ use transom_tcp::time::{Duration, Instant};
 
 use super::clock::Clock;
 use super::distance::shortest_round_trip;
-use super::door::Door;
 use super::driver::Driver;
 use super::fidelity::Fidelity;
 use super::host::KernelHost;
+use super::host_interface::HostInterface;
 use super::observer::{Observer, Subject};
 use super::programs::{self, Programs};
 use super::worker::Worker;
@@ -61,7 +61,7 @@ impl<'a> Stage<'a> {
             let Some(host) = scenario.hosts.get(&one.name) else { continue };
             let Some(address) = built.network.address(one.node) else { continue };
             let (host, tun) = KernelHost::open(&one.name, one.node, host, address)?;
-            doors.push(Door::new(one.node, tun));
+            doors.push(HostInterface::new(one.node, tun));
             hosts.push(host);
         }
         let namespaces: BTreeMap<&Name, (NodeId, Arc<Namespace>)> =
@@ -120,7 +120,7 @@ impl<'a> Stage<'a> {
         for lag in workers.iter_mut().filter_map(Worker::stop) {
             lags.add(&lag);
         }
-        let discarded = doors.iter().map(Door::discarded).sum::<u64>();
+        let discarded = doors.iter().map(HostInterface::discarded).sum::<u64>();
         let fidelity = Fidelity {
             lag: lags.summary(),
             lost_before: self.hosts.iter().map(KernelHost::lost).sum::<u64>() + discarded,
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What only an emulation cannot do.
+/// Checks for features that an emulation does not have.
 fn check(scenario: &Resolved) -> Result<(), EmulateError> {
     for flow in &scenario.flows {
         let Some(host) = scenario.hosts.get(&flow.from) else { continue };

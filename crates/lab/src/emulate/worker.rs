@@ -1,9 +1,9 @@
 //! The thread on which the applications of a host with the kernel's TCP run.
 //!
-//! Theory of operation. The applications are the simulator's own; what they stand on are the kernel's sockets ([`KernelSockets`]). An
-//! application whose timer expires is called with the time for which it asked, however late that is noticed, as in the simulator:
-//! a source that sends every millisecond does not become slower by being late. What the applications write down goes into a ledger of the thread's own,
-//! which is handed over every millisecond and before the thread sleeps; nobody waits for a lock that is held longer than that takes.
+//! Theory of operation. The applications are the simulator's own, over the kernel's sockets ([`KernelSockets`]). An application whose timer expires
+//! is called with the time that it requested, even if that is noticed late, as in the simulator. So a source that sends every millisecond does not
+//! become slower by being late. The applications write to a ledger of the thread's own, which is handed over every millisecond and before the thread
+//! sleeps. No lock is held for longer than that.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +37,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// The random streams of flows outside are numbered from here; those of the network's links and hosts are below.
 const FLOW_STREAMS: u64 = 1 << 48;
 
-/// What the thread hands over.
+/// The data that the thread hands over.
 #[derive(Default)]
 struct Shared {
     ledger: Ledger,
@@ -50,7 +50,7 @@ struct Shared {
 pub(super) struct Worker {
     shared: Arc<Mutex<Shared>>,
     stop: Arc<AtomicBool>,
-    bell: OwnedFd,
+    waker: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -65,9 +65,9 @@ impl Worker {
     ) -> Result<Self, EmulateError> {
         let system =
             |source| EmulateError::System { what: "start the applications of a host", source };
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| system(errno.into()))?;
-        let other = bell.try_clone().map_err(system)?;
+        let other = waker.try_clone().map_err(system)?;
         let shared = Arc::new(Mutex::new(Shared::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let mut work = namespace
@@ -89,7 +89,7 @@ impl Worker {
                 }
             })
             .map_err(system)?;
-        let worker = Worker { shared, stop, bell, thread: Some(thread) };
+        let worker = Worker { shared, stop, waker, thread: Some(thread) };
         entered.recv().unwrap_or_else(|_| {
             let source = io::Error::other("its thread has ended");
             Err(EmulateError::System { what: "start the applications of a host", source })
@@ -97,7 +97,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Takes over what its applications have written down, and says what the kernel tells of each flow's connections.
+    /// Takes over the ledger, and the kernel's information on each flow's connections.
     pub(super) fn collect(
         &self,
         ledger: &mut Ledger,
@@ -116,7 +116,7 @@ impl Worker {
     /// Ends the thread, and says how late its applications were called.
     pub(super) fn stop(&mut self) -> Option<Lags> {
         self.stop.store(true, Ordering::Release);
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // It has no reason to panic; if it does, that was printed.
             let _ = thread.join();
@@ -135,7 +135,7 @@ fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the thread has to itself.
+/// The thread's private state.
 struct Work {
     clock: Clock,
     sockets: KernelSockets,
@@ -154,7 +154,7 @@ impl Work {
         address: Ipv4Addr,
         seed: u64,
         clock: Clock,
-        bell: OwnedFd,
+        waker: OwnedFd,
         shared: Arc<Mutex<Shared>>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<Self> {
@@ -164,7 +164,7 @@ impl Work {
         let random = servers.iter().map(|(flow, _)| stream(*flow, 1));
         let random = random.chain(clients.iter().map(|(flow, ..)| stream(*flow, 0)));
         let random = random.collect();
-        let mut sockets = KernelSockets::new(node, address, random, bell)?;
+        let mut sockets = KernelSockets::new(node, address, random, waker)?;
         let first_client = servers.len();
         for (index, (_, start, _)) in clients.iter().enumerate() {
             sockets.timers.call_at(*start, first_client + index);

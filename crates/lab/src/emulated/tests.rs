@@ -296,6 +296,6 @@ fn turned_round_the_way_back_is_as_the_way_there_was() {
     };
     let out = fates(&mut device, &mut far);
     assert!(out.iter().any(|arrived| !arrived));
-    device.monitor().begin_again_turned();
+    device.monitor().reseed_reversed();
     assert_eq!(fates(&mut far, &mut device), out);
 }

@@ -6,12 +6,12 @@ use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
 use super::expect::{Band, BandOptions, Quantity, QuantityOptions, Statistic};
 use super::known::Known;
-use super::open::Elsewhere;
+use super::open::OtherPoint;
 use super::resolve::split;
 use super::sweep::wrong_type;
 use super::tree::{Span, Table, Value, way};
 
-/// What is measured relative to another point of the sweep.
+/// A quantity that is measured relative to another point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// The band; its `relative_to` is measured at `baseline`.
@@ -25,8 +25,8 @@ pub struct Comparison {
 pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
-    /// What is measured at other points, which has to be there.
-    pub(super) elsewhere: Vec<Elsewhere>,
+    /// Quantities that must be measured at other points.
+    pub(super) other_points: Vec<OtherPoint>,
 }
 
 impl Bands {
@@ -117,7 +117,7 @@ impl Bands {
                 _ if !applies => {}
                 None => control::check(&divisor, known.links, place, problems),
                 Some(point) if control::is_about(&divisor) => {
-                    self.elsewhere.push(Elsewhere { point, quantity: divisor, place });
+                    self.other_points.push(OtherPoint { point, quantity: divisor, place });
                 }
                 Some(_) => {}
             }

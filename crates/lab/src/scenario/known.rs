@@ -1,8 +1,10 @@
-//! What bands can be about, and how what is written becomes a quantity that exists.
+//! The possible subjects of bands, and how a written quantity is resolved.
 
 use super::bound::{Bound, Scalar};
 use super::error::{Problem, Problems};
-use super::expect::{Course, Measure, Needs, Quantity, QuantityOptions, Statistic, Taken};
+use super::expect::{
+    Measure, MeasureSource, Quantity, QuantityOptions, Requirement, Statistic, TimeCourse,
+};
 use super::flow::Flows;
 use super::header::Header;
 use super::link::Link;
@@ -16,7 +18,7 @@ use transom_tcp::time::Duration;
 /// The window if none is written.
 const WINDOW: Time = Time(Duration::from_secs(1));
 
-/// What bands can be about.
+/// The possible subjects of bands.
 pub(super) struct Known<'a> {
     pub(super) header: Option<&'a Header>,
     pub(super) flows: &'a Flows,
@@ -81,7 +83,7 @@ impl Known<'_> {
             Some(node) => node.span.clone(),
             None => span.clone(),
         };
-        let taken = measure.taken();
+        let taken = measure.source();
         let unfit = |key: &str, text: &str, problems: &mut Problems| {
             problems.add(place(key), Problem::Conflict(text.into()));
         };
@@ -108,12 +110,12 @@ impl Known<'_> {
                 .filter(|flow| !flow.traffic.is_tcp())
                 .map(|flow| &flow.name)
                 .collect();
-            let tcp = measure.needs() == Needs::Tcp;
+            let tcp = measure.needs() == Requirement::Tcp;
             if let (true, Some(name)) = (tcp, flows.iter().find(|name| udp.contains(name))) {
                 let text = format!("`{name}` is UDP, which has nothing of the kind");
                 problems.add(place("measure"), Problem::Conflict(text));
             }
-            if taken == Taken::FromAllFlows && flows.len() == 1 {
+            if taken == MeasureSource::FromAllFlows && flows.len() == 1 {
                 let key = if options.flow.is_some() { "flow" } else { "flows" };
                 unfit(key, "fairness is between two flows at least", problems);
             }
@@ -122,11 +124,11 @@ impl Known<'_> {
         let is_moment = reaches.is_some() || stays_above.is_some();
         // The time until something is so is one value of each flow, or of a link.
         let usual_statistic = match taken {
-            Taken::OftenFromFlows if is_moment => Some(Statistic::Each),
-            Taken::OftenFromLink if is_moment => None,
+            MeasureSource::OftenFromFlows if is_moment => Some(Statistic::Each),
+            MeasureSource::OftenFromLink if is_moment => None,
             _ => taken.usual_statistic(),
         };
-        let of_each = taken == Taken::FromEachFlow || is_moment;
+        let of_each = taken == MeasureSource::FromEachFlow || is_moment;
         let statistic = match (options.statistic, usual_statistic) {
             (Some(_), None) => {
                 unfit("statistic", "this measure has a single value", problems);
@@ -176,7 +178,7 @@ impl Known<'_> {
         })
     }
 
-    /// What makes a quantity the time until something is so: one of two levels, and the window.
+    /// The level and the window of a quantity that is a time until a level.
     fn moment(
         &self,
         measure: Measure,
@@ -202,8 +204,8 @@ impl Known<'_> {
             unfit(given, "this measure has no course to look at", problems);
         }
         match (course, window) {
-            (Some(Course::OverWindow), None) => (levels.0, levels.1, Some(WINDOW)),
-            (Some(Course::OverWindow), Some(window)) => {
+            (Some(TimeCourse::OverWindow), None) => (levels.0, levels.1, Some(WINDOW)),
+            (Some(TimeCourse::OverWindow), Some(window)) => {
                 if *window == Time::default() {
                     problems.add(place("window"), Problem::Zero { key: "window" });
                 }

@@ -4,8 +4,7 @@ use super::name::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run's page draws of what is seen once every sample interval, by default everything; and what is captured and logged, by default nothing. The
-/// tables of a run have every series, whatever is drawn.
+/// The samples that a run's page draws, by default all; and the captures and logs, by default none. The tables of a run always have every series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Series {
@@ -20,7 +19,7 @@ pub struct Series {
     /// sender's windows, phase and timeout, what holds it back, what extensions change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub capture_comments: bool,
-    /// The hosts, or groups of hosts, whose event logs are written to files, which `transom log` shows: what happened to each connection, acknowledgement by
+    /// The hosts, or groups of hosts, whose event logs are written to files for `transom log`: the events of each connection, acknowledgement by
     /// acknowledgement. Hosts with the kernel's TCP have none.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub log: Vec<Name>,

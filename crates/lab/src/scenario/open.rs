@@ -1,7 +1,7 @@
-//! What one point of a sweep cannot answer alone.
+//! Checks that need all points of a sweep.
 //!
-//! Each point is resolved by itself. What a band measures at another point has to be there; and what is asked for that makes no difference at one point is wrong
-//! only if it makes none at any. Both are looked at when all points are known and nothing else is wrong.
+//! Each point is resolved separately. A quantity that a band measures at another point must exist there. A setting without an effect at one point is
+//! wrong only if it has none at any. Both are checked when all points are known and there is no other error.
 
 use super::control;
 use super::error::{Problem, Problems};
@@ -11,18 +11,18 @@ use super::sweep::Setting;
 use super::tree::Span;
 use std::collections::BTreeMap;
 
-/// What a point leaves open.
+/// The open checks of a point.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// What is measured at others.
-    pub(super) elsewhere: Vec<Elsewhere>,
-    /// What is asked for and has no effect at this one: where, and why.
+    /// Quantities measured at other points.
+    pub(super) other_points: Vec<OtherPoint>,
+    /// Settings without an effect at this point: where, and why.
     pub(super) nothing: Vec<(Span, &'static str)>,
 }
 
 /// A quantity that is measured at another point of the sweep.
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct OtherPoint {
     /// That point.
     pub(super) point: usize,
     /// The quantity.
@@ -31,20 +31,20 @@ pub(super) struct Elsewhere {
     pub(super) place: Span,
 }
 
-/// What all points leave open, each place once.
+/// The open checks of all points, each position once.
 #[derive(Debug, Default)]
 pub(super) struct AllOpen {
     /// By point and place.
-    elsewhere: BTreeMap<(usize, usize), Elsewhere>,
-    /// What has had no effect at any point; `None` before the first.
+    other_points: BTreeMap<(usize, usize), OtherPoint>,
+    /// Settings without an effect at any point; `None` before the first.
     nothing: Option<Vec<(Span, &'static str)>>,
 }
 
 impl AllOpen {
     /// Adds a point's.
     pub(super) fn add(&mut self, open: Open) {
-        for one in open.elsewhere {
-            self.elsewhere.insert((one.point, one.place.start), one);
+        for one in open.other_points {
+            self.other_points.insert((one.point, one.place.start), one);
         }
         match &mut self.nothing {
             Some(nothing) => nothing.retain(|one| open.nothing.contains(one)),
@@ -67,7 +67,7 @@ impl AllOpen {
             problems.add(place, Problem::Conflict(text.into()));
         }
         let mut last: Option<(usize, Vec<Setting>, Option<Vec<Link>>)> = None;
-        for Elsewhere { point, quantity, place } in self.elsewhere.into_values() {
+        for OtherPoint { point, quantity, place } in self.other_points.into_values() {
             if last.as_ref().is_none_or(|(before, ..)| *before != point) {
                 let (settings, links) = at(point);
                 last = Some((point, settings, links));

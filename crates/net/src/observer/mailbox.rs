@@ -1,11 +1,11 @@
 //! The mailbox between a layer inside a connection and the handle outside.
 //!
-//! Both sides lock it for as long as it takes to move a few values, and want no other lock while they hold it: the layer takes it under the host's, and
-//! a program's code must not run under it. There is one view in it, the latest, and one set of limits. Whoever changes the limits works on a copy, and
-//! what it has changed in it is what counts.
+//! Both sides lock it only to move a few values, and take no other lock meanwhile: the layer takes it under the host's lock, and no program's code
+//! may run under it. It holds one view, the latest, and one set of limits. A change of the limits is made on a copy; only the changed values are then
+//! taken over.
 
 use super::snapshot::Snapshot;
-use super::{ObserverOptions, Over, WaitError};
+use super::{ObservationEnded, ObserverOptions, WaitError};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
@@ -53,21 +53,21 @@ fn place(kind: Wake) -> usize {
     kind.bits().trailing_zeros() as usize
 }
 
-/// What was told since an observer was made.
+/// All reports since an observer was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Events that have happened.
     pub happened: Counts,
-    /// Those that were told together with a later one of their kind.
+    /// Events that were reported together with a later one of their kind.
     pub missed: Counts,
 }
 
-/// What an observer is told.
+/// A report to an observer.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The kinds that have happened of those that were waited for.
     pub happened: Wake,
-    /// How often each has since it was last told.
+    /// How often each has happened since the last report.
     pub counts: Counts,
     /// How many wake-ups that makes that were missed.
     pub missed: u64,
@@ -83,11 +83,11 @@ struct State {
     latest: Option<(Event, Snapshot)>,
     untold: Counts,
     totals: Totals,
-    /// What the handle waits for now.
+    /// The events that the handle waits for now.
     awaited: Wake,
-    /// What the handle asks for.
+    /// The requests of the handle.
     limits: Limits,
-    /// The handle wants to see how things are.
+    /// The handle wants a snapshot.
     look: Look,
     over: bool,
 }
@@ -103,7 +103,7 @@ enum Look {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 impl fmt::Debug for Mailbox {
@@ -126,7 +126,7 @@ impl Mailbox {
                 return Ok(notice);
             }
             if state.over {
-                return Err(Over.into());
+                return Err(ObservationEnded.into());
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Clock::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -134,9 +134,9 @@ impl Mailbox {
             }
             state.awaited = wake;
             state = match left {
-                None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => {
-                    let waited = self.bell.wait_timeout(state, left);
+                    let waited = self.condvar.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -144,15 +144,15 @@ impl Mailbox {
         }
     }
 
-    /// `change` may use the connection and observers, this one too: it works on a copy, under no lock, while the layer goes on with what there was.
-    /// Of the copy counts what it has changed.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), Over> {
+    /// `change` may use the connection and observers, this one too. It works on a copy, without a lock, while the layer keeps the earlier limits.
+    /// Only the values that it changes are taken over.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), ObservationEnded> {
         let before = self.limits()?;
         let mut limits = before.clone();
         change(&mut limits);
         let mut state = self.lock();
         if state.over {
-            return Err(Over);
+            return Err(ObservationEnded);
         }
         if state.limits.fault().is_some() {
             return Ok(()); // It is over as soon as the layer sees that.
@@ -173,16 +173,16 @@ impl Mailbox {
         Ok(())
     }
 
-    fn limits(&self) -> Result<Limits, Over> {
+    fn limits(&self) -> Result<Limits, ObservationEnded> {
         let state = self.lock();
-        if state.over { Err(Over) } else { Ok(state.limits.clone()) }
+        if state.over { Err(ObservationEnded) } else { Ok(state.limits.clone()) }
     }
 
     pub(super) fn fail(&self, fault: Fault) {
         self.lock().limits.fail(fault);
     }
 
-    /// To be called under the host's lock, as is [`Mailbox::take_look`], and without giving it away in between: there is one place for a look.
+    /// Must be called under the host's lock, as [`Mailbox::take_look`], without releasing it in between: there is room for one snapshot.
     pub(super) fn expect_look(&self) {
         self.lock().look = Look::Wanted;
     }
@@ -201,7 +201,7 @@ impl Mailbox {
     /// Nothing will come any more.
     pub(crate) fn end(&self) {
         self.lock().over = true;
-        self.bell.notify_all();
+        self.condvar.notify_all();
     }
 }
 
@@ -271,7 +271,7 @@ impl Extension for Layer {
         let rings = state.awaited.intersects(what);
         drop(state);
         if rings {
-            self.mailbox.bell.notify_all();
+            self.mailbox.condvar.notify_all();
         }
     }
 }

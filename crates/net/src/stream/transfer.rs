@@ -46,7 +46,7 @@ impl Write for &TcpStream {
         self.write_buffers(buffers, WriteOptions::default())
     }
 
-    /// Does nothing: what was written is on its way.
+    /// Does nothing: written data is already on its way.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -63,7 +63,7 @@ impl TcpStream {
         let last = buffers.iter().rposition(|buffer| !buffer.is_empty());
         let last = last.unwrap_or(0);
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            self.socket.shared.runtime.glance(inner);
+            self.socket.shared.runtime.poll_for_acks(inner);
             let written = inner.host.with_connection(id, now, |connection| {
                 let mut total = 0;
                 let buffers = buffers.iter().enumerate();
@@ -83,7 +83,7 @@ impl TcpStream {
                 }
                 Ok(total)
             })?;
-            inner.unglanced += *written.as_ref().unwrap_or(&0);
+            inner.written_since_poll += *written.as_ref().unwrap_or(&0);
             Ok(written?)
         })
     }

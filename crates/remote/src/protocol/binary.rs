@@ -2,7 +2,7 @@
 //!
 //! A frame is the length of what follows (32 bits), its kind (32 bits), and a body, whose numbers all have 64 bits. What there is not is 2⁶⁴ − 1.
 
-use super::{Command, LONGEST, ProtocolError, VIEW, used};
+use super::{Command, LONGEST, ProtocolError, VIEW, effective};
 use transom_net::observer::{Notice, Snapshot};
 use transom_tcp::extension::variable::ALL;
 use transom_tcp::extension::{Ack, Capabilities, Interval, Message};
@@ -64,8 +64,8 @@ pub fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) 
     for (_, value) in VIEW {
         frame.put(value(snapshot).unwrap_or(NONE));
     }
-    for (_, used) in used(snapshot) {
-        frame.put(used);
+    for (_, effective) in effective(snapshot) {
+        frame.put(effective);
     }
     if lists.contains(Capabilities::ACK_LIST) {
         frame.put(snapshot.acks.len() as u64);

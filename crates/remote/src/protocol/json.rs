@@ -1,7 +1,8 @@
 //! The protocol in lines of JSON.
 
 use super::{
-    Attach, Command, Form, LISTS, LONGEST_NAME, ProtocolError, VERSION, VIEW, WAKES, name_of, used,
+    Attach, Command, Form, LISTS, LONGEST_NAME, ProtocolError, VERSION, VIEW, WAKES, effective,
+    name_of,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -227,7 +228,7 @@ fn ruling(ruling: &Ruling) -> Value {
         "own": ruling.own,
         "requested": ruling.requested.map(bounds),
         "safe": bounds(ruling.safe),
-        "used": ruling.used,
+        "effective": ruling.effective,
         "decided_by": decided_by,
         "conflict": ruling.conflict,
     })
@@ -242,10 +243,11 @@ fn state(snapshot: &Snapshot, lists: Capabilities) -> Value {
         };
         view.insert(name.into(), value);
     }
-    let used: Map<_, _> =
-        used(snapshot).map(|(variable, used)| (variable.name().into(), json!(used))).collect();
+    let effective: Map<_, _> = effective(snapshot)
+        .map(|(variable, effective)| (variable.name().into(), json!(effective)))
+        .collect();
     let mut line =
-        json!({ "event": [], "now": snapshot.at.as_nanos(), "view": view, "used": used });
+        json!({ "event": [], "now": snapshot.at.as_nanos(), "view": view, "effective": effective });
     if lists.contains(Capabilities::ACK_LIST) {
         line["acks"] = snapshot.acks.iter().map(ack).collect();
     }

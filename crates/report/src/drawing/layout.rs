@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use transom_lab::scenario::Resolved;
 
 use super::graph::{Edge, Graph, Kind};
-use super::words;
+use super::labels;
 use crate::text_width;
 
 /// Pixels from one host of a column to the next.
@@ -208,7 +208,7 @@ fn leaves(graph: &Graph<'_>, layout: &Layout, node: usize, side: Side) -> Vec<us
 
 /// The height of what is written at a line.
 fn text_height(edge: &Edge<'_>) -> f64 {
-    words::link_lines(&edge.links).len() as f64 * TEXT
+    labels::link_lines(&edge.links).len() as f64 * TEXT
 }
 
 /// Pixels from one leaf of a column to the next. Leaves over alike links share one description, above the first.
@@ -216,7 +216,7 @@ fn row(graph: &Graph<'_>, leaves: &[usize]) -> f64 {
     let edges = || {
         graph.edges.iter().filter(|edge| leaves.contains(&edge.from) || leaves.contains(&edge.to))
     };
-    let lines: Vec<Vec<String>> = edges().map(|edge| words::link_lines(&edge.links)).collect();
+    let lines: Vec<Vec<String>> = edges().map(|edge| labels::link_lines(&edge.links)).collect();
     let alike = lines.windows(2).all(|pair| pair.first() == pair.last());
     let highest = edges().map(text_height).fold(0.0, f64::max);
     if alike { ROW } else { ROW.max(highest + 40.0) }
@@ -354,6 +354,6 @@ fn gap(graph: &Graph<'_>, layer: &[usize], next: &[usize]) -> f64 {
         (has(layer, edge.from) && has(next, edge.to))
             || (has(layer, edge.to) && has(next, edge.from))
     });
-    let lines = between.flat_map(|edge| words::link_lines(&edge.links));
+    let lines = between.flat_map(|edge| labels::link_lines(&edge.links));
     lines.map(|line| text_width(&line, 11.0) + 28.0).fold(170.0, f64::max)
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::graph::{Edge, Graph, Kind};
+use super::labels;
 use super::layout::{BOX, Layout, ROUTER, Side, TEXT};
 use super::lines::{Line, Lines};
-use super::words;
 use crate::{Anchor, Svg, text_width};
 
 /// Pixels between two lines that go side by side.
@@ -57,7 +57,7 @@ fn legend(graph: &Graph<'_>, line: &Line<'_>) -> String {
         let node = node.and_then(|node| graph.nodes.get(*node));
         node.map_or(String::new(), |node| node.name())
     };
-    let what = line.flows.first().map(|flow| words::flow(flow)).unwrap_or_default();
+    let what = line.flows.first().map(|flow| labels::flow(flow)).unwrap_or_default();
     // Of several flows only what they are can be told, and when each begins cannot.
     let what =
         if line.flows.len() > 1 { what.split(',').next().unwrap_or("").into() } else { what };
@@ -189,7 +189,7 @@ fn describe(
     room: f64,
     described: &mut Vec<(usize, Side, Vec<String>)>,
 ) {
-    let lines = words::link_lines(&edge.links);
+    let lines = labels::link_lines(&edge.links);
     let leaf = [edge.from, edge.to].into_iter().find_map(|node| {
         let side = layout.side(node)?;
         let router = if node == edge.from { edge.to } else { edge.from };
@@ -211,7 +211,7 @@ fn describe(
             .any(|(one, other)| other == router && layout.side(one) == Some(side))
     });
     let alike: Vec<&Edge<'_>> =
-        siblings.filter(|one| words::link_lines(&one.links) == lines).collect();
+        siblings.filter(|one| labels::link_lines(&one.links) == lines).collect();
     let key = (router, side, lines.clone());
     if described.contains(&key) {
         return;
@@ -220,7 +220,7 @@ fn describe(
     let mut lines = lines;
     let several = alike.len() > 1 || edge.links.len() > 1;
     if let (true, Some(first)) = (several, lines.first_mut())
-        && first != words::NOTHING
+        && first != labels::NOTHING
     {
         *first = format!("each {first}");
     }

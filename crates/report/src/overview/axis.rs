@@ -4,14 +4,14 @@ use transom_lab::scenario::{Size, Time};
 use transom_sim::units::Rate;
 
 use super::Point;
-use crate::Across;
+use crate::HorizontalAxis;
 
 /// One of the things that are swept, for a horizontal axis.
 #[derive(Debug)]
 pub(super) struct Axis {
     /// Which of the points' settings it is.
     pub(super) number: usize,
-    pub(super) across: Across,
+    pub(super) across: HorizontalAxis,
     /// Where each point is.
     pub(super) places: Vec<f64>,
 }
@@ -34,7 +34,7 @@ pub(super) fn axis(points: &[Point]) -> Option<Axis> {
         })
         .filter(|(_, distinct)| *distinct > 1)
         .collect();
-    let is_number = |axis: &Axis| matches!(axis.across, Across::Number { .. });
+    let is_number = |axis: &Axis| matches!(axis.across, HorizontalAxis::Number { .. });
     // The first of those that are equally good.
     let best =
         axes.into_iter().rev().max_by_key(|(axis, distinct)| (is_number(axis), *distinct))?;
@@ -45,7 +45,7 @@ fn of_values(number: usize, path: &str, values: &[&str]) -> Axis {
     if let Some((places, unit)) = numbers(values) {
         let label = if unit.is_empty() { path.into() } else { format!("{path} ({unit})") };
         let logarithmic = is_geometric(&places);
-        return Axis { number, across: Across::Number { label, logarithmic }, places };
+        return Axis { number, across: HorizontalAxis::Number { label, logarithmic }, places };
     }
     let mut names: Vec<String> = Vec::new();
     let places = values
@@ -59,7 +59,7 @@ fn of_values(number: usize, path: &str, values: &[&str]) -> Axis {
             place as f64
         })
         .collect();
-    Axis { number, across: Across::Names { label: path.into(), names }, places }
+    Axis { number, across: HorizontalAxis::Names { label: path.into(), names }, places }
 }
 
 /// The values as numbers with a common unit, if that is what they are.

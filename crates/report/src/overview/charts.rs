@@ -6,11 +6,11 @@ use super::Point;
 use super::axis::{Axis, axis};
 use super::measured::Measured;
 use crate::statistics::Summary;
-use crate::{Across, Chart, Hue, Section, Style};
+use crate::{Chart, HorizontalAxis, Hue, Section, Style};
 
 /// A chart for each measure: over what is swept, or over the seeds if nothing is.
 pub(super) fn sections(points: &[Point], measured: &[Measured]) -> Vec<Section> {
-    let (title, across, charts): (String, Across, Vec<Chart>) = match axis(points) {
+    let (title, across, charts): (String, HorizontalAxis, Vec<Chart>) = match axis(points) {
         Some(axis) => {
             let charts = measured.iter().flat_map(|one| over_sweep(points, &axis, one)).collect();
             let path = points.first().and_then(|point| point.settings.get(axis.number));
@@ -18,7 +18,7 @@ pub(super) fn sections(points: &[Point], measured: &[Measured]) -> Vec<Section> 
             (format!("Over {path}"), axis.across, charts)
         }
         None => {
-            let across = Across::Number { label: "seed".into(), logarithmic: false };
+            let across = HorizontalAxis::Number { label: "seed".into(), logarithmic: false };
             let charts = measured.iter().map(over_seeds).collect();
             ("Over the seeds".into(), across, charts)
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use transom_lab::run::Judgement;
 
 use super::RunOfSweep;
+use crate::labels;
 use crate::run::{bounds, scale};
-use crate::words;
 
 /// As many flows of a band are shown one by one; of more, it is their mean.
 const MOST_EACH: usize = 4;
@@ -64,11 +64,11 @@ impl Measured {
 /// The values of a band, with what they are: one, or one for each flow.
 fn parts(judgement: &Judgement) -> Vec<(String, f64)> {
     let Judgement { band, values, .. } = judgement;
-    let mut label = words::quantity(band);
+    let mut label = labels::quantity(band);
     if let Some(other) = &band.relative_to {
         let mut divisor = band.clone();
         divisor.quantity = other.clone();
-        let divisor = words::quantity(&divisor);
+        let divisor = labels::quantity(&divisor);
         label += &if divisor == label {
             " relative to another point".into()
         } else {
@@ -83,7 +83,7 @@ fn parts(judgement: &Judgement) -> Vec<(String, f64)> {
             let one = |flow: &transom_lab::scenario::Name| {
                 let mut single = band.clone();
                 single.quantity.flows = vec![flow.clone()];
-                words::quantity(&single)
+                labels::quantity(&single)
             };
             flows.iter().map(one).zip(values.iter().copied()).collect()
         }

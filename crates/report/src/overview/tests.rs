@@ -3,7 +3,7 @@
 use transom_lab::scenario::Scenario;
 
 use super::*;
-use crate::{Across, Style};
+use crate::{HorizontalAxis, Style};
 
 /// Bands of a scenario: goodput of at least 5 Mbit/s, and no timeouts of either flow.
 fn bands() -> Vec<transom_lab::scenario::Band> {
@@ -133,7 +133,7 @@ fn points_have_means_and_how_sure_they_are() {
     let section = &data.sections[0];
     assert_eq!(
         section.across,
-        Across::Number { label: "link.delay (ms)".into(), logarithmic: false }
+        HorizontalAxis::Number { label: "link.delay (ms)".into(), logarithmic: false }
     );
     let series = &section.charts[0].series[0];
     assert_eq!(series.points, [(10.0, 7.0), (20.0, 7.5)]);
@@ -145,7 +145,7 @@ fn names_are_an_axis_too() {
     let runs = vec![run(1, 1, 6.0), run(2, 1, 8.0)];
     let data = overview(points("queue", &["200 packets", "codel"]), runs).data();
     let names = vec!["200 packets".into(), "codel".into()];
-    assert_eq!(data.sections[0].across, Across::Names { label: "queue".into(), names });
+    assert_eq!(data.sections[0].across, HorizontalAxis::Names { label: "queue".into(), names });
     assert_eq!(data.sections[0].charts[0].series[0].points, [(0.0, 6.0), (1.0, 8.0)]);
     assert!(data.verdict.unwrap().text.ends_with("4 are not finished."));
 }
@@ -164,7 +164,10 @@ fn the_other_swept_value_has_a_curve_for_each() {
     let runs = (1..=6).map(|point| run(point, 1, point as f64)).collect();
     let data = overview(all, runs).data();
     let section = &data.sections[0];
-    assert_eq!(section.across, Across::Number { label: "delay (ms)".into(), logarithmic: true });
+    assert_eq!(
+        section.across,
+        HorizontalAxis::Number { label: "delay (ms)".into(), logarithmic: true }
+    );
     let curves: Vec<(&str, &[(f64, f64)])> = section.charts[0]
         .series
         .iter()

@@ -7,8 +7,8 @@ use transom_lab::results::{Manifest, Plan, StoredRun};
 use transom_lab::run::{Judgement, Observations};
 use transom_lab::scenario::Resolved;
 
-use super::{About, Page};
-use crate::{ReportData, emulation, words};
+use super::{Page, RunInfo};
+use crate::{ReportData, emulation, labels};
 
 /// The page of a stored run, with what is said of an emulated one. `scenario` and `seen` are the run's own, which who has just made it need not read;
 /// `plan` is that of the results it belongs to.
@@ -39,7 +39,7 @@ pub fn stored(
     let record = Record::read(stored.directory())?;
     let command = command(plan, *point, *seed, record.is_some());
     let points = plan.map_or(0, |plan| plan.points.len());
-    let page = Page::new(About {
+    let page = Page::new(RunInfo {
         scenario,
         seed: *seed,
         point: (points > 1).then_some((*point, points)),
@@ -48,7 +48,7 @@ pub fn stored(
         version,
     });
     let mut data = page.of_run(seen, &judgements);
-    data.notes.extend(words::departures(stored.manifest()));
+    data.notes.extend(labels::departures(stored.manifest()));
     if let Some(record) = &record {
         emulation::add(record, &mut data);
     }

@@ -60,7 +60,7 @@ fn resolved() -> Resolved {
 }
 
 fn page<'a>(scenario: &'a Resolved, settings: &'a [String]) -> Page<'a> {
-    Page::new(About {
+    Page::new(RunInfo {
         scenario,
         seed: 3,
         point: Some((2, 6)),

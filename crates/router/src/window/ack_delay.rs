@@ -1,8 +1,8 @@
 //! Delaying acknowledgements while the queue is long (the paper's references 15 and 16).
 //!
-//! An acknowledgement waits for as long as the part of the queue above a threshold needs to drain: what it lets the sender
-//! send then finds the queue at the threshold. It needs no memory of flows and changes no packet. Its price is the round-trip
-//! time, which senders measure.
+//! An acknowledgement is delayed until the part of the queue above a threshold has drained: the data that it releases then
+//! finds the queue at the threshold. It needs no memory of flows and changes no packet. It raises the round-trip time, which
+//! senders measure.
 //!
 //! Deviation: the references' schemes differ among each other, and their texts could not be consulted; this is the rule that
 //! they share, with a limit for the delay.
@@ -11,13 +11,13 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
 /// The parameters of [`AckDelay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckDelayConfig {
-    /// What may wait in the queue without acknowledgements being delayed, in bytes.
+    /// The queue below which acknowledgements are not delayed, in bytes.
     pub above: u64,
     /// The link's rate, in bits per second; `None` until it is known which link.
     pub rate: Option<NonZeroU64>,
@@ -42,13 +42,13 @@ impl AckDelay {
 impl Policy for AckDelay {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let excess = ack.queue.bytes.saturating_sub(self.config.above);
         let nanos = u128::from(excess) * 8 * 1_000_000_000 / u128::from(self.rate.get());
         let delay = Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX));
         match delay.min(self.config.most) {
-            Duration::ZERO => Wish::AsItIs,
-            delay => Wish::Hold(delay),
+            Duration::ZERO => AckAction::AsItIs,
+            delay => AckAction::Hold(delay),
         }
     }
 
@@ -82,9 +82,9 @@ mod tests {
                 },
             )
         };
-        assert_eq!(wish(15_000), Wish::AsItIs);
+        assert_eq!(wish(15_000), AckAction::AsItIs);
         // 10,000 bytes at 10 Mbit/s.
-        assert_eq!(wish(25_000), Wish::Hold(Duration::from_millis(8)));
-        assert_eq!(wish(75_000), Wish::Hold(Duration::from_millis(20)));
+        assert_eq!(wish(25_000), AckAction::Hold(Duration::from_millis(8)));
+        assert_eq!(wish(75_000), AckAction::Hold(Duration::from_millis(20)));
     }
 }

@@ -17,13 +17,13 @@
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
 /// The parameters of [`ExplicitWindow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExplicitWindowConfig {
-    /// What the queue holds, in packets (B).
+    /// The queue's length, in packets (B).
     pub queue: u64,
     /// The size of a full segment, in bytes.
     pub mss: u16,
@@ -95,9 +95,9 @@ impl Policy for ExplicitWindow {
         self.packets = queue.packets;
     }
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         self.packets = ack.queue.packets;
-        Wish::Window { bytes: self.window(), fall: true }
+        AckAction::Window { bytes: self.window(), fall: true }
     }
 
     fn target(&self) -> Option<u64> {

@@ -15,7 +15,7 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::{Duration, Instant};
 
-use super::policy::{AckContext, Policy, SynContext, Wish};
+use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
 /// The parameters of [`FairShare`].
@@ -25,7 +25,7 @@ pub struct FairShareConfig {
     pub rate: Option<NonZeroU64>,
     /// The round-trip time of flows whose handshake was not timed.
     pub rtt: Duration,
-    /// What should wait in the queue, in bytes.
+    /// The queue length to aim for, in bytes.
     pub queue: u64,
     /// The receiver's SYN gets a share as well.
     pub syn_windows: bool,
@@ -44,7 +44,7 @@ impl FairShare {
         Some(FairShare { config, rate: config.rate? })
     }
 
-    /// One of so many shares, in bytes.
+    /// The share of one of several flows, in bytes.
     fn share(&self, rtt: Duration, flows: u32) -> u64 {
         let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
         let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);
@@ -56,9 +56,9 @@ impl FairShare {
 impl Policy for FairShare {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let rtt = ack.rtt.unwrap_or(self.config.rtt);
-        Wish::Window { bytes: self.share(rtt, ack.active), fall: true }
+        AckAction::Window { bytes: self.share(rtt, ack.active), fall: true }
     }
 
     fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {
@@ -94,10 +94,10 @@ mod tests {
             )
         };
         // 10 Mbit/s for 100 ms are 125,000 bytes; for 20 ms, 25,000.
-        assert_eq!(wish(None, 1), Wish::Window { bytes: 140_000, fall: true });
+        assert_eq!(wish(None, 1), AckAction::Window { bytes: 140_000, fall: true });
         let rtt = Some(Duration::from_millis(20));
-        assert_eq!(wish(rtt, 10), Wish::Window { bytes: 4_000, fall: true });
-        assert_eq!(wish(rtt, 0), Wish::Window { bytes: 40_000, fall: true });
+        assert_eq!(wish(rtt, 10), AckAction::Window { bytes: 4_000, fall: true });
+        assert_eq!(wish(rtt, 0), AckAction::Window { bytes: 40_000, fall: true });
     }
 
     #[test]

@@ -1,18 +1,18 @@
-//! The policy that wishes for nothing: to see what passes, and what a queue does by itself.
+//! The policy without an effect, to observe packets and the uncontrolled queue.
 
 use transom_tcp::time::Instant;
 
-use super::policy::{AckContext, Policy, Wish};
+use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// Leaves every window as it is. Flows are remembered and counted as with any other policy.
+/// Leaves every window unchanged. Flows are remembered and counted as with any other policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
 impl Policy for Nothing {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
-        Wish::AsItIs
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
+        AckAction::AsItIs
     }
 }

@@ -19,15 +19,15 @@ use crate::queue::Length;
 /// Wishes for what it is given.
 #[derive(Debug)]
 struct Script {
-    acks: Vec<Wish>,
+    acks: Vec<AckAction>,
     syns: Vec<Option<u64>>,
 }
 
 impl Policy for Script {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
-        self.acks.pop().unwrap_or(Wish::AsItIs)
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
+        self.acks.pop().unwrap_or(AckAction::AsItIs)
     }
 
     fn on_syn(&mut self, _: Instant, _: &SynContext) -> Option<u64> {
@@ -43,10 +43,10 @@ fn window() -> impl Strategy<Value = u16> {
     prop_oneof![4 => 0u16..2000, 4 => any::<u16>(), 1 => Just(0)]
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
+fn wish() -> impl Strategy<Value = AckAction> {
     prop_oneof![
-        8 => (bytes(), any::<bool>()).prop_map(|(bytes, fall)| Wish::Window { bytes, fall }),
-        1 => Just(Wish::AsItIs),
+        8 => (bytes(), any::<bool>()).prop_map(|(bytes, fall)| AckAction::Window { bytes, fall }),
+        1 => Just(AckAction::AsItIs),
     ]
 }
 
@@ -59,7 +59,7 @@ struct Step {
     /// How many places the acknowledgement falls behind.
     late: usize,
     copies: usize,
-    wish: Wish,
+    wish: AckAction,
     /// A copy of the receiver's SYN comes by before it, with this window.
     syn: Option<u16>,
 }

@@ -1,8 +1,8 @@
-//! What window control reads of a packet, and the one thing it writes.
+//! The parts of a packet that window control reads, and the one that it writes.
 //!
-//! Every packet of a queue comes through here, so it is read where it lies and only as far as needed: the headers may be
-//! all there is of it (a capture's or the simulator's), a super-segment counts as one packet with its whole length. Whatever
-//! is not a whole, unfragmented TCP header over IPv4 or IPv6 is `None`, and passes as it is.
+//! Every packet of a queue comes through here, so it is read in place and only as far as needed. The buffer may have only
+//! its headers (from a capture or the simulator). A super-segment counts as one packet with its whole length. A packet
+//! without a whole, unfragmented TCP header over IPv4 or IPv6 gives `None`, and passes unchanged.
 
 use transom_wire::Protocol;
 use transom_wire::checksum::update_u16;
@@ -11,14 +11,14 @@ use transom_wire::tcp::{Flags, Options};
 
 /// Why a packet cannot be read as a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum Unreadable {
     /// It carries something else, or is no IP packet.
     NotTcp,
-    /// It is cut off, a fragment, or says of itself what cannot be. What a fragment over IPv6 carries is not known.
+    /// It is truncated, a fragment, or inconsistent. A fragment over IPv6 hides its protocol.
     Broken,
 }
 
-/// What the checksum field of a packet holds.
+/// The contents of a packet's checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ChecksumState {
     /// The checksum of the packet: it has to follow a change.
@@ -78,18 +78,18 @@ impl Segment {
     ///
     /// # Errors
     /// [`Unread`].
-    pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unread> {
+    pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,
             Some(6) => ipv6(bytes, len)?,
-            _ => return Err(Unread::NotTcp),
+            _ => return Err(Unreadable::NotTcp),
         };
         let tcp: &[u8; 20] = chunk(bytes, at)?;
         let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
         let long = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
         let header = usize::from(tcp[12] >> 4) * 4;
         if header < 20 || bytes.len() < at + header {
-            return Err(Unread::Broken);
+            return Err(Unreadable::Broken);
         }
         Ok(Segment {
             src,
@@ -100,7 +100,7 @@ impl Segment {
             ack: Seq::new(long(8)),
             flags: Flags::from_bits_truncate(word(12) & 0x1ff),
             window: word(WINDOW),
-            payload: end.checked_sub(at + header).ok_or(Unread::Broken)? as u32,
+            payload: end.checked_sub(at + header).ok_or(Unreadable::Broken)? as u32,
             at: at as u16,
         })
     }
@@ -135,15 +135,15 @@ impl Segment {
 /// Addresses, where TCP begins and where the packet ends.
 type Network = (u128, u128, usize, usize);
 
-/// So many bytes from there on.
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Unread> {
-    bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Unread::Broken)
+/// This many bytes from there on.
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Unreadable> {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Unreadable::Broken)
 }
 
-fn ipv4(bytes: &[u8], len: usize) -> Result<Network, Unread> {
+fn ipv4(bytes: &[u8], len: usize) -> Result<Network, Unreadable> {
     let ip: &[u8; 20] = chunk(bytes, 0)?;
     if Protocol(ip[9]) != Protocol::TCP {
-        return Err(Unread::NotTcp);
+        return Err(Unreadable::NotTcp);
     }
     let header = usize::from(ip[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
@@ -152,14 +152,14 @@ fn ipv4(bytes: &[u8], len: usize) -> Result<Network, Unread> {
     // A length of zero is that of a super-segment longer than the field can say.
     let end = if total == 0 { len } else { total };
     if header < 20 || fragment || end > len {
-        return Err(Unread::Broken);
+        return Err(Unreadable::Broken);
     }
     let src = mapped([ip[12], ip[13], ip[14], ip[15]]);
     let dst = mapped([ip[16], ip[17], ip[18], ip[19]]);
     Ok((src, dst, header, end))
 }
 
-fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unread> {
+fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unreadable> {
     let ip: &[u8; 40] = chunk(bytes, 0)?;
     let mut at = 40;
     let mut next = Protocol(ip[6]);
@@ -175,8 +175,8 @@ fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unread> {
     }
     match next {
         Protocol::TCP => {}
-        Protocol::FRAGMENT => return Err(Unread::Broken),
-        _ => return Err(Unread::NotTcp),
+        Protocol::FRAGMENT => return Err(Unreadable::Broken),
+        _ => return Err(Unreadable::NotTcp),
     }
     let payload = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
     let end = if payload == 0 { len } else { 40 + payload };
@@ -184,7 +184,7 @@ fn ipv6(bytes: &[u8], len: usize) -> Result<Network, Unread> {
     let dst = u128::from_be_bytes(*chunk(ip, 24)?);
     // Mapped addresses are on no wire (RFC 4291 2.5.5.2), and here they would be taken for IPv4.
     if end > len || is_mapped(src) || is_mapped(dst) {
-        return Err(Unread::Broken);
+        return Err(Unreadable::Broken);
     }
     Ok((src, dst, at, end))
 }

@@ -32,7 +32,7 @@ use core::num::NonZeroU64;
 
 use transom_tcp::time::Instant;
 
-use super::policy::{AckContext, Policy, SynContext, Wish};
+use super::policy::{AckAction, AckContext, Policy, SynContext};
 use crate::queue::Length;
 
 /// A length of a queue.
@@ -69,7 +69,7 @@ impl Threshold {
 pub struct TargetWindowConfig {
     /// Above it the target comes down (th_U).
     pub upper: Threshold,
-    /// Below it the target goes up (th_L); not zero, or it never would.
+    /// Below it the target rises (th_L); not zero, or it never would.
     pub lower: Threshold,
     /// How much has to arrive while the queue is above `upper` before the target is halved.
     pub halve_after: Threshold,
@@ -120,7 +120,7 @@ impl TargetWindowConfig {
 pub struct TargetWindow {
     config: TargetWindowConfig,
     target: u64,
-    /// What has arrived above the upper threshold, in the unit of `halve_after`.
+    /// The arrivals above the upper threshold, in the unit of `halve_after`.
     count: u64,
 }
 
@@ -155,9 +155,9 @@ impl Policy for TargetWindow {
         }
     }
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         let fall = !self.config.only_above || self.config.upper.is_below(ack.queue);
-        Wish::Window { bytes: self.target, fall }
+        AckAction::Window { bytes: self.target, fall }
     }
 
     fn on_syn(&mut self, _: Instant, _: &SynContext) -> Option<u64> {

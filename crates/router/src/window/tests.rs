@@ -71,8 +71,8 @@ struct Always(u64);
 impl Policy for Always {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
-        Wish::Window { bytes: self.0, fall: true }
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
+        AckAction::Window { bytes: self.0, fall: true }
     }
 }
 
@@ -83,9 +83,9 @@ struct Notes(std::sync::mpsc::Sender<AckContext>);
 impl Policy for Notes {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, ack: &AckContext) -> AckAction {
         self.0.send(*ack).unwrap();
-        Wish::AsItIs
+        AckAction::AsItIs
     }
 }
 

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
             Errno(EINVAL)
         };
         // SAFETY: what the caller promises.
-        let tcp = unsafe { words(config.tcp) }?;
+        let tcp = unsafe { profile_text(config.tcp) }?;
         let (config, start) = config.to_stack(&addresses, tcp).map_err(refuse)?;
         let host = Host::new(config, start).map_err(|error| refuse(error.to_string()))?;
         Ok(add(host))
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn ts_create(config: *const Config) -> HostNumber {
 ///
 /// # Safety
 /// As for [`ts_create`].
-unsafe fn words<'a>(tcp: *const c_char) -> Result<&'a str> {
+unsafe fn profile_text<'a>(tcp: *const c_char) -> Result<&'a str> {
     if tcp.is_null() {
         return Ok("");
     }

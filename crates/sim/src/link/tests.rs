@@ -402,7 +402,7 @@ fn beginning_again_repeats_what_is_random() {
     let mut link = seeded::<u64>("loss=5%, duplicate=3%", 7, 1);
     for number in 0..2000 {
         if number == 1000 {
-            link.begin_again(Streams::new(7), 1);
+            link.reseed(Streams::new(7), 1);
         }
         link.send(Instant::from_micros(number), number, 1000);
     }

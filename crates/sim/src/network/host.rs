@@ -5,7 +5,7 @@ use super::senders::Senders;
 use super::topology::Routes;
 use super::{Fabric, NetworkError, NodeId};
 use crate::random::Rng;
-use crate::traffic::{Application, FlowId, Io, Ledger, Sockets, Taken};
+use crate::traffic::{Application, FlowId, Io, Ledger, ReadResult, Sockets};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -119,18 +119,18 @@ impl Sockets for Within<'_> {
         written.ok().and_then(Result::ok).unwrap_or(0) as u64
     }
 
-    fn read(&mut self, now: Instant, id: ConnectionId) -> Taken {
+    fn read(&mut self, now: Instant, id: ConnectionId) -> ReadResult {
         let read = self.stack.with_connection(id, now, |one| {
-            let mut taken = Taken::default();
+            let mut taken = ReadResult::default();
             loop {
                 let readable = one.readable();
                 taken.bytes += one.consume(now, readable) as u64;
                 let Some(hole) = one.take_hole() else { break };
                 taken.skipped += hole.len;
             }
-            Taken { over: one.end_of_stream() || one.error().is_some(), ..taken }
+            ReadResult { over: one.end_of_stream() || one.error().is_some(), ..taken }
         });
-        read.unwrap_or(Taken::NOTHING_MORE)
+        read.unwrap_or(ReadResult::NOTHING_MORE)
     }
 
     fn shutdown(&mut self, now: Instant, id: ConnectionId) {

@@ -7,7 +7,7 @@
 
 use super::host::Map;
 use super::packets::Packet;
-use crate::traffic::{Counted, FlowId, Ledger};
+use crate::traffic::{FlowId, Ledger, SendCounters};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use transom_stack::stack::{ConnectionId, Stack};
 
@@ -78,7 +78,7 @@ struct Connection {
     flow: FlowId,
     ends: Option<Ends>,
     /// What is in the ledger already.
-    counted: Counted,
+    counted: SendCounters,
 }
 
 /// As few connections are not worth looking through.
@@ -113,7 +113,7 @@ impl Senders {
             }
             _ => None,
         };
-        let counted = Counted::default();
+        let counted = SendCounters::default();
         self.connections.entry(id).or_insert(Connection { flow, ends, counted });
     }
 
@@ -164,9 +164,9 @@ impl Connection {
     /// Adds what is new to the flow. False if the connection is gone.
     fn count(&mut self, id: ConnectionId, stack: &Stack, ledger: &mut Ledger) -> bool {
         let Some(connection) = stack.connection(id) else { return false };
-        let now = Counted::from(connection.counters());
+        let now = SendCounters::from(connection.counters());
         let flow = ledger.flow(self.flow);
-        flow.sent.counted.add(now.since(self.counted));
+        flow.sent.counters.add(now.since(self.counted));
         for departure in connection.departures() {
             flow.departures.insert(departure.to_string());
         }

@@ -9,16 +9,16 @@ pub struct Sent {
     /// IP packets and their bytes, headers included.
     pub packets: Traffic,
     /// What TCP has counted; zero for other traffic.
-    pub counted: Counted,
+    pub counters: SendCounters,
 }
 
 impl Sent {
     /// The same of others.
     pub(crate) fn add(&mut self, more: Sent) {
-        let Sent { packets, counted } = more;
+        let Sent { packets, counters } = more;
         self.packets.packets += packets.packets;
         self.packets.bytes += packets.bytes;
-        self.counted.add(counted);
+        self.counters.add(counters);
     }
 
     /// A packet of `len` bytes is sent.
@@ -29,7 +29,7 @@ impl Sent {
 
 /// What connections count of what they send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct SendCounters {
     /// Payload bytes, retransmissions included.
     pub payload: u64,
     /// Segments sent again; a SYN-ACK, which is sent before there is a connection, does not count.
@@ -40,11 +40,11 @@ pub struct Counted {
     pub fast_recoveries: u64,
 }
 
-impl Counted {
+impl SendCounters {
     /// What has been added since it was `before`.
-    pub(crate) fn since(self, before: Counted) -> Counted {
-        let Counted { payload, retransmissions, timeouts, fast_recoveries } = self;
-        Counted {
+    pub(crate) fn since(self, before: SendCounters) -> SendCounters {
+        let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = self;
+        SendCounters {
             payload: payload - before.payload,
             retransmissions: retransmissions - before.retransmissions,
             timeouts: timeouts - before.timeouts,
@@ -52,8 +52,8 @@ impl Counted {
         }
     }
 
-    pub(crate) fn add(&mut self, more: Counted) {
-        let Counted { payload, retransmissions, timeouts, fast_recoveries } = more;
+    pub(crate) fn add(&mut self, more: SendCounters) {
+        let SendCounters { payload, retransmissions, timeouts, fast_recoveries } = more;
         self.payload += payload;
         self.retransmissions += retransmissions;
         self.timeouts += timeouts;
@@ -61,9 +61,9 @@ impl Counted {
     }
 }
 
-impl From<&Counters> for Counted {
+impl From<&Counters> for SendCounters {
     fn from(counters: &Counters) -> Self {
-        Counted {
+        SendCounters {
             payload: counters.bytes_sent,
             retransmissions: counters.retransmitted_segments,
             timeouts: counters.timeouts,

@@ -11,7 +11,7 @@ use transom_tcp::time::Instant;
 
 /// What there was to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReadResult {
     /// Bytes that had arrived.
     pub bytes: u64,
     /// Bytes that never will: what was given up, of which the reader has taken note.
@@ -20,9 +20,9 @@ pub struct Taken {
     pub over: bool,
 }
 
-impl Taken {
+impl ReadResult {
     /// From a connection that is no more.
-    pub const NOTHING_MORE: Taken = Taken { bytes: 0, skipped: 0, over: true };
+    pub const NOTHING_MORE: ReadResult = ReadResult { bytes: 0, skipped: 0, over: true };
 
     /// By how much the reader has come on in the stream.
     pub fn progress(&self) -> u64 {
@@ -67,7 +67,7 @@ pub trait Sockets {
     fn write(&mut self, now: Instant, id: ConnectionId, count: u64) -> u64;
 
     /// Takes everything that has arrived.
-    fn read(&mut self, now: Instant, id: ConnectionId) -> Taken;
+    fn read(&mut self, now: Instant, id: ConnectionId) -> ReadResult;
 
     /// Ends the writing side.
     fn shutdown(&mut self, now: Instant, id: ConnectionId);

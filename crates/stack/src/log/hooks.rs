@@ -1,13 +1,13 @@
-//! What makes records: comparing a connection before a call with itself afterwards.
+//! Makes records by comparing a connection before and after a call.
 //!
-//! All that a connection keeps for the log is a flag, that a duplicate acknowledgement has come, and with extensions their news. A call that changes nothing costs the comparison of a few fields that the call has just had in
-//! its hands. Arrivals of data are by far the most frequent where much is received, and say the least; so those that follow each other closely make one
-//! record, which is written when it is over.
+//! A connection keeps little for the log: a flag for a duplicate acknowledgement and, with extensions, the changes of layers. A call without changes
+//! costs the comparison of a few fields, which the call has just used. Where much data is received, arrivals are by far the most frequent events, and
+//! the least informative. So consecutive arrivals make one record, which is written at their end.
 
 use super::record::{EndedBy, Values};
 use super::{FlowEvent, Log, Record, What};
 use core::net::SocketAddr;
-use transom_tcp::connection::{Connection, Glance, Mark, Prepared};
+use transom_tcp::connection::{Checkpoint, Connection, Prepared, Snapshot};
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 use transom_wire::Flags;
@@ -27,43 +27,43 @@ pub(crate) struct Subject {
 pub(super) struct Run {
     at: Instant,
     connection: u64,
-    glance: Glance,
+    snapshot: Snapshot,
     bytes: u64,
 }
 
 impl Log {
-    /// How things stand before a call; nothing if the log is off.
+    /// The state before a call; `None` if the log is off.
     #[inline(always)]
-    pub(crate) fn mark(&self, connection: &Connection) -> Option<Mark> {
-        self.is_on().then(|| connection.mark())
+    pub(crate) fn checkpoint(&self, connection: &Connection) -> Option<Checkpoint> {
+        self.is_on().then(|| connection.checkpoint())
     }
 
-    /// Records what has happened since `before`. Where nothing has, it is over without a call.
+    /// Records the changes since `before`. Without changes it returns without a call.
     #[inline(always)]
     pub(crate) fn changes(
         &mut self,
         subject: Subject,
         connection: &mut Connection,
-        before: Option<Mark>,
+        before: Option<Checkpoint>,
     ) {
         if let Some(before) = before {
             let duplicate = connection.take_duplicate();
-            let after = connection.mark();
-            let arrival = Mark { bytes_accepted: after.bytes_accepted, ..before };
+            let after = connection.checkpoint();
+            let arrival = Checkpoint { bytes_accepted: after.bytes_accepted, ..before };
             if duplicate || after != arrival {
                 self.differences(subject, connection, &before, &after, duplicate);
             } else if after.bytes_accepted > before.bytes_accepted {
                 self.arrived(subject, connection, after.bytes_accepted - before.bytes_accepted);
             }
         }
-        self.news(subject, connection);
+        self.layer_events(subject, connection);
     }
 
     /// Records what is new about extensions: also after each segment, for otherwise what they ask for in answer to several would be one record.
     #[inline(always)]
-    pub(crate) fn news(&mut self, subject: Subject, connection: &mut Connection) {
-        if connection.has_layer_news() {
-            self.layer_news(subject, connection);
+    pub(crate) fn layer_events(&mut self, subject: Subject, connection: &mut Connection) {
+        if connection.has_layer_events() {
+            self.write_layer_events(subject, connection);
         }
     }
 
@@ -76,7 +76,7 @@ impl Log {
         remote: SocketAddr,
     ) {
         if self.is_on() {
-            self.write(subject, &connection.glance(), What::Opened { local, remote });
+            self.write(subject, &connection.snapshot(), What::Opened { local, remote });
         }
     }
 
@@ -101,15 +101,15 @@ impl Log {
             true => Pos::INITIAL..range.end.max(Pos::FIRST_DATA),
             false => range,
         };
-        let glance = connection.glance();
+        let snapshot = connection.snapshot();
         let bytes = range.end.since(range.start);
         let extra = u32::from(flags.bits());
-        let values = Values::of(&glance, range.start.get(), bytes, glance.snd_wnd, extra);
+        let values = Values::of(&snapshot, range.start.get(), bytes, snapshot.snd_wnd, extra);
         if again {
             let (rto, _) = connection.retransmission_timeout();
-            self.flow(subject, &glance, FlowEvent::Retransmitted, values.with_rto(rto));
+            self.flow(subject, &snapshot, FlowEvent::Retransmitted, values.with_rto(rto));
         } else {
-            self.flow(subject, &glance, FlowEvent::Sent, values);
+            self.flow(subject, &snapshot, FlowEvent::Sent, values);
         }
     }
 
@@ -118,20 +118,20 @@ impl Log {
         &mut self,
         subject: Subject,
         connection: &Connection,
-        before: &Mark,
-        after: &Mark,
+        before: &Checkpoint,
+        after: &Checkpoint,
         duplicate: bool,
     ) {
         let accepted = after.bytes_accepted.saturating_sub(before.bytes_accepted);
-        let glance = connection.glance();
-        let una = glance.snd_una.get();
-        let values = |bytes, extra| Values::of(&glance, una, bytes, glance.snd_wnd, extra);
+        let snapshot = connection.snapshot();
+        let una = snapshot.snd_una.get();
+        let values = |bytes, extra| Values::of(&snapshot, una, bytes, snapshot.snd_wnd, extra);
         let delivered = after.delivered.saturating_sub(before.delivered);
         if duplicate || delivered > 0 || after.snd_una > before.snd_una {
             // What the SYN and the FIN take is acknowledged and not delivered.
             let bytes = delivered.max(after.snd_una.since(before.snd_una).min(1));
-            let rtt = Values::last_rtt(&glance);
-            self.flow(subject, &glance, FlowEvent::Acknowledged, values(bytes, rtt));
+            let rtt = Values::last_rtt(&snapshot);
+            self.flow(subject, &snapshot, FlowEvent::Acknowledged, values(bytes, rtt));
         }
         let timed_out = after.timeouts > before.timeouts;
         let lost = after.lost_bytes.saturating_sub(before.lost_bytes);
@@ -140,7 +140,7 @@ impl Log {
             let (rto, backoffs) = connection.retransmission_timeout();
             let mut told = |happened, event, bytes, extra| {
                 if happened {
-                    self.flow(subject, &glance, event, values(bytes, extra).with_rto(rto));
+                    self.flow(subject, &snapshot, event, values(bytes, extra).with_rto(rto));
                 }
             };
             told(timed_out, FlowEvent::TimedOut, 0, backoffs);
@@ -148,14 +148,14 @@ impl Log {
             told(recovers, FlowEvent::Recovery, 0, 0);
         }
         if after.spurious_reductions > before.spurious_reductions {
-            self.flow(subject, &glance, FlowEvent::Undone, values(0, 0));
+            self.flow(subject, &snapshot, FlowEvent::Undone, values(0, 0));
         }
         if accepted > 0 {
             self.arrived(subject, connection, accepted);
         }
         if after.state != before.state {
             let error = connection.error().map(EndedBy::from);
-            self.write(subject, &glance, What::State { from: before.state, error });
+            self.write(subject, &snapshot, What::State { from: before.state, error });
         }
     }
 
@@ -167,13 +167,13 @@ impl Log {
                 if run.connection == subject.connection && subject.now.since(run.at) < RUN =>
             {
                 run.bytes += bytes;
-                (run.glance.rcv_nxt, run.glance.rcv_wnd) = connection.receive_window();
+                (run.snapshot.rcv_nxt, run.snapshot.rcv_wnd) = connection.receive_window();
             }
             _ => {
                 self.end_run();
-                let glance = connection.glance();
+                let snapshot = connection.snapshot();
                 let Subject { now: at, connection } = subject;
-                self.run = Some(Run { at, connection, glance, bytes });
+                self.run = Some(Run { at, connection, snapshot, bytes });
             }
         }
     }
@@ -182,19 +182,19 @@ impl Log {
     #[inline]
     pub(crate) fn end_run(&mut self) {
         if let Some(run) = self.run.take() {
-            let Run { at: now, connection, glance, bytes } = run;
-            let values = Values::of(&glance, glance.rcv_nxt.get(), bytes, glance.rcv_wnd, 0);
+            let Run { at: now, connection, snapshot, bytes } = run;
+            let values = Values::of(&snapshot, snapshot.rcv_nxt.get(), bytes, snapshot.rcv_wnd, 0);
             let subject = Subject { now, connection };
-            self.push(FlowEvent::Arrived.words(subject.now, connection, &glance, values));
+            self.push(FlowEvent::Arrived.words(subject.now, connection, &snapshot, values));
         }
     }
 
-    /// Also when the log is off, for otherwise it would wait for ever.
+    /// Also when the log is off, because the events would otherwise stay queued.
     #[cold]
-    fn layer_news(&mut self, subject: Subject, connection: &mut Connection) {
-        while let Some(news) = connection.poll_layer_news() {
-            let (layer, fate) = (news.layer.map(|layer| layer.get()), news.change.into());
-            let what = What::Layer { layer, fate, name: news.name };
+    fn write_layer_events(&mut self, subject: Subject, connection: &mut Connection) {
+        while let Some(event) = connection.poll_layer_event() {
+            let (layer, fate) = (event.layer.map(|layer| layer.get()), event.change.into());
+            let what = What::Layer { layer, fate, name: event.name };
             self.write_if_on(subject, connection, what);
         }
         while let Some(variable) = connection.poll_changed_request() {
@@ -205,22 +205,22 @@ impl Log {
 
     fn write_if_on(&mut self, subject: Subject, connection: &Connection, what: What) {
         if self.is_on() {
-            self.write(subject, &connection.glance(), what);
+            self.write(subject, &connection.snapshot(), what);
         }
     }
 
     /// The frequent records.
     #[inline]
-    fn flow(&mut self, subject: Subject, glance: &Glance, event: FlowEvent, values: Values) {
+    fn flow(&mut self, subject: Subject, snapshot: &Snapshot, event: FlowEvent, values: Values) {
         self.end_run();
-        self.push(event.words(subject.now, subject.connection, glance, values));
+        self.push(event.words(subject.now, subject.connection, snapshot, values));
     }
 
-    /// The others.
-    fn write(&mut self, subject: Subject, glance: &Glance, what: What) {
+    /// Writes the other kinds of records.
+    fn write(&mut self, subject: Subject, snapshot: &Snapshot, what: What) {
         self.end_run();
         let Subject { now: at, connection } = subject;
-        let &Glance { state, phase, limited_by, .. } = glance;
+        let &Snapshot { state, phase, limited_by, .. } = snapshot;
         self.push(Record { at, connection, state, phase, limited_by, what }.words());
     }
 }

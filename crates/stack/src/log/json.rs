@@ -136,7 +136,7 @@ impl fmt::Display for Line<'_> {
                 let high = ruling.requested.map(|asked| asked.high());
                 let high = Maybe(high.filter(|&high| high != u64::MAX));
                 write!(f, ",\"variable\":\"{variable}\",\"least\":{low},\"most\":{high}")?;
-                write!(f, ",\"own\":{},\"used\":{}", ruling.own, ruling.used)?;
+                write!(f, ",\"own\":{},\"effective\":{}", ruling.own, ruling.effective)?;
                 match ruling.decided_by {
                     Decider::Tcp => f.write_str(",\"decided_by\":\"tcp\"")?,
                     Decider::Layer(layer) => write!(f, ",\"decided_by\":{layer}")?,

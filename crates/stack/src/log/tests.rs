@@ -41,13 +41,13 @@ fn examples() -> Vec<Record> {
         own: 50_000,
         requested: Interval::new(0, 20_000),
         safe: Interval::ANY,
-        used: 20_000,
+        effective: 20_000,
         decided_by: Decider::Layer(LayerId::from_u32(3)),
         conflict: false,
     };
     let contradiction = Ruling {
         requested: None,
-        used: 50_000,
+        effective: 50_000,
         decided_by: Decider::Tcp,
         conflict: true,
         ..ruling

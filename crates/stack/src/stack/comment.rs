@@ -16,19 +16,19 @@ pub(super) fn write(out: &mut String, connection: &Connection, again: bool) {
 }
 
 fn describe(out: &mut String, connection: &Connection, again: bool) -> core::fmt::Result {
-    let glance = connection.glance();
+    let snapshot = connection.snapshot();
     let (rto, backoffs) = connection.retransmission_timeout();
-    let (phase, limit) = (glance.phase.name(), glance.limited_by.name());
+    let (phase, limit) = (snapshot.phase.name(), snapshot.limited_by.name());
     if again {
         out.push_str("retransmission ");
     }
-    write!(out, "cwnd={} ssthresh=", glance.cwnd)?;
-    match glance.ssthresh {
+    write!(out, "cwnd={} ssthresh=", snapshot.cwnd)?;
+    match snapshot.ssthresh {
         u64::MAX => out.push_str("none"),
         ssthresh => write!(out, "{ssthresh}")?,
     }
-    write!(out, " in_flight={} phase={phase} limited_by={limit}", glance.in_flight)?;
-    if let Some(srtt) = glance.srtt {
+    write!(out, " in_flight={} phase={phase} limited_by={limit}", snapshot.in_flight)?;
+    if let Some(srtt) = snapshot.srtt {
         write!(out, " srtt={}us", srtt.as_micros())?;
     }
     write!(out, " rto={}us", rto.as_micros())?;
@@ -40,8 +40,8 @@ fn describe(out: &mut String, connection: &Connection, again: bool) -> core::fmt
     }
     for variable in variable::ALL {
         let ruling = connection.ruling(variable);
-        if ruling.used != ruling.own {
-            write!(out, " {variable}:={}", ruling.used)?;
+        if ruling.effective != ruling.own {
+            write!(out, " {variable}:={}", ruling.effective)?;
             match ruling.decided_by {
                 Decider::Layer(layer) => {
                     let name = connection.layers().find(|other| other.id == layer);

@@ -2,7 +2,7 @@
 
 use super::fast_open::FastSyn;
 use super::template::Template;
-use super::transmit::Carrier;
+use super::transmit::IpFields;
 use super::{ConnectionId, Owner, Reply, Slot, Stack};
 use crate::cookie;
 use crate::flow::{FlowKey, Handler};
@@ -32,7 +32,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// A packet; what is to be kept of it is copied.
+    /// A packet; data to keep is copied.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
         Packet { bytes, offload: RxOffload::default() }
     }
@@ -41,6 +41,15 @@ impl<'a> Packet<'a> {
     pub fn with_offload(self, offload: RxOffload) -> Self {
         Packet { offload, ..self }
     }
+}
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Outside,
+    Ourselves,
+    /// Another stack of the host; these have seen it.
+    Shard(u64),
 }
 
 /// A TCP segment that has passed all checks that do not depend on a connection.
@@ -65,16 +74,31 @@ impl Examined {
 }
 
 impl Stack {
-    /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
-    /// from one of our addresses is forged.
+    /// A packet arrived at `now` from outside. Our own packets to ourselves do not leave, so a packet from one of our addresses
+    /// is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
-        self.receive(now, packet, false);
+        self.receive(now, packet, Origin::Outside);
     }
 
-    /// A packet arrived, from elsewhere or from ourselves.
-    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
-        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, from_self) {
-            self.on_flow(now, examined.key, &examined.segment(packet.bytes));
+    /// A packet arrived, from outside or from ourselves.
+    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, origin: Origin) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, origin) {
+            self.on_examined(now, &examined, packet, origin);
+        }
+    }
+
+    fn on_examined(
+        &mut self,
+        now: Instant,
+        examined: &Examined,
+        packet: Packet<'_>,
+        origin: Origin,
+    ) {
+        let (key, segment) = (examined.key, examined.segment(packet.bytes));
+        if !self.on_flow(now, key, &segment)
+            && !self.pass_on(&key, packet.bytes, packet.offload, origin)
+        {
+            self.refuse(key, &segment);
         }
     }
 
@@ -101,16 +125,17 @@ impl Stack {
             let ecn = peek_ecn(bytes);
             let connection = &mut slot.connection;
             connection.set_memory_state(self.memory.state());
-            let before = self.log.mark(connection);
+            let before = self.log.checkpoint(connection);
             let back =
                 connection.on_owned_segment(now, &header, buffer, payload, segment_size, ecn);
             self.log.changes(subject, connection, before);
             self.touched(index, now);
             return back;
         }
-        let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
+        let origin = Origin::Outside;
+        let Some(examined) = self.examine(now, bytes, offload, origin) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
-            self.on_flow(now, examined.key, &examined.segment(bytes));
+            self.on_examined(now, &examined, Packet { bytes, offload }, origin);
             return Some(buffer);
         };
         let Examined { key: _, header, payload, segment_size, ecn } = examined;
@@ -134,9 +159,10 @@ impl Stack {
         now: Instant,
         bytes: &[u8],
         offload: RxOffload,
-        from_self: bool,
+        origin: Origin,
     ) -> Option<Examined> {
-        self.counters.packets_received += 1;
+        let from_self = origin == Origin::Ourselves;
+        self.counters.packets_received += u64::from(!matches!(origin, Origin::Shard(_)));
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
             return None;
@@ -155,16 +181,31 @@ impl Stack {
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.receive(now, Packet::borrowed(&whole), from_self);
+                self.receive(now, Packet::borrowed(&whole), origin);
             }
             return None;
         }
         match ip.protocol() {
-            Protocol::TCP => self.examine_tcp(&ip, offload),
+            Protocol::TCP => {
+                let examined = self.examine_tcp(&ip, offload)?;
+                // The other end of a flow of ours to ourselves is not heard from elsewhere, whoever else has the address.
+                if self.config.shared
+                    && self.is_local(src)
+                    && self.is_loop(&examined.key) != from_self
+                {
+                    self.counters.misaddressed += 1;
+                    return None;
+                }
+                Some(examined)
+            }
             Protocol::ICMP | Protocol::ICMPV6 => {
-                self.on_icmp(now, &ip);
+                if let Some(unknown) = self.on_icmp(now, &ip) {
+                    self.pass_on(&unknown, bytes, offload, origin);
+                }
                 None
             }
+            // The kernel has the address too, and speaks them.
+            _ if self.config.shared => None,
             protocol => {
                 // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
                 if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
@@ -231,13 +272,15 @@ impl Stack {
         Some(index)
     }
 
-    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {
+    /// Returns whether somebody here is concerned.
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) -> bool {
         match self.flows.get(&key).copied() {
             Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
             Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
             Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
-            None => self.on_unknown_flow(now, key, segment, None),
+            None => return self.on_unknown_flow(now, key, segment, None),
         }
+        true
     }
 
     fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
@@ -250,7 +293,7 @@ impl Stack {
         let key = entry.key;
         let over = |last: Instant| now.since(last) >= Duration::from_millis(500);
         let Some(listener) = self.listeners.get(entry.listener.index) else { return };
-        let carrier = Carrier::of(&listener.profile);
+        let ip_fields = IpFields::of(&listener.profile);
         match entry.half.on_segment(now, segment) {
             HalfOpenAction::Ignore => {}
             HalfOpenAction::RepeatSynAck => {
@@ -258,22 +301,22 @@ impl Stack {
                 if over(entry.last_syn_ack) {
                     entry.last_syn_ack = now;
                     let header = entry.half.syn_ack_header(&listener.profile, now);
-                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Challenge(header) => {
                 if entry.last_challenge.is_none_or(over) {
                     entry.last_challenge = Some(now);
-                    self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                    self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 }
             }
             HalfOpenAction::Reset(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
             }
             HalfOpenAction::Refuse(header) => {
                 self.counters.resets_sent += 1;
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
                 self.drop_half_open(index);
             }
             HalfOpenAction::Drop => self.drop_half_open(index),
@@ -320,9 +363,9 @@ impl Stack {
         if known.is_some_and(|known| !known.whole) {
             connection.expect_fragments(now);
         }
-        let carrier = Carrier {
+        let ip_fields = IpFields {
             dont_fragment: connection.dont_fragment(),
-            ..Carrier::of(connection.profile())
+            ..IpFields::of(connection.profile())
         };
         let slot = Slot {
             connection,
@@ -331,10 +374,11 @@ impl Stack {
             timer: None,
             ready: false,
             detached: false,
-            carrier,
+            ip_fields,
             ident: self.secrets.hash(Purpose::Identification, &key) as u16,
-            template: Template::new(&key, &carrier),
-            to_self: self.is_local(key.remote),
+            template: Template::new(&key, &ip_fields),
+            to_self: self.is_loop(&key),
+            homeless: false,
             fast_pending_at: None,
             held: 0,
         };
@@ -360,7 +404,7 @@ impl Stack {
 
     fn on_time_wait(&mut self, now: Instant, place: u32, key: FlowKey, segment: &Segment<'_>) {
         let Some(entry) = self.waits.get_mut(place) else { return };
-        let (expires, carrier) = (entry.wait.expires(), entry.carrier);
+        let (expires, ip_fields) = (entry.wait.expires(), entry.ip_fields);
         let action = entry.wait.on_segment(now, segment);
         if entry.wait.expires() != expires {
             let at = entry.wait.expires();
@@ -370,7 +414,7 @@ impl Stack {
         match action {
             TimeWaitAction::Ignore => {}
             TimeWaitAction::Ack(header) => {
-                self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct))
+                self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct))
             }
             TimeWaitAction::Reopen(beyond) => {
                 // Only if somebody listens and has room, for a cookie cannot promise to lie beyond the old numbers; otherwise
@@ -394,35 +438,44 @@ impl Stack {
         })
     }
 
-    /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
-    /// sequence number chosen now must lie after this one.
+    /// A segment for which there is no connection (RFC 9293 section 3.10.7.2). `beyond`: an initial sequence number chosen now
+    /// must lie after this one. Returns whether it concerns a listener.
     fn on_unknown_flow(
         &mut self,
         now: Instant,
         key: FlowKey,
         segment: &Segment<'_>,
         beyond: Option<Seq>,
-    ) {
+    ) -> bool {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
-            return;
+            return false;
         }
         if let Some(listener) = self.listening.find(key.local()) {
             if flags.contains(Flags::ACK) {
-                if !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment) {
-                    return;
-                }
-            } else {
-                if flags.contains(Flags::SYN) {
-                    self.on_syn(now, key, listener, segment, beyond);
-                }
-                return;
+                return !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment);
             }
+            if flags.contains(Flags::SYN) {
+                self.on_syn(now, key, listener, segment, beyond);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// A segment that concerns nobody (RFC 9293 section 3.10.7.1).
+    fn refuse(&mut self, key: FlowKey, segment: &Segment<'_>) {
+        if segment.header.flags.contains(Flags::RST) {
+            return;
+        }
+        if !self.is_ours_to_refuse(&key) && !self.is_loop(&key) {
+            self.counters.left_to_others += 1;
+            return;
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
-            let carrier = Carrier::of(&self.config.profile);
-            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+            let ip_fields = IpFields::of(&self.config.profile);
+            self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
         }
     }
 
@@ -430,9 +483,10 @@ impl Stack {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
         let known = self.path_mtus.get(key.remote, now);
         let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
+        let interface_mtu = self.mtu_from(key);
         let path = PathInfo {
-            mtu: known.map_or(self.config.mtu, |known| known.mtu.min(self.config.mtu)),
-            interface_mtu: self.config.mtu,
+            mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
+            interface_mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.
             max_super_segment: self.config.offload.segmentation.map(|max| {
@@ -457,7 +511,7 @@ impl Stack {
         let syn = segment.header;
         let Some(entry) = self.listeners.get(listener.index) else { return };
         let profile = entry.profile.clone();
-        let carrier = Carrier::of(&profile);
+        let ip_fields = IpFields::of(&profile);
         let path = self.path_info(&key, &profile, now);
         let full = self.slots.len() >= self.config.max_connections;
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
@@ -498,7 +552,7 @@ impl Stack {
                 header.options.window_scale = None;
                 header.options.sack_permitted = false;
             }
-            self.reply(Reply::Segment(key, carrier, header, Ecn::NotEct));
+            self.reply(Reply::Segment(key, ip_fields, header, Ecn::NotEct));
             return;
         }
         let mut iss = self.secrets.initial_sequence(&key, now);
@@ -529,7 +583,7 @@ impl Stack {
             entry.timer = timer;
         }
         self.flows.insert(key, Handler::HalfOpen(index));
-        self.reply(Reply::Segment(key, carrier, header, codepoint));
+        self.reply(Reply::Segment(key, ip_fields, header, codepoint));
     }
 
     /// An acknowledgement without a connection: does it bring back a cookie?
@@ -573,7 +627,8 @@ impl Stack {
     }
 }
 
-/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits. The option of accurate ECN is dispensable, and goes for it.
+/// The options of a SYN-ACK, with a cookie of Fast Open if it fits. The option of accurate ECN is dispensable, and is replaced by
+/// it.
 fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
     let with = Options { fast_open: cookie, ..options };
     let without = Options { acc_ecn: if cookie.is_some() { None } else { with.acc_ecn }, ..with };

@@ -1,11 +1,11 @@
-//! What stays the same in a connection's packets, prepared once.
+//! The constant parts of a connection's packets, prepared once.
 //!
-//! Almost every packet of a connection differs from the one before in the same few fields. On the way out the rest is copied
-//! from here and the checksums are continued from the sums of what does not change. On the way in a packet is first compared
-//! with what the next one should look like: if it is a plain segment of the expected flow, its few interesting fields are read
-//! where they must be, and nothing has to be parsed. Everything else takes the ordinary way, which gives the same result.
+//! Almost every packet of a connection differs from the one before in the same few fields. On the way out the rest is copied from here, and
+//! the checksums continue from the sums of the constant parts. On the way in, a packet is first compared with the expected one. If it is a
+//! plain segment of the expected flow, its few variable fields are read directly, without parsing. Every other packet takes the ordinary
+//! way, which gives the same result.
 
-use super::transmit::Carrier;
+use super::transmit::IpFields;
 use crate::flow::FlowKey;
 use core::net::IpAddr;
 use core::ops::Range;
@@ -42,15 +42,15 @@ pub(super) struct Template {
 }
 
 impl Template {
-    pub(super) fn new(key: &FlowKey, carrier: &Carrier) -> Option<Self> {
+    pub(super) fn new(key: &FlowKey, ip_fields: &IpFields) -> Option<Self> {
         let mut bytes = [0; 44];
-        let traffic_class = carrier.dscp << 2;
+        let traffic_class = ip_fields.dscp << 2;
         let (ip_len, v4) = match (key.local, key.remote) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
                 let header = Ipv4Header {
                     traffic_class,
-                    ttl: carrier.hop_limit,
-                    dont_fragment: carrier.dont_fragment,
+                    ttl: ip_fields.hop_limit,
+                    dont_fragment: ip_fields.dont_fragment,
                     ..Ipv4Header::new(src, dst, Protocol::TCP)
                 };
                 (header.emit(0, &mut bytes).ok()?, true)
@@ -58,7 +58,7 @@ impl Template {
             (IpAddr::V6(src), IpAddr::V6(dst)) => {
                 let header = Ipv6Header {
                     traffic_class,
-                    hop_limit: carrier.hop_limit,
+                    hop_limit: ip_fields.hop_limit,
                     ..Ipv6Header::new(src, dst, Protocol::TCP)
                 };
                 (header.emit(0, &mut bytes).ok()?, false)
@@ -78,7 +78,7 @@ impl Template {
             bytes,
             ip_len: ip_len as u8,
             v4,
-            identified: v4 && !carrier.dont_fragment,
+            identified: v4 && !ip_fields.dont_fragment,
         })
     }
 

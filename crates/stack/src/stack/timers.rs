@@ -1,6 +1,6 @@
 //! Deadlines of all the host's parts.
 
-use super::transmit::Carrier;
+use super::transmit::IpFields;
 use super::{Reply, Stack, Wake};
 use transom_tcp::time::Instant;
 
@@ -61,10 +61,10 @@ impl Stack {
             return;
         }
         let header = entry.half.syn_ack(&listener.profile, now);
-        let (key, carrier) = (entry.key, Carrier::of(&listener.profile));
+        let (key, ip_fields) = (entry.key, IpFields::of(&listener.profile));
         entry.timer = self.wheel.insert(entry.half.deadline(), Wake::HalfOpen(index));
         let codepoint = entry.half.codepoint(&listener.profile);
-        self.reply(Reply::Segment(key, carrier, header, codepoint));
+        self.reply(Reply::Segment(key, ip_fields, header, codepoint));
     }
 
     fn end_time_wait_now(&mut self, place: u32) {

@@ -3,7 +3,7 @@
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
 use crate::stack::comment;
-use crate::stack::receive::Packet;
+use crate::stack::receive::{Origin, Packet};
 use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,17 +18,17 @@ use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
-/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and what is left to the device.
+/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// IP and transport header, or a whole packet.
     pub headers: &'a [u8],
     /// The payload behind them.
     pub payload: [&'a [u8]; 2],
-    /// What the device has to do.
+    /// The work for the device.
     pub offload: TxOffload,
-    /// How the sender stood, for people who look at a capture; empty unless it is [asked for](crate::config::StackConfig::comments), and for what is no
-    /// connection's.
+    /// The sender's state, for readers of a capture. Empty unless it is [enabled](crate::config::StackConfig::comments), and for packets without a
+    /// connection.
     pub comment: &'a str,
 }
 
@@ -67,19 +67,19 @@ impl Scratch {
 /// How many transmissions a connection has before the next one's turn.
 const BURST: u32 = 16;
 
-/// How an IP header is to be filled.
+/// The fields of an IP header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carrier {
+pub(super) struct IpFields {
     pub(super) hop_limit: u8,
     pub(super) dscp: u8,
     /// IPv4 packets of a connection are not to be fragmented.
     pub(super) dont_fragment: bool,
 }
 
-impl Carrier {
+impl IpFields {
     pub(super) fn of(profile: &Profile) -> Self {
         let &Profile { hop_limit, dscp, path_mtu_discovery, .. } = profile;
-        Carrier { hop_limit, dscp, dont_fragment: path_mtu_discovery.dont_fragment() }
+        IpFields { hop_limit, dscp, dont_fragment: path_mtu_discovery.dont_fragment() }
     }
 }
 
@@ -87,25 +87,25 @@ impl Carrier {
 pub(super) fn write_headers(
     out: &mut [u8; MAX_HEADERS],
     key: &FlowKey,
-    carrier: &Carrier,
+    ip_fields: &IpFields,
     transmit: &segment::Transmit<'_>,
     device_completes: bool,
 ) -> Option<(usize, TxOffload)> {
     let segment::Transmit { header, payload, segment_size, ecn } = transmit;
     let payload_len = transmit.payload_len();
     let tcp_len = header.header_len();
-    let traffic_class = carrier.dscp << 2 | ecn.bits();
+    let traffic_class = ip_fields.dscp << 2 | ecn.bits();
     let ip_len = match (key.local, key.remote) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => Ipv4Header {
             traffic_class,
-            ttl: carrier.hop_limit,
+            ttl: ip_fields.hop_limit,
             ..Ipv4Header::new(src, dst, Protocol::TCP)
         }
         .emit(tcp_len + payload_len, out)
         .ok()?,
         (IpAddr::V6(src), IpAddr::V6(dst)) => Ipv6Header {
             traffic_class,
-            hop_limit: carrier.hop_limit,
+            hop_limit: ip_fields.hop_limit,
             ..Ipv6Header::new(src, dst, Protocol::TCP)
         }
         .emit(tcp_len + payload_len, out)
@@ -134,7 +134,7 @@ pub(super) fn write_headers(
     Some((headers, TxOffload { checksum, segmentation }))
 }
 
-/// What was settled to leave next.
+/// The next packet to send.
 enum Settled {
     /// The reused packet.
     Packet,
@@ -179,7 +179,7 @@ impl Stack {
     fn settle_next(&mut self, now: Instant) -> Option<Settled> {
         loop {
             if let Some(packet) = self.loopback.pop_front() {
-                self.receive(now, Packet::borrowed(&packet), true);
+                self.receive(now, Packet::borrowed(&packet), Origin::Ourselves);
             } else if let Some(reply) = self.replies.pop_front() {
                 if let Some(settled) = self.settle_reply(reply) {
                     return Some(settled);
@@ -212,13 +212,17 @@ impl Stack {
                 self.scratch.packet = packet;
                 Some(Settled::Packet)
             }
-            Reply::Segment(key, carrier, header, ecn) => {
-                let to_self = self.is_local(key.remote);
+            Reply::Segment(key, ip_fields, header, ecn) => {
+                if !self.is_local(key.local) {
+                    self.counters.unsent_homeless += 1;
+                    return None;
+                }
+                let to_self = self.is_loop(&key);
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;
                 let transmit =
                     segment::Transmit { header, payload: [&[]; 2], segment_size: None, ecn };
-                let (len, offload) = write_headers(out, &key, &carrier, &transmit, completes)?;
+                let (len, offload) = write_headers(out, &key, &ip_fields, &transmit, completes)?;
                 if to_self {
                     self.loopback.push_back(self.scratch.bytes.get(..len)?.to_vec());
                     return None;
@@ -237,7 +241,7 @@ impl Stack {
             slot.follow_connection();
             let of_probe = slot.template_of_probe(&prepared);
             self.log.sent(subject, &slot.connection, resent, &prepared);
-            self.log.news(subject, &mut slot.connection);
+            self.log.layer_events(subject, &mut slot.connection);
             if self.config.comments {
                 let again = slot.connection.counters().retransmitted_segments > resent;
                 comment::write(&mut self.scratch.comment, &slot.connection, again);
@@ -254,10 +258,14 @@ impl Stack {
                 self.config.offload.tx_checksum && !to_self,
                 slot.ident,
             )?;
-            if !slot.carrier.dont_fragment {
+            if !slot.ip_fields.dont_fragment {
                 let size = usize::from(transmit.segment_size.unwrap_or(u16::MAX)).max(1);
                 let packets = transmit.payload_len().div_ceil(size).max(1);
                 slot.ident = slot.ident.wrapping_add(packets as u16);
+            }
+            if slot.homeless {
+                self.counters.unsent_homeless += 1;
+                continue;
             }
             if !to_self {
                 return Some(Settled::Segment(len, offload, index, prepared));

@@ -34,7 +34,7 @@ impl Scene {
     }
 
     /// The records since the last look, of which none was missed.
-    fn news(&mut self) -> Vec<Record> {
+    fn new_records(&mut self) -> Vec<Record> {
         let reading = self.host.stack.log().read(self.read);
         assert_eq!(reading.missed, 0);
         self.read = reading.next;
@@ -54,7 +54,7 @@ impl Scene {
             }
             _ => None,
         };
-        self.news().into_iter().filter_map(moved).collect()
+        self.new_records().into_iter().filter_map(moved).collect()
     }
 
     fn write(&mut self, segments: usize) {
@@ -72,7 +72,7 @@ impl Scene {
 #[test]
 fn a_connection_is_told_from_its_beginning_to_its_end() {
     let mut scene = Scene::new(64);
-    let records = scene.news();
+    let records = scene.new_records();
     let whats: Vec<_> = records.iter().map(|record| &record.what).collect();
     let (local, remote) = (service(), at(PEER, 4000));
     assert_eq!(*whats[0], What::Opened { local, remote });
@@ -94,7 +94,7 @@ fn a_connection_is_told_from_its_beginning_to_its_end() {
 
     let reset = scene.peer.at(Flags::RST | Flags::ACK, 5, 2000, b"");
     scene.host.inject(&reset);
-    let records = scene.news();
+    let records = scene.new_records();
     let ended = What::State { from: State::Established, error: Some(EndedBy::Reset) };
     assert_eq!(records.iter().map(|record| &record.what).collect::<Vec<_>>(), [&ended]);
     assert_eq!(records[0].state, State::Closed);
@@ -105,13 +105,13 @@ fn a_connection_is_told_from_its_beginning_to_its_end() {
 fn a_fast_retransmission_is_told_step_by_step() {
     let mut scene = Scene::new(64);
     scene.write(5);
-    scene.news();
+    scene.new_records();
     for _ in 0..2 {
         scene.acknowledge(0);
-        assert_eq!(scene.news().last().unwrap().phase, Phase::Disorder);
+        assert_eq!(scene.new_records().last().unwrap().phase, Phase::Disorder);
     }
     scene.acknowledge(0);
-    let records = scene.news();
+    let records = scene.new_records();
     let told = |wanted: FlowEvent| {
         records.iter().find_map(|record| match record.what {
             What::Flow(event, values) if event == wanted => Some(values),
@@ -132,7 +132,7 @@ fn a_timeout_is_told_with_its_back_off() {
     let mut scene = Scene::new(64);
     scene.write(1);
     let timeout = scene.host.info(scene.id).rto;
-    scene.news();
+    scene.new_records();
     scene.host.run_for(timeout);
     let moves = scene.moves();
     assert_eq!(moves[0], (FlowEvent::TimedOut, 0, 0));
@@ -168,7 +168,7 @@ impl Extension for Fickle {
 #[test]
 fn layers_and_what_they_ask_are_told() {
     let mut scene = Scene::new(64);
-    scene.news();
+    scene.new_records();
     let id = scene.id;
     scene
         .host
@@ -181,7 +181,7 @@ fn layers_and_what_they_ask_are_told() {
         .unwrap();
     let asked = |record: &Record| match &record.what {
         What::Request { variable: Variable::Cwnd, ruling } => {
-            Some((ruling.requested.map(|asked| asked.high()), ruling.used))
+            Some((ruling.requested.map(|asked| asked.high()), ruling.effective))
         }
         _ => None,
     };
@@ -189,18 +189,18 @@ fn layers_and_what_they_ask_are_told() {
         What::Layer { fate, name, .. } => Some((*fate, name.clone())),
         _ => None,
     };
-    let records = scene.news();
+    let records = scene.new_records();
     assert_eq!(fate(&records[0]), Some((LayerFate::Attached, "fickle".into())));
     assert_eq!(asked(&records[1]), Some((Some(1000), 1000)));
 
     scene.write(3);
-    scene.news();
+    scene.new_records();
     scene.acknowledge(1000);
-    let records = scene.news();
+    let records = scene.new_records();
     assert_eq!(records.iter().find_map(asked), Some((Some(2000), 2000)));
     // At fault, it goes, and what it asked goes with it.
     scene.acknowledge(2000);
-    let records = scene.news();
+    let records = scene.new_records();
     let gone = records.iter().find_map(fate);
     assert_eq!(gone, Some((LayerFate::Nonsense, "fickle".into())));
     assert_eq!(records.iter().find_map(asked).unwrap().0, None);
@@ -237,7 +237,7 @@ fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
         })
     });
     attached.unwrap().unwrap();
-    scene.news();
+    scene.new_records();
     scene.write(3);
     let told = |scene: &mut Scene| -> Vec<u64> {
         let told = |record: &Record| match &record.what {
@@ -245,7 +245,7 @@ fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
             What::Request { ruling, .. } => ruling.requested.map(|asked| asked.high()),
             _ => None,
         };
-        scene.news().iter().filter_map(told).collect()
+        scene.new_records().iter().filter_map(told).collect()
     };
     assert_eq!(told(&mut scene), [0, 20_001, 1000, 2000]);
     scene.acknowledge(1000);
@@ -261,7 +261,7 @@ fn what_is_asked_after_a_segment_is_told_behind_it_once_in_a_round_trip() {
 #[test]
 fn arrivals_that_follow_each_other_closely_are_one() {
     let mut scene = Scene::new(64);
-    scene.news();
+    scene.new_records();
     let began = scene.host.now;
     for (place, micros) in [(0, 0), (5, 40), (10, 59), (15, 2)] {
         scene.host.now += Duration::from_micros(micros);
@@ -347,5 +347,5 @@ fn a_small_ring_keeps_the_latest_and_none_keeps_nothing() {
             .with_connection(id, now, |connection| connection.attach(now, Box::<Fickle>::default()))
     });
     assert!(attached.unwrap().is_ok());
-    assert!(!scene.host.connection(id).has_layer_news());
+    assert!(!scene.host.connection(id).has_layer_events());
 }

@@ -75,7 +75,7 @@ fn only_some_changes_are_a_routers() {
 /// Section 3.2.1: the first field is 5, and it counts modulo 8.
 #[test]
 fn the_field_counts_marked_packets() {
-    let mut received = Received::default();
+    let mut received = ReceiverCounters::default();
     let mut fields = std::vec![ace(received.field())];
     for _ in 0..9 {
         received.on_packets(Ecn::Ce, 1, 0, false);
@@ -92,7 +92,7 @@ fn the_field_counts_marked_packets() {
 /// Section 3.2.2.5.1.
 #[test]
 fn marks_are_acknowledged_in_time() {
-    let mut received = Received::default();
+    let mut received = ReceiverCounters::default();
     let mut at_once = |arrived, bytes, waiting| received.on_packets(arrived, 1, bytes, waiting);
     assert!(!at_once(Ecn::Ect0, 100, true));
     assert!(at_once(Ecn::Ce, 100, true), "a mark after none");
@@ -114,7 +114,7 @@ fn marks_are_acknowledged_in_time() {
     assert_eq!(received.counts().ce_packets, 4 + 4 + 7);
 }
 
-fn sent(received: &Received, room: usize) -> Option<(AccEcnOrder, usize)> {
+fn sent(received: &ReceiverCounters, room: usize) -> Option<(AccEcnOrder, usize)> {
     received.option(room).map(|option| (option.order(), option.fields()))
 }
 
@@ -122,8 +122,8 @@ fn sent(received: &Received, room: usize) -> Option<(AccEcnOrder, usize)> {
 #[test]
 fn an_option_has_the_fields_that_have_changed() {
     let (zero, one) = (AccEcnOrder::Ect0First, AccEcnOrder::Ect1First);
-    let mut received = Received::default();
-    assert!(!received.has_news());
+    let mut received = ReceiverCounters::default();
+    assert!(!received.has_unreported_bytes());
     let handshake = received.handshake_option(12).unwrap();
     assert_eq!((handshake.ect0(), handshake.ce(), handshake.ect1()), (Some(1), Some(0), Some(1)));
     assert_eq!(received.handshake_option(11).unwrap().fields(), 2);
@@ -133,7 +133,7 @@ fn an_option_has_the_fields_that_have_changed() {
     received.on_packets(Ecn::Ect0, 1, 100, true);
     assert_eq!((sent(&received, 40), received.is_urgent()), (Some((zero, 1)), false));
     received.on_option_sent();
-    assert!(!received.has_news());
+    assert!(!received.has_unreported_bytes());
     received.on_packets(Ecn::Ce, 1, 50, true);
     assert!(received.is_urgent());
     assert_eq!(sent(&received, 8), Some((zero, 2)), "both that have ever changed");
@@ -150,7 +150,7 @@ fn an_option_has_the_fields_that_have_changed() {
     assert_eq!(sent(&received, 7), None);
 
     // The first is marked, and no ECT(0) ever comes.
-    let mut received = Received::default();
+    let mut received = ReceiverCounters::default();
     received.on_packets(Ecn::Ce, 1, 100, true);
     assert_eq!(sent(&received, 8), Some((zero, 2)));
     received.on_packets(Ecn::Ect1, 1, 100, true);
@@ -158,7 +158,7 @@ fn an_option_has_the_fields_that_have_changed() {
     // Control packets change no count of bytes.
     received.on_option_sent();
     received.on_packets(Ecn::Ce, 1, 0, true);
-    assert!(!received.has_news());
+    assert!(!received.has_unreported_bytes());
 }
 
 fn option(ce: u32) -> Option<AccEcn> {
@@ -167,8 +167,8 @@ fn option(ce: u32) -> Option<AccEcn> {
 }
 
 /// A sender that knows of `packets` and `bytes`.
-fn told(packets: u64, bytes: u64) -> Told {
-    let mut told = Told::default();
+fn told(packets: u64, bytes: u64) -> SenderCounters {
+    let mut told = SenderCounters::default();
     told.counts = Counts { ce_packets: packets, ce_bytes: bytes, ..Counts::default() };
     told
 }
@@ -182,14 +182,14 @@ fn field(packets: u64, least: u64) -> u8 {
 #[test]
 fn bytes_are_decoded_as_in_appendix_a_1() {
     let mut told = told(3, 33_554_433);
-    let news = told.on_arrival(&Arrival {
+    let marks = told.on_arrival(&Arrival {
         ace: field(3, 1),
         option: option(1461),
         delivered: 1460,
         mss: 1460,
     });
     assert_eq!(told.counts().ce_bytes, 33_555_893);
-    assert_eq!(news, News { packets: 1, bytes: 1460, least: 1, counted: 1460 });
+    assert_eq!(marks, NewMarks { packets: 1, bytes: 1460, least: 1, counted: 1460 });
 }
 
 /// Appendix A.2.1: nine packets and a field that goes up by two are two marks; ten packets are ten.
@@ -201,12 +201,12 @@ fn a_wrap_is_assumed_where_it_is_the_safest_likely_case() {
         let mut told = told(6, 0);
         let delivered = covered * 1000;
         let arrival = Arrival { ace: field(6, least), option: None, delivered, mss: 1000 };
-        let news = told.on_arrival(&arrival);
-        assert_eq!((news.packets, news.bytes), (packets, packets * 1000), "{covered} {least}");
+        let marks = told.on_arrival(&arrival);
+        assert_eq!((marks.packets, marks.bytes), (packets, packets * 1000), "{covered} {least}");
         assert_eq!(told.counts().ce_packets, 6 + packets);
     }
     // Where acknowledgements cover much, it is not: eight of them, each of eight packets, half of them marked.
-    let mut told = Told::default();
+    let mut told = SenderCounters::default();
     let mut marked = 0;
     for _ in 0..20 {
         marked += 4;
@@ -235,27 +235,27 @@ fn with_the_option_the_bytes_decide() {
         let mut told = told(4, 0);
         let delivered = covered * 1460;
         let (ace, option) = (field(4, least), option(bytes));
-        let news = told.on_arrival(&Arrival { ace, option, delivered, mss: 1460 });
-        assert_eq!(news.packets, packets, "{least} {covered} {bytes}");
-        assert_eq!((news.bytes, news.counted), (bytes.into(), bytes.into()));
+        let marks = told.on_arrival(&Arrival { ace, option, delivered, mss: 1460 });
+        assert_eq!(marks.packets, packets, "{least} {covered} {bytes}");
+        assert_eq!((marks.bytes, marks.counted), (bytes.into(), bytes.into()));
     }
 }
 
 /// Where options arrive the next one is waited for, but not for ever.
 #[test]
 fn options_are_waited_for() {
-    let mut told = Told::default();
+    let mut told = SenderCounters::default();
     let mss = 1000;
     told.on_arrival(&Arrival { ace: field(0, 1), option: option(1000), delivered: 1000, mss });
     let mut marked = 1;
     for packets in [1, 1, 1, 16] {
         let arrival = Arrival { ace: field(marked, 0), option: None, delivered: 16_000, mss };
         // Nothing new: no reason to believe in a wrap, nor to give up on options.
-        assert_eq!(Told::clone(&told).on_arrival(&arrival).packets, 0);
+        assert_eq!(SenderCounters::clone(&told).on_arrival(&arrival).packets, 0);
         told.covered = 0;
         let arrival = Arrival { ace: field(marked, 1), option: None, delivered: 16_000, mss };
-        let news = told.on_arrival(&arrival);
-        assert_eq!(news.packets, 1);
+        let marks = told.on_arrival(&arrival);
+        assert_eq!(marks.packets, 1);
         marked += 1;
         told.covered = 0;
         if packets == 16 {
@@ -265,38 +265,47 @@ fn options_are_waited_for() {
     }
 }
 
-/// What was estimated without an option is not news once an option tells of it.
+/// What was estimated without an option is not counted again once an option reports it.
 #[test]
 fn an_estimate_is_settled_by_the_next_option() {
-    let mut told = Told::default();
+    let mut told = SenderCounters::default();
     let mss = 1000;
     let arrival = Arrival { ace: field(0, 2), option: None, delivered: 2000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 2, bytes: 2000, least: 2, counted: 0 });
+    assert_eq!(
+        told.on_arrival(&arrival),
+        NewMarks { packets: 2, bytes: 2000, least: 2, counted: 0 }
+    );
     let arrival = Arrival { ace: field(2, 1), option: option(2900), delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 900, least: 1, counted: 2900 });
+    assert_eq!(
+        told.on_arrival(&arrival),
+        NewMarks { packets: 1, bytes: 900, least: 1, counted: 2900 }
+    );
     let arrival = Arrival { ace: field(3, 1), option: option(3900), delivered: 1000, mss };
     assert_eq!(
         told.on_arrival(&arrival),
-        News { packets: 1, bytes: 1000, least: 1, counted: 1000 }
+        NewMarks { packets: 1, bytes: 1000, least: 1, counted: 1000 }
     );
     assert_eq!((told.counts().ce_packets, told.counts().ce_bytes), (4, 3900));
 }
 
-/// A count that goes back, and an option without a field, are no news.
+/// A count that goes back, and an option without a field, are ignored.
 #[test]
 fn old_and_empty_options_tell_nothing() {
     let mut told = told(1, 5000);
     let mss = 1000;
     let arrival = Arrival { ace: field(1, 0), option: option(4000), delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News::default());
+    assert_eq!(told.on_arrival(&arrival), NewMarks::default());
     let empty = Some(AccEcn::new(AccEcnOrder::Ect1First, AccEcnCounters::default(), 0));
     let arrival = Arrival { ace: field(1, 1), option: empty, delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News { packets: 1, bytes: 1000, least: 1, counted: 0 });
+    assert_eq!(
+        told.on_arrival(&arrival),
+        NewMarks { packets: 1, bytes: 1000, least: 1, counted: 0 }
+    );
     assert_eq!(told.counts().ce_bytes, 5000);
     // Only the first field of AccECN1: neither of the others has changed.
     let counters = AccEcnCounters { ect0: 0, ce: 0, ect1: 701 };
     let option = Some(AccEcn::new(AccEcnOrder::Ect1First, counters, 1));
     let arrival = Arrival { ace: field(2, 0), option, delivered: 1000, mss };
-    assert_eq!(told.on_arrival(&arrival), News::default());
+    assert_eq!(told.on_arrival(&arrival), NewMarks::default());
     assert_eq!((told.counts().ect1_bytes, told.counts().ect0_bytes), (700, 0));
 }

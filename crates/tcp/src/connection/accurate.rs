@@ -1,9 +1,9 @@
-//! Accurate ECN on a connection (RFC 9768): what its segments say, what the peer's say, and what is believed of it.
+//! Accurate ECN on a connection (RFC 9768): the marks in its segments, the marks in the peer's, and their validation.
 
 use super::Connection;
 use crate::accurate_ecn::{
-    self, Agreement, Arrival, Counts, FIELD, Received, Told, handshake_codepoint, handshake_flags,
-    is_mangled,
+    self, Agreement, Arrival, Counts, FIELD, ReceiverCounters, SenderCounters, handshake_codepoint,
+    handshake_flags, is_mangled,
 };
 use crate::ack_context::AckContext;
 use crate::congestion::CongestionEvent;
@@ -15,7 +15,7 @@ use core::ops::Range;
 use transom_wire::tcp::MAX_OPTIONS_LEN;
 use transom_wire::{AccEcn, Ecn, Flags, Options, SackBlocks, TcpHeader};
 
-/// What is known of the options that the peer sends.
+/// The state of the peer's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerOptions {
     /// The handshake brought none, and nothing has since: it is counted by the field alone.
@@ -33,17 +33,17 @@ enum PeerOptions {
 struct Quiet {
     /// Packets that have left.
     sent: u32,
-    /// Packets that were told to be marked, if the field has not wrapped.
+    /// Packets reported as marked, if the field has not wrapped.
     marked: u64,
-    /// Bytes that an option told to be marked.
+    /// Bytes that an option reported as marked.
     counted: u64,
 }
 
-/// What a connection knows of accurate ECN.
+/// The state of accurate ECN on a connection.
 #[derive(Debug)]
 pub(super) struct Accurate {
-    received: Received,
-    told: Told,
+    receiver: ReceiverCounters,
+    sender: SenderCounters,
     /// How the peer's SYN arrived.
     syn: Ecn,
     /// How the peer's SYN-ACK arrived, while the next pure acknowledgement is to say it.
@@ -56,14 +56,14 @@ pub(super) struct Accurate {
     is_handshake: bool,
     /// Options are sent.
     sends_options: bool,
-    /// The next pure acknowledgement carries one, whether there is news or not.
+    /// The next pure acknowledgement carries one, whether a count has changed or not.
     shows_option: bool,
     /// So does the first data.
     shows_with_data: bool,
-    /// Where the first data that carried one stands, until it is acknowledged.
+    /// The position of the first data that carried one, until it is acknowledged.
     first_with_option: Option<Pos>,
     peer_options: PeerOptions,
-    /// The field of a segment without SYN has been looked at.
+    /// The field of a segment without SYN has been checked.
     field_seen: bool,
     /// The field was zero where it cannot be (sections 3.2.2.1 and 3.2.2.4): marks are not answered.
     pub(super) deaf: bool,
@@ -72,12 +72,12 @@ pub(super) struct Accurate {
     quiet: Quiet,
 }
 
-/// What an acknowledgement says of marks.
+/// The marks that an acknowledgement reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// There were some.
     pub(super) echo: bool,
-    /// How many bytes, where that is told.
+    /// How many bytes, if that is reported.
     pub(super) bytes: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Marks {
 pub struct AccurateInfo {
     /// What arrived here.
     pub received: Counts,
-    /// What the peer says has arrived there. Packets are an estimate where the field may have wrapped.
+    /// What the peer reports as arrived. Packets are an estimate if the field may have wrapped.
     pub delivered: Counts,
     /// Options of the peer have arrived.
     pub options_seen: bool,
@@ -103,8 +103,8 @@ pub struct AccurateInfo {
 impl Accurate {
     pub(super) fn new(options: bool) -> Self {
         Accurate {
-            received: Received::default(),
-            told: Told::default(),
+            receiver: ReceiverCounters::default(),
+            sender: SenderCounters::default(),
             syn: Ecn::NotEct,
             syn_ack: None,
             syn_ack_counted: false,
@@ -124,8 +124,8 @@ impl Accurate {
 
     pub(super) fn info(&self) -> AccurateInfo {
         AccurateInfo {
-            received: *self.received.counts(),
-            delivered: *self.told.counts(),
+            received: *self.receiver.counts(),
+            delivered: *self.sender.counts(),
             options_seen: self.peer_options != PeerOptions::Absent,
             counts_seen: self.peer_options == PeerOptions::Counting,
             options_zeroed: self.peer_options == PeerOptions::Zeroed,
@@ -136,7 +136,7 @@ impl Accurate {
 
     /// The field ACE.
     pub(super) fn field(&self) -> Flags {
-        self.received.field()
+        self.receiver.field()
     }
 
     /// The flags of a SYN-ACK.
@@ -147,7 +147,7 @@ impl Accurate {
     /// The option of a SYN-ACK with these `others`.
     pub(super) fn syn_ack_option(&self, others: &Options) -> Option<AccEcn> {
         let room = room_beside(others);
-        self.received.handshake_option(room).filter(|_| self.sends_options)
+        self.receiver.handshake_option(room).filter(|_| self.sends_options)
     }
 
     /// The peer's SYN arrived.
@@ -196,7 +196,7 @@ impl Accurate {
     }
 }
 
-/// The bytes that an option may take beside `others`.
+/// The bytes for an option besides `others`.
 fn room_beside(others: &Options) -> usize {
     MAX_OPTIONS_LEN.saturating_sub(others.encoded_len())
 }
@@ -210,7 +210,7 @@ impl Connection {
         self.ecn.as_deref_mut()?.accurate_mut()
     }
 
-    /// What a listener knows of the handshake.
+    /// Takes over a listener's state of the handshake.
     pub(super) fn take_accurate_handshake(&mut self, half: &HalfOpen) {
         let sent = half.sent_codepoint(&self.profile);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
@@ -230,7 +230,7 @@ impl Connection {
         state.shows_option = state.sends_options;
         state.shows_with_data = state.sends_options;
         state.syn_ack_counted = segment.ecn == Ecn::Ce;
-        state.received.on_packets(segment.ecn, 1, segment.payload.len() as u64, true);
+        state.receiver.on_packets(segment.ecn, 1, segment.payload.len() as u64, true);
         state.test_options(segment.header.options.acc_ecn.as_ref());
         ecn.marked_segments += u64::from(segment.ecn == Ecn::Ce);
         // Our SYN was not ECN-capable. What nobody says is taken for unchanged (section 3.1.3).
@@ -259,11 +259,11 @@ impl Connection {
         state.sends_options &= simultaneous;
         state.shows_option = state.sends_options;
         if segment.ecn == Ecn::Ce && !core::mem::replace(&mut state.syn_ack_counted, true) {
-            state.received.on_packets(Ecn::Ce, 1, 0, false);
+            state.receiver.on_packets(Ecn::Ce, 1, 0, false);
         }
     }
 
-    /// The peer's SYN arrived again, while our SYN-ACK is out. What was agreed on stays (section 3.1.5).
+    /// The peer's SYN arrived again after our SYN-ACK. The agreement stays (section 3.1.5).
     pub(super) fn on_repeated_accurate_syn(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         ecn.silent |= accurate_ecn::ace(segment.header.flags) == 0;
@@ -292,7 +292,7 @@ impl Connection {
         let Some(arrived) = handshake_codepoint(header.flags) else { return };
         let mangled = state.syn_ack_sent.is_some_and(|sent| is_mangled(sent, arrived));
         if arrived == Ecn::Ce {
-            state.told.on_marked_syn_ack();
+            state.sender.on_marked_syn_ack();
         }
         ecn.silent |= mangled;
         if arrived == Ecn::Ce {
@@ -309,7 +309,7 @@ impl Connection {
         self.reduce(CongestionEvent::HandshakeLoss, now);
     }
 
-    /// An acceptable segment arrived: its codepoint is counted (section 3.2), and its marks may want an acknowledgement.
+    /// An acceptable segment arrived: counts its codepoint (section 3.2), and acknowledges its marks if needed.
     pub(super) fn count_codepoint(&mut self, segment: &Segment<'_>) {
         let len = segment.payload.len() as u64;
         let one = segment.segment_size.map_or(len, u64::from);
@@ -320,13 +320,13 @@ impl Connection {
             ecn.marked_segments += packets;
         }
         let Some(state) = ecn.accurate_mut() else { return };
-        if state.received.on_packets(segment.ecn, packets, len, waiting) {
+        if state.receiver.on_packets(segment.ecn, packets, len, waiting) {
             self.rcv.ack_now = true;
         }
     }
 
-    /// What `segment` says of marks; it says that `delivered` bytes have newly arrived. A count in one that is `old`, as its acknowledgement has been
-    /// overtaken, is no news (appendix A.1).
+    /// Reads the marks that `segment` reports; it acknowledges `delivered` new bytes. The counts of an `old` segment, whose acknowledgement was
+    /// overtaken, are ignored (appendix A.1).
     pub(super) fn read_marks(&mut self, segment: &Segment<'_>, delivered: u64, old: bool) -> Marks {
         let header = segment.header;
         if !self.agreed.accurate {
@@ -346,20 +346,20 @@ impl Connection {
         let zeroed = !core::mem::replace(&mut state.field_seen, true) && ace == 0;
         state.deaf |= zeroed;
         let option = state.believed(header.options.acc_ecn);
-        let news = state.told.on_arrival(&Arrival { ace, option, delivered, mss });
-        state.quiet.marked += news.least;
-        state.quiet.counted += news.counted;
+        let marks = state.sender.on_arrival(&Arrival { ace, option, delivered, mss });
+        state.quiet.marked += marks.least;
+        state.quiet.counted += marks.counted;
         let silent = zeroed || state.is_inconsistent();
         if all_acknowledged && option.is_some_and(|option| option.fields() > 0) {
             state.quiet = Quiet::default();
         }
         let deaf = state.deaf;
         ecn.silent |= silent;
-        let (echo, bytes) = if deaf { (false, 0) } else { (news.packets > 0, news.bytes) };
+        let (echo, bytes) = if deaf { (false, 0) } else { (marks.packets > 0, marks.bytes) };
         Marks { echo: echo || bytes > 0, bytes: Some(bytes) }
     }
 
-    /// A segment that acknowledges nothing told of marks.
+    /// A segment that acknowledges nothing reports marks.
     pub(super) fn hear_marks_alone(&mut self, now: Instant, segment: &Segment<'_>) {
         if !self.agreed.accurate {
             return;
@@ -381,7 +381,7 @@ impl Connection {
     /// A segment leaves with the field.
     pub(super) fn note_field_sent(&mut self) {
         if let Some(state) = self.accurate_mut() {
-            state.received.on_segment_sent();
+            state.receiver.on_segment_sent();
         }
     }
 
@@ -419,11 +419,11 @@ impl Connection {
     pub(super) fn marks_want_pure_ack(&self) -> bool {
         self.rcv.ack_now
             && self.accurate().is_some_and(|state| {
-                state.syn_ack.is_some() || (state.sends_options && state.received.is_urgent())
+                state.syn_ack.is_some() || (state.sends_options && state.receiver.is_urgent())
             })
     }
 
-    /// Whether the field has to be the same in all packets of what is cut later. CWR is not: whoever cuts sets it in the first one only.
+    /// Whether all packets of a super-segment must have the same field. CWR is an exception: segmentation sets it in the first packet only.
     pub(super) fn field_forbids_cutting(&self) -> bool {
         self.accurate().is_some_and(|state| state.field().contains(Flags::CWR))
     }
@@ -443,7 +443,7 @@ impl Connection {
         (range.start..range.start + most, false)
     }
 
-    /// Adds the option to new data, `len` bytes from `start` on, where it has room: what travels in full segments comes back in no option.
+    /// Adds the option to new data, `len` bytes from `start` on, if it has room: a full segment has none.
     pub(super) fn add_option_to_data(&mut self, header: &mut TcpHeader, start: Pos, len: u64) {
         if !self.agreed.accurate {
             return;
@@ -451,22 +451,22 @@ impl Connection {
         let free = u64::from(self.mss()).saturating_sub(len);
         let Some(state) = self.accurate_mut() else { return };
         let shows = state.shows_with_data;
-        if !state.sends_options || !(shows || state.received.has_news()) {
+        if !state.sends_options || !(shows || state.receiver.has_unreported_bytes()) {
             return;
         }
         let room = room_beside(&header.options).min(usize::try_from(free).unwrap_or(usize::MAX));
         let option =
-            if shows { state.received.handshake_option(room) } else { state.received.option(room) };
+            if shows { state.receiver.handshake_option(room) } else { state.receiver.option(room) };
         if option.is_some() {
             header.options.acc_ecn = option;
-            state.received.on_option_sent();
+            state.receiver.on_option_sent();
             state.shows_with_data = false;
             state.first_with_option.get_or_insert(start);
         }
     }
 
-    /// Adds to a pure acknowledgement what accurate ECN has to say: how the SYN-ACK arrived (section 3.2.2.1), and the option if there is news. Two SACK
-    /// blocks go before the option (section 3.2.3.3).
+    /// Adds accurate ECN's fields to a pure acknowledgement: the codepoint of the SYN-ACK (section 3.2.2.1), and the option if a count has changed.
+    /// Two SACK blocks go before the option (section 3.2.3.3).
     pub(super) fn add_marks_to_ack(&mut self, header: &mut TcpHeader) {
         let Some(state) = self.accurate_mut() else { return };
         // Once: with SACK blocks it would not be understood.
@@ -474,7 +474,7 @@ impl Connection {
         if let Some(arrived) = arrived {
             header.flags = (header.flags - FIELD) | handshake_flags(arrived);
         }
-        if !state.sends_options || !(state.shows_option || state.received.has_news()) {
+        if !state.sends_options || !(state.shows_option || state.receiver.has_unreported_bytes()) {
             return;
         }
         let mut first_two = SackBlocks::default();
@@ -483,13 +483,13 @@ impl Connection {
         }
         let room = room_beside(&Options { sack: first_two, ..header.options });
         let option = if state.shows_option {
-            state.received.handshake_option(room)
+            state.receiver.handshake_option(room)
         } else {
-            state.received.option(room)
+            state.receiver.option(room)
         };
         let Some(option) = option else { return };
         state.shows_option = false;
-        state.received.on_option_sent();
+        state.receiver.on_option_sent();
         let all = core::mem::take(&mut header.options.sack);
         header.options.acc_ecn = Some(option);
         let fit = header.options.sack_room();

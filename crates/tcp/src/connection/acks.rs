@@ -1,4 +1,4 @@
-//! What acknowledgements do to the sending half.
+//! The effects of acknowledgements on the sending half.
 
 use super::timers::Timer;
 use super::{Connection, Event, MemoryState, State};
@@ -12,7 +12,7 @@ use crate::sent::Delivered;
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
-use crate::validation::Worth;
+use crate::validation::WindowBounds;
 use transom_wire::Flags;
 
 impl Connection {
@@ -29,8 +29,8 @@ impl Connection {
             && (ack >= una || (ack >= Pos::FIRST_DATA && una.since(ack) <= self.snd.max_window))
     }
 
-    /// The acknowledgement, SACK blocks and window of an acceptable segment standing at `start` (RFC 9293 section
-    /// 3.10.7.4, fifth step). Returns whether the rest of the segment is to be processed.
+    /// Processes the acknowledgement, SACK blocks and window of an acceptable segment at `start` (RFC 9293 section 3.10.7.4, fifth
+    /// step). Returns whether to process the rest of the segment.
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -112,10 +112,10 @@ impl Connection {
             };
         let arrived = delivered.acked > 0 || delivered.sacked > 0 || duplicate || duplicated > 0;
         // A count of marks is told once, an echo until it is answered.
-        let news = arrived || (marks.echo && marks.bytes.is_some());
-        let round_start = news && ack > self.snd.round_end;
+        let new_information = arrived || (marks.echo && marks.bytes.is_some());
+        let round_start = new_information && ack > self.snd.round_end;
         self.duplicate_seen |= duplicate;
-        if news {
+        if new_information {
             // A round trip lasts until what was outstanding at its beginning is acknowledged.
             if round_start {
                 self.snd.round_end = self.nxt();
@@ -173,7 +173,7 @@ impl Connection {
             let told = Ack { at: now, ack, window, kind, acked, sacked, duplicated: reported, rtt };
             let mut event =
                 extension::Event { now, what: Wake::empty(), ack: Some(told), sent: None };
-            self.tell_of_ack(&mut event, kind, round_start);
+            self.notify_ack(&mut event, kind, round_start);
         }
         true
     }
@@ -272,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate stands for a segment, which the next advance must not
+    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate counts as a segment, which the next advance must not
     /// count again.
     fn newly_delivered(&mut self, delivered: &Delivered, duplicate: bool) -> u64 {
         if self.agreed.sack {
@@ -293,7 +293,7 @@ impl Connection {
         segment
     }
 
-    /// What the units are told when something is found out without an acknowledgement.
+    /// The context for the units when something is detected without an acknowledgement.
     pub(super) fn no_acknowledgement(&self, now: Instant, lost: u64) -> AckContext {
         let in_flight = self.in_flight();
         AckContext {
@@ -340,7 +340,9 @@ impl Connection {
         if verdict.exited {
             self.end_episode();
         }
-        if let Some(Worth { cwnd, ssthresh }) = self.snd.validation.on_ack(&self.snd.window, &ack) {
+        if let Some(WindowBounds { cwnd, ssthresh }) =
+            self.snd.validation.on_ack(&self.snd.window, &ack)
+        {
             self.reduce(CongestionEvent::Unvalidated { cwnd, ssthresh, idle: false }, ack.now);
         }
         if ack.recovering {

@@ -1,16 +1,16 @@
-//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
-//! that to a log in `news`.
+//! The extensions of a connection: attached, woken, detached. `effective` applies their limits to the connection; `layer_events` reports changes to a
+//! log.
 
+mod effective;
+mod layer_events;
 mod layers;
-mod news;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
-mod used;
 mod view;
 
+use effective::ASKED_ANEW;
+pub use layer_events::{LayerChange, LayerEvent};
 pub(super) use layers::Layers;
-pub use news::{LayerChange, LayerNews};
-use used::ASKED_ANEW;
 pub use view::View;
 
 use super::timers::Timer;
@@ -19,7 +19,7 @@ use crate::extension::stack::{Change, Combined};
 use crate::extension::variable::{COUNT, Variables};
 use crate::extension::{
     AckKind, AttachError, Capabilities, Departure, DepartureReason, Event, Extension, Fault,
-    HASTY_WAKES, History, LEAST_WAIT, LayerId, Limits, MAX_LAYERS, Ruling, Variable, Wake,
+    History, LEAST_WAIT, LayerId, Limits, MAX_LATE_WAKES, MAX_LAYERS, Ruling, Variable, Wake,
 };
 use crate::pacing::RatePacing;
 use crate::pos::Pos;
@@ -32,10 +32,10 @@ use alloc::string::ToString;
 use core::ops::Range;
 use smallvec::SmallVec;
 
-/// So many departures wait to be asked for.
+/// The most departures that wait to be polled.
 const DEPARTURES: usize = MAX_LAYERS;
 
-/// What became of what extensions asked for.
+/// Counters of the requests of extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Times an extension was woken.
@@ -64,23 +64,23 @@ struct Layer {
     wakes: Wake,
     requires: Capabilities,
     limits: Limits,
-    haste: Haste,
+    clock_use: ClockUse,
 }
 
 /// How a layer uses the clock.
 #[derive(Debug)]
-struct Haste {
+struct ClockUse {
     /// When the clock last woke it.
     woken: Instant,
-    /// How often in a row it then asked for a time that had passed, without catching up.
+    /// How often in a row it then requested a time in the past, without catching up.
     wakes: u32,
     /// How late the last of these times was.
     late: Duration,
 }
 
-impl Default for Haste {
+impl Default for ClockUse {
     fn default() -> Self {
-        Haste { woken: Instant::ZERO, wakes: 0, late: Duration::MAX }
+        ClockUse { woken: Instant::ZERO, wakes: 0, late: Duration::MAX }
     }
 }
 
@@ -89,32 +89,33 @@ impl Layer {
     #[inline(always)]
     fn settle_clock(&mut self, now: Instant, by_clock: bool) {
         if by_clock {
-            self.count_haste(now);
+            self.count_late_wakes(now);
         }
         // Mostly a layer does not wait for a time.
         if self.limits.clock() != Instant::FAR_FUTURE {
-            self.limits.not_before(self.haste.woken + LEAST_WAIT);
+            self.limits.not_before(self.clock_use.woken + LEAST_WAIT);
         }
     }
 
     /// The clock woke the layer. If it asks for a time that has passed, it has to catch up: each such time is less late than the one before.
-    fn count_haste(&mut self, now: Instant) {
-        self.haste.woken = now;
+    fn count_late_wakes(&mut self, now: Instant) {
+        self.clock_use.woken = now;
         let asked = self.limits.clock();
         if asked > now {
-            (self.haste.wakes, self.haste.late) = (0, Duration::MAX);
+            (self.clock_use.wakes, self.clock_use.late) = (0, Duration::MAX);
             return;
         }
         let late = now.since(asked);
-        self.haste.wakes = if late < self.haste.late { 0 } else { self.haste.wakes + 1 };
-        self.haste.late = late;
-        if self.haste.wakes > HASTY_WAKES {
+        self.clock_use.wakes =
+            if late < self.clock_use.late { 0 } else { self.clock_use.wakes + 1 };
+        self.clock_use.late = late;
+        if self.clock_use.wakes > MAX_LATE_WAKES {
             self.limits.fail(Fault::Restless);
         }
     }
 }
 
-/// What an extension may see of the others and of the past.
+/// Shared state that extensions may see: other layers, and the past.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Shared {
@@ -141,8 +142,8 @@ struct Armed {
 
 /// The layers, while there are any.
 ///
-/// Somebody with many connections finds little of them in a cache: so what is looked at for every acknowledgement that wakes a layer comes first, and one
-/// layer alone is kept here, what is looked at of it first too. The last test of this file says how far that reaches.
+/// A host with many connections finds little of them in a cache. So the fields that every acknowledgement with a wake-up needs come first. A single
+/// layer is stored here too, with its most used fields first. The last test of this file states the size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Host {
@@ -150,16 +151,16 @@ pub(super) struct Host {
     clock: Instant,
     /// How the retransmission timer was last started; nothing if it was before there were extensions.
     armed: Option<Armed>,
-    /// What wakes any of them.
+    /// The events that wake any of them.
     wakes: Wake,
-    /// What is to be heard of for the lists.
+    /// The events that the lists need.
     listed: Wake,
-    /// What has happened and was not told yet.
+    /// Events that were not reported yet.
     pending: Wake,
     /// Acknowledged messages are remembered.
     lists_messages: bool,
     next_id: u32,
-    news: news::News,
+    pending_events: layer_events::PendingEvents,
     shared: Shared,
     departures: VecDeque<Departure>,
     /// Keeps the pacing rate where the connection does not pace by itself.
@@ -200,7 +201,7 @@ impl Default for Host {
             pending: Wake::empty(),
             lists_messages: false,
             next_id: 0,
-            news: news::News::default(),
+            pending_events: layer_events::PendingEvents::default(),
             shared: Shared::default(),
             departures: VecDeque::new(),
             pacer: RatePacing::default(),
@@ -217,8 +218,8 @@ impl Shared {
 }
 
 impl Host {
-    /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
-    /// together ask for something else, and whether they do of any, or others ask for the same.
+    /// Layers may have changed their requests for these variables, or were removed. Returns the variables whose combined request has changed, and
+    /// whether any value changed or only the requesting layers.
     #[inline(always)]
     fn recombine(&mut self, asked: Variables) -> (Variables, bool) {
         let (mut values, mut any) = (Variables::NONE, false);
@@ -245,7 +246,7 @@ impl Host {
             }
         };
         if change != Change::None {
-            self.news.request_changed(variable, change == Change::Values);
+            self.pending_events.request_changed(variable, change == Change::Values);
             if change == Change::Askers {
                 self.count_conflicts(variable);
             }
@@ -276,15 +277,15 @@ impl Host {
         self.shared.history.keep(acks, messages);
     }
 
-    /// Removes the layers for which there is a `reason`, and tells of them.
+    /// Removes the layers for which there is a `reason`, and reports it.
     fn expel(&mut self, reason: impl Fn(&Layer) -> Option<DepartureReason>) {
-        let (departures, news) = (&mut self.departures, &mut self.news);
+        let (departures, events) = (&mut self.departures, &mut self.pending_events);
         self.layers.retain(|layer| {
             let Some(reason) = reason(layer) else { return true };
             let name = layer.extension.name().to_string();
             let layer = Some(layer.id);
             let departure = Departure { layer, name, reason };
-            news.departed(&departure);
+            events.departed(&departure);
             note(departures, departure);
             false
         });
@@ -297,7 +298,7 @@ impl Host {
         self.wakes.intersects(what) || self.clock <= now
     }
 
-    /// What may wake a layer: anything, once somebody waits for a time, or something waits to be told.
+    /// The events that may wake a layer: any, once a layer waits for a time, or an event is pending.
     fn heard(&self) -> Wake {
         if self.clock != Instant::FAR_FUTURE || !self.pending.is_empty() {
             return Wake::all();
@@ -320,7 +321,7 @@ pub struct LayerInfo<'a> {
     pub id: LayerId,
     /// Its name.
     pub name: &'a str,
-    /// What it asks for.
+    /// Its requests.
     pub limits: &'a Limits,
 }
 
@@ -352,14 +353,14 @@ impl Connection {
             host.next_id += 1;
             let mut limits = Limits::default();
             extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let haste = Haste::default();
-            let mut layer = Layer { extension, id, wakes, requires, limits, haste };
+            let clock_use = ClockUse::default();
+            let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
             layer.settle_clock(now, false);
             match layer.limits.fault() {
                 Some(fault) => Err(AttachError::Failed(fault)),
                 None => {
                     asked = layer.limits.some();
-                    host.news.tell(&layer, LayerChange::Attached);
+                    host.pending_events.tell(&layer, LayerChange::Attached);
                     host.layers.push(layer);
                     host.survey();
                     Ok(id)
@@ -380,7 +381,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete: what the profile names is attached. What cannot be is told of as a departure.
+    /// The handshake is complete: attaches the extensions of the profile. Reports those that cannot be attached as departures.
     pub(super) fn attach_chosen(&mut self, now: Instant) {
         if self.profile.extensions.is_empty() {
             return;
@@ -395,7 +396,7 @@ impl Connection {
                 let mut host = self.extensions.take().unwrap_or_default();
                 let (name, reason) = (choice.to_string(), error.into());
                 let departure = Departure { layer: None, name, reason };
-                host.news.departed(&departure);
+                host.pending_events.departed(&departure);
                 note(&mut host.departures, departure);
                 self.extensions.put(host);
             }
@@ -410,7 +411,7 @@ impl Connection {
         let mut asked = Variables::NONE;
         if let Some(layer) = &gone {
             asked = layer.limits.some();
-            host.news.tell(layer, LayerChange::Detached);
+            host.pending_events.tell(layer, LayerChange::Detached);
             host.survey();
         }
         self.settle(now, host, asked);
@@ -427,8 +428,8 @@ impl Connection {
         self.settle(now, host, asked);
     }
 
-    /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
-    /// somebody outside asks, and has just been asked something. Returns whether there is such a layer.
+    /// Wakes one layer now, as if the time that it [requested](Limits::wake_at) had come, and forgets that time. For a layer that forwards requests
+    /// from outside and has just received one. Returns whether there is such a layer.
     pub fn wake_layer(&mut self, now: Instant, layer: LayerId) -> bool {
         let found = self.extensions.change(|host| {
             let layer = host.layers.iter_mut().find(|other| other.id == layer)?;
@@ -439,7 +440,7 @@ impl Connection {
         if found.flatten().is_none() {
             return false;
         }
-        self.tell_of(now, Wake::empty());
+        self.notify(now, Wake::empty());
         true
     }
 
@@ -454,7 +455,7 @@ impl Connection {
         })
     }
 
-    /// The next layer that was detached for a fault of its own, or that the profile names and could not be attached.
+    /// The next layer that was detached for its own fault, or that the profile names and could not be attached.
     pub fn poll_departure(&mut self) -> Option<Departure> {
         self.extensions.get_mut()?.departures.pop_front()
     }
@@ -464,7 +465,7 @@ impl Connection {
         self.extensions.get().into_iter().flat_map(|host| &host.departures)
     }
 
-    /// What is asked of a variable, what is used, and who decided.
+    /// The requested, own and effective value of a variable, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         match self.extensions.get() {
             Some(host) => self.rule(&host.shared, variable),
@@ -472,12 +473,12 @@ impl Connection {
         }
     }
 
-    /// What became of what extensions asked for.
+    /// The counters of the extensions' requests.
     pub fn tallies(&self) -> Tallies {
         self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies())
     }
 
-    /// What the connection has that an extension may require.
+    /// The capabilities of the connection that an extension may require.
     pub fn capabilities(&self) -> Capabilities {
         let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
         has.set(Capabilities::SACK, self.agreed.sack);
@@ -486,7 +487,7 @@ impl Connection {
         has
     }
 
-    /// Something happened that is told with the next event.
+    /// Notes an event, for the next report.
     pub(super) fn note_for_extensions(&mut self, what: Wake) {
         self.extensions.change(|host| host.pending |= what);
     }
@@ -501,26 +502,26 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement has been dealt with, and a `round` may be over. Whether a layer may want to hear more of it: then
-    /// [`tell_of_ack`](Self::tell_of_ack) is to follow.
+    /// An acknowledgement was processed, and a `round` may have ended. Returns whether a layer needs more of it: then
+    /// [`notify_ack`](Self::notify_ack) must follow.
     #[inline]
     pub(super) fn hears_of_ack(&mut self, round: bool) -> bool {
         let all = self.una() == self.nxt();
         let Some(host) = self.extensions.get_mut() else { return false };
         host.shared.acks_seen += 1;
-        if (round || all) && host.news.wait_for_round() {
-            self.extensions.change(|host| host.news.round_over());
+        if (round || all) && host.pending_events.wait_for_round() {
+            self.extensions.change(|host| host.pending_events.round_over());
         }
         let acks = Wake::ACK | Wake::DUPLICATE_ACK;
         self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
     }
 
-    /// An acknowledgement of this kind has been dealt with that a layer may want to hear of: the event has it already.
+    /// An acknowledgement of this kind was processed that may wake a layer: the event has it already.
     #[inline]
-    pub(super) fn tell_of_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
-        let news = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
+    pub(super) fn notify_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
+        let new_data = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
         let copies = kind.intersects(AckKind::DUPLICATE | AckKind::DSACK);
-        event.what = Wake::ACK.only_if(news)
+        event.what = Wake::ACK.only_if(new_data)
             | Wake::DUPLICATE_ACK.only_if(copies)
             | Wake::ROUND.only_if(round);
         let Some(host) = self.extensions.get_mut() else { return };
@@ -532,23 +533,23 @@ impl Connection {
 
     /// Data has left.
     #[inline]
-    pub(super) fn tell_of_data(&mut self, now: Instant, sent: Range<Pos>) {
+    pub(super) fn notify_data(&mut self, now: Instant, sent: Range<Pos>) {
         if self.extensions.hear(Wake::SEND) {
             self.wake(&mut Event { now, what: Wake::SEND, ack: None, sent: Some(sent) });
         }
     }
 
-    /// A segment has been dealt with before which `next` was expected, and so many bytes had been accepted.
+    /// A segment was processed. Before it `next` was expected, and so many bytes had been accepted.
     #[inline]
-    pub(super) fn tell_of_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
+    pub(super) fn notify_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
         if self.extensions.hear(Wake::DATA) && (self.rcv.next > next || new(self)) {
-            self.tell_of(now, Wake::DATA);
+            self.notify(now, Wake::DATA);
         }
     }
 
-    /// Something happened that is neither an acknowledgement nor a transmission; or what is pending is to be told now.
-    pub(super) fn tell_of(&mut self, now: Instant, what: Wake) {
+    /// Reports an event that is neither an acknowledgement nor a transmission; or reports pending events now.
+    pub(super) fn notify(&mut self, now: Instant, what: Wake) {
         if self.extensions.is_some() {
             self.wake(&mut Event { now, what, ack: None, sent: None });
         }
@@ -594,7 +595,7 @@ impl Connection {
         self.conclude(event.now, host, asked, clock, !pending.is_empty());
     }
 
-    /// After layers were attached or detached, which ask or asked something of the variables `asked`: what follows for the connection.
+    /// Applies the effects of attaching or detaching layers that request, or requested, values of the variables `asked`.
     #[cold]
     fn settle(&mut self, now: Instant, host: Box<Host>, asked: Variables) {
         let clocks = host.layers.iter().map(|layer| layer.limits.clock());
@@ -605,8 +606,8 @@ impl Connection {
         }
     }
 
-    /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`; and something about them may have
-    /// `changed` already. What follows for the connection.
+    /// Layers may have changed their requests for these variables, the clock must wake the first of them at `clock`, and something about them may
+    /// have `changed` already. Applies the effects to the connection.
     #[inline(always)]
     fn conclude(
         &mut self,
@@ -618,7 +619,7 @@ impl Connection {
     ) {
         let (values, any) = host.recombine(asked);
         if any && self.una() == self.nxt() {
-            host.news.round_over();
+            host.pending_events.round_over();
         }
         // Mostly nobody waits for a time, before and after.
         let waits = clock.min(host.clock) != Instant::FAR_FUTURE;

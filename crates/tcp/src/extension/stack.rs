@@ -1,4 +1,4 @@
-//! Layers on top of each other, and what comes of it for each variable.
+//! Stacked layers, and their combined request for each variable.
 
 use super::interval::Interval;
 use super::limits::Limits;
@@ -10,7 +10,7 @@ use core::fmt;
 pub struct LayerId(pub(crate) u32);
 
 impl LayerId {
-    /// The layer with this number, for those who read of it.
+    /// The layer with this number, for readers of logs.
     pub const fn from_u32(number: u32) -> Self {
         LayerId(number)
     }
@@ -27,24 +27,24 @@ impl fmt::Display for LayerId {
     }
 }
 
-/// What a stack asks of one variable: no value less than the one bound, and none greater than the other, each of which a layer stands for. Where the
-/// first is above the second, layers contradict each other.
+/// The combined request for one variable: a lower and an upper bound, each with the layer that set it. If the lower is above the upper one, layers
+/// contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wish {
+struct Request {
     low: u64,
     high: u64,
     low_by: LayerId,
     high_by: LayerId,
 }
 
-/// Who stands for a bound that nobody asked for.
+/// The layer of a bound that nobody set.
 const NOBODY: LayerId = LayerId(u32::MAX);
 
-impl Wish {
+impl Request {
     /// Any value.
-    const ANY: Wish = Wish { low: 0, high: u64::MAX, low_by: NOBODY, high_by: NOBODY };
+    const ANY: Request = Request { low: 0, high: u64::MAX, low_by: NOBODY, high_by: NOBODY };
 
-    /// One layer more. Of two that ask for the same bound the one that was attached first stands for it, whichever is met first.
+    /// Adds a layer. If two request the same bound, the one that was attached first owns it, in any order of adding.
     #[inline]
     fn meet(&mut self, layer: LayerId, asked: Interval) {
         let (low, high) = (asked.low(), asked.high());
@@ -64,43 +64,43 @@ impl Wish {
         self.low > self.high
     }
 
-    /// The values that can be had.
+    /// The interval, unless the bounds contradict each other.
     fn interval(&self) -> Option<Interval> {
         Interval::new(self.low, self.high)
     }
 }
 
-/// What became of a wish.
+/// How a request changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing.
     None,
     /// The same layers ask for other values.
     Values,
-    /// Others stand for the same values.
+    /// Other layers own the same bounds.
     Deciders,
-    /// Others ask, or nobody does any more, or they contradict each other, or do not any more.
+    /// The requesting layers changed, or a contradiction began or ended.
     Askers,
 }
 
-/// What all layers together ask for: the intersection of what each does.
+/// The combined request of all layers: the intersection of their requests.
 // What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Combined {
-    /// Those that are not for [any value](Wish::ANY).
+    /// Those that are not for [any value](Request::ANY).
     some: Variables,
-    /// Whether what is wanted is used, safe or not.
+    /// Whether requests are effective even if unsafe.
     #[cfg(feature = "unconstrained")]
     unconstrained: bool,
     /// In the order of [`ALL`](super::variable::ALL).
-    wishes: [Wish; COUNT],
+    requests: [Request; COUNT],
 }
 
 impl Default for Combined {
     fn default() -> Self {
         Combined {
-            wishes: [Wish::ANY; COUNT],
+            requests: [Request::ANY; COUNT],
             some: Variables::NONE,
             #[cfg(feature = "unconstrained")]
             unconstrained: false,
@@ -111,20 +111,21 @@ impl Default for Combined {
 impl Combined {
     /// Where what is asked of cwnd ends.
     #[cfg(test)]
-    pub(crate) const UPTO_CWND: usize = core::mem::offset_of!(Combined, wishes) + size_of::<Wish>();
+    pub(crate) const UPTO_CWND: usize =
+        core::mem::offset_of!(Combined, requests) + size_of::<Request>();
 
-    /// What these layers ask of one variable, in the place of what was asked before.
+    /// Combines the requests of these layers for one variable, replacing the earlier ones.
     #[inline(never)]
     pub(crate) fn combine<'a>(
         &mut self,
         variable: Variable,
         layers: impl Iterator<Item = (LayerId, &'a Limits)>,
     ) -> Change {
-        let mut wish = Wish::ANY;
+        let mut request = Request::ANY;
         for (layer, limits) in layers {
-            wish.meet(layer, limits.asked(variable));
+            request.meet(layer, limits.asked(variable));
         }
-        self.wish(variable, wish)
+        self.request(variable, request)
     }
 
     /// The same of a single layer.
@@ -138,56 +139,56 @@ impl Combined {
         let (low, high) = (asked.low(), asked.high());
         let low_by = if low > 0 { layer } else { NOBODY };
         let high_by = if high < u64::MAX { layer } else { NOBODY };
-        let before = &mut self.wishes[variable as usize];
+        let before = &mut self.requests[variable as usize];
         // The same layer asks as before, and what it asks is no contradiction: nearly always.
         if (low_by, high_by) == (before.low_by, before.high_by) && !before.is_conflict() {
             let same = (low, high) == (before.low, before.high);
             (before.low, before.high) = (low, high);
             return if same { Change::None } else { Change::Values };
         }
-        self.wish(variable, Wish { low, high, low_by, high_by })
+        self.request(variable, Request { low, high, low_by, high_by })
     }
 
     #[cold]
-    fn wish(&mut self, variable: Variable, wish: Wish) -> Change {
-        let before = core::mem::replace(&mut self.wishes[variable as usize], wish);
-        if (wish.low_by, wish.high_by) != (before.low_by, before.high_by)
-            || wish.is_conflict()
+    fn request(&mut self, variable: Variable, request: Request) -> Change {
+        let before = core::mem::replace(&mut self.requests[variable as usize], request);
+        if (request.low_by, request.high_by) != (before.low_by, before.high_by)
+            || request.is_conflict()
             || before.is_conflict()
         {
             return self.others_ask(variable, before);
         }
-        let same = (wish.low, wish.high) == (before.low, before.high);
+        let same = (request.low, request.high) == (before.low, before.high);
         if same { Change::None } else { Change::Values }
     }
 
-    /// Others ask than `before`, or they contradict each other, or did.
+    /// Whether the requesting layers differ from `before`, or a contradiction began or ended.
     #[cold]
-    fn others_ask(&mut self, variable: Variable, before: Wish) -> Change {
-        let wish = &self.wishes[variable as usize];
-        if wish.is_any() {
+    fn others_ask(&mut self, variable: Variable, before: Request) -> Change {
+        let request = &self.requests[variable as usize];
+        if request.is_any() {
             self.some.remove(Variables::one(variable));
         } else {
             self.some.add(Variables::one(variable));
         }
-        match (wish.is_conflict(), before.is_conflict()) {
+        match (request.is_conflict(), before.is_conflict()) {
             // What layers contradict each other about is nobody's, whoever they are.
             (true, true) => Change::None,
-            (false, false) if wish.interval() == before.interval() => Change::Deciders,
+            (false, false) if request.interval() == before.interval() => Change::Deciders,
             _ => Change::Askers,
         }
     }
 
-    /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
+    /// The bound up to which TCP's own value is effective, for a variable that is safe from zero up to TCP's own.
     #[inline]
     pub(crate) fn untouched(&self, variable: Variable) -> u64 {
-        let wish = &self.wishes[variable as usize];
+        let request = &self.requests[variable as usize];
         if self.is_unconstrained() {
             0
-        } else if wish.is_conflict() {
+        } else if request.is_conflict() {
             u64::MAX
         } else {
-            wish.high
+            request.high
         }
     }
 
@@ -204,7 +205,7 @@ impl Combined {
 
     /// Whether layers contradict each other about `variable`.
     pub fn conflicts(&self, variable: Variable) -> bool {
-        self.wishes[variable as usize].is_conflict()
+        self.requests[variable as usize].is_conflict()
     }
 
     /// Safe ranges are not kept to from now on.
@@ -219,7 +220,7 @@ impl Combined {
         self.unconstrained
     }
 
-    /// Whether safe ranges are not kept to: never. There is no such mode without the feature `unconstrained`.
+    /// Whether safe ranges are ignored: never, without the feature `unconstrained`.
     #[cfg(not(feature = "unconstrained"))]
     pub fn is_unconstrained(&self) -> bool {
         false
@@ -227,8 +228,8 @@ impl Combined {
 
     /// The value that is used for `variable`, of which TCP's own is `own` and the safe range `safe`.
     #[inline]
-    pub(crate) fn used(&self, variable: Variable, own: u64, safe: Interval) -> u64 {
-        match self.wishes[variable as usize].interval() {
+    pub(crate) fn effective(&self, variable: Variable, own: u64, safe: Interval) -> u64 {
+        match self.requests[variable as usize].interval() {
             Some(interval) if self.asks(variable) => self.safely(interval.clamp(own), safe),
             _ => own,
         }
@@ -238,59 +239,59 @@ impl Combined {
         if self.is_unconstrained() { wanted } else { safe.clamp(wanted) }
     }
 
-    /// What is used for `variable` and why, of which TCP's own value is `own` and the safe range `safe`.
+    /// The effective value of `variable` and its reason; TCP's own value is `own`, and the safe range `safe`.
     pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
         let ruling = Ruling {
             own,
             requested: None,
             safe,
-            used: own,
+            effective: own,
             decided_by: Decider::Tcp,
             conflict: false,
         };
         if !self.asks(variable) {
             return ruling;
         }
-        let wish = &self.wishes[variable as usize];
-        let Some(interval) = wish.interval() else { return Ruling { conflict: true, ..ruling } };
+        let request = &self.requests[variable as usize];
+        let Some(interval) = request.interval() else { return Ruling { conflict: true, ..ruling } };
         let wanted = interval.clamp(own);
-        let used = self.safely(wanted, safe);
-        let decided_by = if used != wanted {
+        let effective = self.safely(wanted, safe);
+        let decided_by = if effective != wanted {
             Decider::SafeRange
         } else if wanted == own {
             Decider::Tcp
         } else if own > interval.high() {
-            Decider::Layer(wish.high_by)
+            Decider::Layer(request.high_by)
         } else {
-            Decider::Layer(wish.low_by)
+            Decider::Layer(request.low_by)
         };
-        Ruling { requested: Some(interval), used, decided_by, ..ruling }
+        Ruling { requested: Some(interval), effective, decided_by, ..ruling }
     }
 }
 
-/// Who decided which value is used.
+/// What decided the effective value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
-    /// Nobody asked for another value than TCP's own, or for none that could be had together.
+    /// TCP's own value: no layer requested another, or the requests contradict each other.
     Tcp,
     /// A layer.
     Layer(LayerId),
-    /// The safe range, against what was asked for.
+    /// The safe range, against the request.
     SafeRange,
 }
 
-/// What came of the requests for one variable, in the variable's [unit](Variable::unit).
+/// The outcome of the requests for one variable, in the variable's [unit](Variable::unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ruling {
     /// TCP's own value.
     pub own: u64,
-    /// What all layers together ask for; nothing if none does, or if they contradict each other.
+    /// The combined request of all layers; `None` if there is none, or if they contradict each other.
     pub requested: Option<Interval>,
     /// The safe range.
     pub safe: Interval,
     /// The value that is used.
-    pub used: u64,
-    /// Who decided it.
+    pub effective: u64,
+    /// What decided it.
     pub decided_by: Decider,
     /// Layers contradict each other.
     pub conflict: bool,

@@ -63,11 +63,11 @@ fn layers_narrow_each_other() {
         layer(1, |limits| limits.at_most(variable::CWND, 5000)),
     ]);
     let ruling = both.rule(Variable::Cwnd, 10_000, safe::cwnd(10_000));
-    assert_eq!((ruling.used, ruling.decided_by), (5000, Decider::Layer(LayerId(1))));
+    assert_eq!((ruling.effective, ruling.decided_by), (5000, Decider::Layer(LayerId(1))));
     assert_eq!(ruling.requested, Some(Interval::at_most(5000)));
     // TCP's own is within what both want.
     let ruling = both.rule(Variable::Cwnd, 4000, safe::cwnd(4000));
-    assert_eq!((ruling.used, ruling.decided_by), (4000, Decider::Tcp));
+    assert_eq!((ruling.effective, ruling.decided_by), (4000, Decider::Tcp));
 }
 
 /// More than is safe is asked for: the nearest that is safe is used.
@@ -75,7 +75,7 @@ fn layers_narrow_each_other() {
 fn what_is_not_safe_is_coerced() {
     let greedy = combine(&[layer(7, |limits| limits.exactly(variable::CWND, 50_000))]);
     let ruling = greedy.rule(Variable::Cwnd, 10_000, safe::cwnd(10_000));
-    assert_eq!((ruling.used, ruling.decided_by), (10_000, Decider::SafeRange));
+    assert_eq!((ruling.effective, ruling.decided_by), (10_000, Decider::SafeRange));
 }
 
 /// What cannot be had together leaves TCP's own value.
@@ -87,7 +87,7 @@ fn a_conflict_leaves_tcps_own() {
     ]);
     let ruling = conflict.rule(Variable::Dupthresh, 3, safe::dupthresh(20));
     assert!(ruling.conflict);
-    assert_eq!((ruling.used, ruling.decided_by, ruling.requested), (3, Decider::Tcp, None));
+    assert_eq!((ruling.effective, ruling.decided_by, ruling.requested), (3, Decider::Tcp, None));
 }
 
 /// The least more than the most: it is kept as it was, and the layer is at fault.
@@ -174,13 +174,13 @@ proptest! {
         let combined = combine(&layers);
         for variable in ALL {
             let ruling = combined.rule(variable, own, safe);
-            prop_assert!(safe.contains(ruling.used) || ruling.used == own);
+            prop_assert!(safe.contains(ruling.effective) || ruling.effective == own);
             if !combined.asks(variable) || combined.conflicts(variable) {
-                prop_assert_eq!(ruling.used, own);
+                prop_assert_eq!(ruling.effective, own);
             }
             match ruling.requested {
                 Some(requested) if ruling.decided_by != Decider::SafeRange => {
-                    prop_assert!(requested.contains(ruling.used));
+                    prop_assert!(requested.contains(ruling.effective));
                 }
                 _ => {}
             }

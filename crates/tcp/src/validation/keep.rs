@@ -1,7 +1,7 @@
-//! No validation: the window stays what it is, used or not, as kernels do that are told not to slow-start after idle. What it once was may leave
-//! in one burst after a silence of any length; with pacing it leaves in a round trip.
+//! No validation: the window stays, used or not, like a kernel without slow start after idle. The whole window may leave in one burst after an
+//! idle period of any length; with pacing it leaves in a round trip.
 
-use super::{Silence, Validation, Worth};
+use super::{IdlePeriod, Validation, WindowBounds};
 use crate::congestion::Window;
 
 /// The window is kept.
@@ -13,7 +13,7 @@ impl Validation for KeepWindow {
         "no-validation"
     }
 
-    fn on_silence(&mut self, _window: &Window, _silence: &Silence) -> Worth {
-        Worth::UNCHANGED
+    fn on_restart(&mut self, _window: &Window, _silence: &IdlePeriod) -> WindowBounds {
+        WindowBounds::UNCHANGED
     }
 }

@@ -1,7 +1,7 @@
 //! Restarting from the initial window (RFC 5681 section 4.1): after a silence longer than the retransmission timeout there is no clock of
 //! acknowledgements any more, and the window is min(IW, cwnd). ssthresh stays, so that slow start leads back to where it was.
 
-use super::{Silence, Validation, Worth};
+use super::{IdlePeriod, Validation, WindowBounds};
 use crate::congestion::{Window, initial_window};
 
 /// The restart window of RFC 5681.
@@ -13,7 +13,7 @@ impl Validation for RestartWindow {
         "restart-window"
     }
 
-    fn on_silence(&mut self, window: &Window, _silence: &Silence) -> Worth {
-        Worth { cwnd: initial_window(window.mss), ..Worth::UNCHANGED }
+    fn on_restart(&mut self, window: &Window, _silence: &IdlePeriod) -> WindowBounds {
+        WindowBounds { cwnd: initial_window(window.mss), ..WindowBounds::UNCHANGED }
     }
 }

@@ -8,8 +8,8 @@ use transom_lab::emulate::{EmulateOptions, Emulation, Record};
 use transom_lab::results::{Found, Plan, PlannedRun, Run, Store, StoredRun};
 use transom_lab::run::{SimulateOptions, simulate};
 use transom_lab::scenario::{Resolved, Scenario, Time};
-use transom_report::run::{About, Page, command};
-use transom_report::words::spaced;
+use transom_report::labels::spaced;
+use transom_report::run::{Page, RunInfo, command};
 use transom_sim::measure::Recorder;
 use transom_tcp::time::Duration;
 
@@ -20,7 +20,7 @@ use super::emulated;
 use super::progress::Progress;
 use crate::output;
 
-/// What is run, and where it goes.
+/// The experiment to run, and the directory for its results.
 pub(super) struct Experiment<'a> {
     pub(super) scenario: &'a Scenario,
     /// Where files that it names are.
@@ -30,9 +30,9 @@ pub(super) struct Experiment<'a> {
     /// Whether what is there is made again.
     pub(super) fresh: bool,
     pub(super) interruption: &'a Interruption,
-    /// Whether pages have pictures beside them.
+    /// Whether to write pictures beside the pages.
     pub(super) png: bool,
-    /// Who follows the runs.
+    /// The viewers of the runs.
     pub(super) live: Option<&'a Live>,
     /// How runs are emulated, if they are.
     pub(super) emulation: Option<Emulated>,
@@ -45,7 +45,7 @@ pub(crate) struct Emulated {
     pub(crate) allow_late: bool,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was made.
@@ -96,13 +96,13 @@ fn one(
 ) -> anyhow::Result<Outcome> {
     let Experiment { scenario, beside, plan, store, fresh, interruption, png, live, emulation } =
         *experiment;
-    if interruption.is_told() {
+    if interruption.is_requested() {
         return Ok(Outcome::Missing);
     }
     // Points are worked out when their turn comes: those of a large sweep are not all in memory.
-    let variant = scenario.point(planned.point - 1).ok_or_else(|| {
-        anyhow!("a file that point {} needs is not there any more", planned.point)
-    })?;
+    let variant = scenario
+        .point(planned.point - 1)
+        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
     let run = Run { plan, planned, variant: &variant };
     if !fresh {
         match store.renew(run)? {
@@ -129,7 +129,7 @@ fn one(
     let settings: Vec<String> = variant.settings.iter().map(ToString::to_string).collect();
     let points = plan.points.len();
     let command = command(Some(plan), planned.point, planned.seed, emulation.is_some());
-    let page = Page::new(About {
+    let page = Page::new(RunInfo {
         scenario: &variant.resolved,
         seed: planned.seed,
         point: (points > 1).then_some((planned.point, points)),
@@ -155,7 +155,7 @@ fn one(
                 SimulateOptions { directory: beside, captures: Some(pending.directory()) };
             let seen = simulate(scenario, seed, options, |seen| {
                 look(seen.reached, Some(seen.recorder));
-                !interruption.is_told()
+                !interruption.is_requested()
             });
             (seen.with_context(|| what.clone())?, None)
         }
@@ -206,7 +206,7 @@ fn is_whole(stored: &StoredRun, scenario: &Resolved) -> bool {
     transom_lab::run::files(scenario).all(|name| has(&name))
 }
 
-/// Whether a run that is there can stand for one that would be made now.
+/// Whether a stored run can replace a new one.
 fn is_acceptable(stored: &StoredRun, emulation: Option<Emulated>) -> anyhow::Result<bool> {
     let allow_late = emulation.is_none_or(|emulation| emulation.allow_late);
     let record = Record::read(stored.directory()).context("cannot read emulation.json")?;

@@ -1,4 +1,4 @@
-//! What came of the runs, for people and for programs.
+//! The results of the runs, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transom_lab::emulate::Record;
 use transom_lab::results::{Compared, Found, Manifest, PlannedRun, Store, StoredRun};
 use transom_lab::run::Judgement;
-use transom_report::words;
+use transom_report::labels;
 
 use super::super::emulation;
 use crate::output;
@@ -22,7 +22,7 @@ pub(super) struct Shown {
     pub(super) already: usize,
 }
 
-/// Shows what came of the runs that are there, of `all`. Says whether everything that was judged holds.
+/// Shows the results of the finished runs, of `all`. Returns whether all expectations hold.
 pub(super) fn show(
     store: &Store,
     runs: &[&PlannedRun],
@@ -38,7 +38,10 @@ pub(super) fn show(
             Found::Finished(stored) => stored,
             Found::Damaged(error) => return Err(error.into()),
             Found::Missing => {
-                bail!("{} has gone", store.directory().join(&run.directory).display())
+                bail!(
+                    "{} was removed during the command",
+                    store.directory().join(&run.directory).display()
+                )
             }
         };
         let manifest = stored.manifest();
@@ -97,7 +100,7 @@ fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
     summary
 }
 
-/// What a person wants to know of a run.
+/// The report on one run for people.
 fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let mut text = String::new();
     if points {
@@ -117,12 +120,12 @@ fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     for judgement in manifest.judgements() {
         let _ = write!(text, "\n  {}", described(judgement));
     }
-    for line in words::departures(manifest) {
+    for line in labels::departures(manifest) {
         let _ = write!(text, "\n  {line}");
     }
     for Compared { baseline, band, judgement } in &manifest.comparisons {
         if judgement.is_none() {
-            let (quantity, point) = (words::quantity(band), baseline.point);
+            let (quantity, point) = (labels::quantity(band), baseline.point);
             let _ =
                 write!(text, "\n  waits  {quantity}: for point {point}, seed {}", baseline.seed);
         }
@@ -140,9 +143,9 @@ fn described(judgement: &Judgement) -> String {
     };
     format!(
         "{mark} {}: {}  {}{}",
-        words::quantity(band),
-        words::seen(judgement),
-        words::bounds(band),
+        labels::quantity(band),
+        labels::seen(judgement),
+        labels::bounds(band),
         why.unwrap_or_default(),
     )
 }

@@ -17,12 +17,12 @@ fn open(window: u32, mss: u16, scale: u8) -> Open {
     }
 }
 
-const fn to(bytes: u64) -> Wish {
-    Wish::Window { bytes, fall: true }
+const fn to(bytes: u64) -> AckAction {
+    AckAction::Window { bytes, fall: true }
 }
 
 /// The window field that goes on.
-fn mark(open: &mut Open, number: u32, window: u16, wish: Wish) -> u16 {
+fn mark(open: &mut Open, number: u32, window: u16, wish: AckAction) -> u16 {
     match WindowMarker::mark(open, Ack { number: Seq::new(number), window }, wish) {
         Marked::AsItWas => window,
         Marked::Rewritten(changed) => {
@@ -49,11 +49,11 @@ fn figure_3_without_shrinking() {
 #[test]
 fn a_window_that_may_not_fall_stays() {
     let mut flow = open(6000, 1000, 0);
-    let stay = Wish::Window { bytes: 3000, fall: false };
+    let stay = AckAction::Window { bytes: 3000, fall: false };
     assert_eq!(mark(&mut flow, 1001, 6000, stay), 6000);
     assert_eq!(mark(&mut flow, 2001, 6000, to(3000)), 5000);
     assert_eq!(mark(&mut flow, 3001, 6000, stay), 5000, "what has fallen has fallen");
-    assert_eq!(mark(&mut flow, 4001, 6000, Wish::Window { bytes: 5500, fall: false }), 5500);
+    assert_eq!(mark(&mut flow, 4001, 6000, AckAction::Window { bytes: 5500, fall: false }), 5500);
 }
 
 #[test]

@@ -63,9 +63,15 @@ fn when_windows_fall() {
         rtt: None,
         active: 1,
     };
-    assert_eq!(policy.on_ack(Instant::ZERO, &at(35)), Wish::Window { bytes: 65_536, fall: false });
-    assert_eq!(policy.on_ack(Instant::ZERO, &at(36)), Wish::Window { bytes: 65_536, fall: true });
+    assert_eq!(
+        policy.on_ack(Instant::ZERO, &at(35)),
+        AckAction::Window { bytes: 65_536, fall: false }
+    );
+    assert_eq!(
+        policy.on_ack(Instant::ZERO, &at(36)),
+        AckAction::Window { bytes: 65_536, fall: true }
+    );
     let config = TargetWindowConfig::new(upper, lower);
     let wish = TargetWindow::new(config).on_ack(Instant::ZERO, &at(0));
-    assert_eq!(wish, Wish::Window { bytes: 65_536, fall: true });
+    assert_eq!(wish, AckAction::Window { bytes: 65_536, fall: true });
 }

@@ -113,7 +113,7 @@ impl Values {
 }
 
 impl Record {
-    /// What bytes say, and the lower half of the record's number.
+    /// Reads a record, and the lower half of its number.
     ///
     /// # Errors
     /// For a kind or a value that this version does not know.
@@ -155,7 +155,7 @@ fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
     let [variable, decider, flags, _] = body.take();
     let variable = nth(&variable::ALL, variable, "variable")?;
     let layer = body.u32();
-    let (low, high, own, used) = (body.u64(), body.u64(), body.u64(), body.u64());
+    let (low, high, own, effective) = (body.u64(), body.u64(), body.u64(), body.u64());
     let interval = Interval::new(low, high).ok_or(RecordError::Field("interval"))?;
     let decided_by = match decider {
         0 => Decider::Tcp,
@@ -165,7 +165,7 @@ fn decode_request(body: &mut Reader<'_>) -> Result<What, RecordError> {
     };
     let requested = Some(interval).filter(|_| flags & 1 != 0);
     let conflict = flags & 2 != 0;
-    let ruling = Ruling { own, requested, safe: Interval::ANY, used, decided_by, conflict };
+    let ruling = Ruling { own, requested, safe: Interval::ANY, effective, decided_by, conflict };
     Ok(What::Request { variable, ruling })
 }
 

@@ -1,17 +1,17 @@
-//! Records as they are written: eight bytes at a time, of which the frequent ones are put together without a look at anything else.
+//! Writes records eight bytes at a time; the frequent ones are composed without reading anything else.
 
 use super::super::{Encoded, RECORD_LEN};
 use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
 use core::net::IpAddr;
-use transom_tcp::connection::{Glance, LimitedBy, State};
+use transom_tcp::connection::{LimitedBy, Snapshot, State};
 use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
-/// A record eight bytes at a time, without its number: what is written of the frequent ones.
+/// A record in words of eight bytes, without its number.
 pub(in super::super) type Words = [u64; 8];
 
-/// Where in the third word the lower half of the number stands, in bits from the lowest.
+/// The position of the lower half of the number in the third word, in bits from the lowest.
 const SEQUENCE_SHIFT: u32 = 32;
 
 /// The record in bytes.
@@ -40,10 +40,10 @@ impl FlowEvent {
         self,
         at: Instant,
         connection: u64,
-        glance: &Glance,
+        snapshot: &Snapshot,
         values: Values,
     ) -> Words {
-        let head = head(self as u8, glance.state, glance.phase, glance.limited_by);
+        let head = head(self as u8, snapshot.state, snapshot.phase, snapshot.limited_by);
         let [a, b, c, d, e] = values.words();
         [at.as_nanos(), connection, head, a, b, c, d, e]
     }
@@ -58,10 +58,10 @@ fn micros(span: Option<Duration>) -> u32 {
 }
 
 impl Values {
-    /// What `glance` says, of `bytes` at `position`.
+    /// The values of `snapshot`, for `bytes` at `position`.
     #[inline]
     pub(in super::super) fn of(
-        glance: &Glance,
+        snapshot: &Snapshot,
         position: u64,
         bytes: u64,
         window: u64,
@@ -71,10 +71,10 @@ impl Values {
             position,
             bytes: cut(bytes),
             window: cut(window),
-            cwnd: cut(glance.cwnd),
-            ssthresh: cut(glance.ssthresh),
-            in_flight: cut(glance.in_flight),
-            srtt: micros(glance.srtt),
+            cwnd: cut(snapshot.cwnd),
+            ssthresh: cut(snapshot.ssthresh),
+            in_flight: cut(snapshot.in_flight),
+            srtt: micros(snapshot.srtt),
             rto: 0,
             extra,
         }
@@ -86,11 +86,11 @@ impl Values {
     }
 
     /// `extra` for an acknowledgement.
-    pub(in super::super) fn last_rtt(glance: &Glance) -> u32 {
-        micros(glance.last_rtt)
+    pub(in super::super) fn last_rtt(snapshot: &Snapshot) -> u32 {
+        micros(snapshot.last_rtt)
     }
 
-    /// As they stand in a record, eight bytes at a time.
+    /// The words of a record.
     #[inline]
     fn words(&self) -> [u64; 5] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -172,7 +172,7 @@ impl Record {
                 out.put(&[place(&variable::ALL, variable), decider, flags, 0]);
                 out.put(&layer.to_le_bytes());
                 let interval = ruling.requested.unwrap_or(Interval::ANY);
-                for value in [interval.low(), interval.high(), ruling.own, ruling.used] {
+                for value in [interval.low(), interval.high(), ruling.own, ruling.effective] {
                     out.put(&value.to_le_bytes());
                 }
             }

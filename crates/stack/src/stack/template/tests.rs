@@ -24,7 +24,7 @@ fn reversed(key: &FlowKey) -> FlowKey {
     }
 }
 
-const CARRIER: Carrier = Carrier { hop_limit: 64, dscp: 10, dont_fragment: true };
+const CARRIER: IpFields = IpFields { hop_limit: 64, dscp: 10, dont_fragment: true };
 
 fn header() -> impl Strategy<Value = TcpHeader> {
     let timestamps = prop::option::of((any::<u32>(), any::<u32>()));
@@ -77,11 +77,11 @@ proptest! {
 
     #[test]
     fn a_packet_that_may_be_fragmented_is_identified(header in header(), v6: bool, ident: u16) {
-        let carrier = Carrier { dont_fragment: false, ..CARRIER };
+        let ip_fields = IpFields { dont_fragment: false, ..CARRIER };
         let transmit =
             Transmit { header, payload: [b"hello", &[]], segment_size: None, ecn: Ecn::Ce };
         let mut bytes = [0; MAX_HEADERS];
-        let template = Template::new(&key(v6), &carrier).unwrap();
+        let template = Template::new(&key(v6), &ip_fields).unwrap();
         let (len, _) = template.write(&mut bytes, &transmit, false, ident).unwrap();
         let packet = [&bytes[..len], b"hello"].concat();
         let ip = IpPacket::parse(&packet).unwrap();

@@ -1,4 +1,4 @@
-//! What an extension sees.
+//! The view of an extension.
 
 use super::super::{Connection, Counters, Info, LimitedBy, State};
 use super::{Shared, Tallies};
@@ -9,8 +9,8 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-/// Everything there is to see of a connection, as it was when the event had been dealt with and before any layer was woken for it. The
-/// values are TCP's own; what is used instead is in [`View::ruling`].
+/// Everything that can be seen of a connection, in its state after the event was processed and before any layer was woken. The values are TCP's own;
+/// [`View::ruling`] has the effective ones.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     connection: &'a Connection,
@@ -73,7 +73,7 @@ impl<'a> View<'a> {
         self.connection.nxt()
     }
 
-    /// What the peer offers beyond snd_una, in bytes.
+    /// The peer's window beyond snd_una, in bytes.
     pub fn snd_wnd(&self) -> u64 {
         self.connection.snd.right_edge.since(self.snd_una())
     }
@@ -83,7 +83,7 @@ impl<'a> View<'a> {
         self.connection.rcv.next
     }
 
-    /// What is offered to the peer beyond rcv_nxt, in bytes.
+    /// The advertised window beyond rcv_nxt, in bytes.
     pub fn rcv_wnd(&self) -> u64 {
         self.connection.rcv.edge.since(self.rcv_nxt())
     }
@@ -178,7 +178,7 @@ impl<'a> View<'a> {
         self.connection.counters.lost_bytes
     }
 
-    /// What holds the sender back.
+    /// The limit of the sender.
     pub fn limited_by(&self) -> LimitedBy {
         self.connection.limited.current()
     }
@@ -206,8 +206,8 @@ impl<'a> View<'a> {
     /// Everything at once, shaped after Linux' `TCP_INFO`.
     pub fn info(&self) -> Info {
         // The layers are being woken, and the connection by itself knows nothing of them.
-        let used_rto = Duration::from_nanos(self.ruling(Variable::Rto).used);
-        Info { used_rto, ..self.connection.info(self.now) }
+        let effective_rto = Duration::from_nanos(self.ruling(Variable::Rto).effective);
+        Info { effective_rto, ..self.connection.info(self.now) }
     }
 
     /// The messages not yet acknowledged cumulatively, the oldest first.
@@ -232,17 +232,17 @@ impl<'a> View<'a> {
         self.shared.history.last_acks(count)
     }
 
-    /// How many acknowledgements have arrived since the first extension was attached: who finds that it rose by more than the list holds has missed some.
+    /// The number of acknowledgements since the first extension was attached. If it rose by more than the list holds, the extension has missed some.
     pub fn acks_seen(&self) -> u64 {
         self.shared.acks_seen
     }
 
-    /// What all layers together ask of a variable, what is used, and who decided.
+    /// The combined request for a variable, its effective value, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         self.connection.rule(self.shared, variable)
     }
 
-    /// What became of what extensions asked for.
+    /// The counters of the extensions' requests.
     pub fn tallies(&self) -> Tallies {
         self.shared.tallies()
     }

@@ -12,7 +12,7 @@ fn window(segments: u64) -> Window {
 }
 
 /// `segments` are acknowledged at a time, which begins a round trip.
-fn round(unit: &mut Cwv, window: &Window, millis: u64, segments: u64) -> Option<Worth> {
+fn round(unit: &mut Cwv, window: &Window, millis: u64, segments: u64) -> Option<WindowBounds> {
     let ack = AckContext {
         now: at(millis),
         newly_delivered: segments * 1000,
@@ -23,8 +23,8 @@ fn round(unit: &mut Cwv, window: &Window, millis: u64, segments: u64) -> Option<
     unit.on_ack(window, &ack)
 }
 
-fn silence(from: u64, until: u64) -> Silence {
-    Silence { now: at(until), since: at(from), srtt: Some(Duration::from_millis(100)) }
+fn silence(from: u64, until: u64) -> IdlePeriod {
+    IdlePeriod { now: at(until), since: at(from), srtt: Some(Duration::from_millis(100)) }
 }
 
 #[test]
@@ -98,18 +98,18 @@ fn five_minutes() {
             round(&mut unit, &window, millis, 40);
         }
         let silence = silence(200, seconds * 1000);
-        let worth = unit.on_silence(&window, &silence);
+        let worth = unit.on_restart(&window, &silence);
         let cwnd = cwnd.unwrap_or(Window::WIDEST);
-        assert_eq!(worth, Worth { cwnd, ssthresh }, "{seconds} s");
+        assert_eq!(worth, WindowBounds { cwnd, ssthresh }, "{seconds} s");
         // What was done is done: asked again, before anything has left.
         let after = Window { cwnd: window.cwnd.min(worth.cwnd), ..window };
-        assert_eq!(unit.on_silence(&after, &silence), Worth::UNCHANGED);
+        assert_eq!(unit.on_restart(&after, &silence), WindowBounds::UNCHANGED);
     }
     // A window below IW is not widened.
     let (mut unit, small) = (Cwv::default(), window(6));
     round(&mut unit, &small, 0, 6);
     round(&mut unit, &small, 100, 6);
-    let worth = unit.on_silence(&small, &silence(100, 301_000));
+    let worth = unit.on_restart(&small, &silence(100, 301_000));
     assert_eq!(worth.cwnd, 6_000);
 }
 
@@ -124,6 +124,6 @@ fn five_minutes_of_little() {
         }
     }
     // The first sample is there at 0.1 s.
-    let worth = Worth { cwnd: 20_000, ssthresh: 30_000 };
+    let worth = WindowBounds { cwnd: 20_000, ssthresh: 30_000 };
     assert_eq!(found, [(300_100, worth), (600_100, worth)]);
 }

@@ -12,7 +12,7 @@ use transom_wire::tcp::Options;
 use super::*;
 use crate::window::tests::{Path, SYN_ACK, config, packet};
 use crate::window::{
-    AckContext, ChecksumState, ControlConfig, Policy, TableStats, Verdict, WindowControl, Wish,
+    AckAction, AckContext, ChecksumState, ControlConfig, Policy, TableStats, Verdict, WindowControl,
 };
 
 /// Wishes for what it is set to, for SYNs and acknowledgements alike.
@@ -28,10 +28,12 @@ struct Set {
 impl Policy for Set {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
         match self.holds {
-            true => Wish::Hold(Duration::from_millis(5)),
-            false => Wish::Window { bytes: self.bytes.load(Ordering::Relaxed), fall: !self.stays },
+            true => AckAction::Hold(Duration::from_millis(5)),
+            false => {
+                AckAction::Window { bytes: self.bytes.load(Ordering::Relaxed), fall: !self.stays }
+            }
         }
     }
 
@@ -297,8 +299,8 @@ struct Notes(mpsc::Sender<SynContext>);
 impl Policy for Notes {
     fn on_arrival(&mut self, _: Instant, _: usize, _: Length) {}
 
-    fn on_ack(&mut self, _: Instant, _: &AckContext) -> Wish {
-        Wish::AsItIs
+    fn on_ack(&mut self, _: Instant, _: &AckContext) -> AckAction {
+        AckAction::AsItIs
     }
 
     fn on_syn(&mut self, _: Instant, syn: &SynContext) -> Option<u64> {

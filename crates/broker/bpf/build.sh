@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Compiles tcpk.bpf.c and writes down what it was compiled from and what came of it. Needs clang 14, llvm-strip and the headers of libbpf (on Debian 12:
+# clang, llvm, libbpf-dev, linux-libc-dev). The object is checked in, so that nobody else needs them.
+set -eu
+cd "$(dirname "$0")"
+clang -target bpfel -mcpu=v3 -O2 -g -Wall -Werror -I"/usr/include/$(uname -m)-linux-gnu" -c tcpk.bpf.c -o tcpk.bpf.o
+# Debugging sections go, types (BTF) stay: CO-RE needs them.
+llvm-strip -g tcpk.bpf.o
+sha256sum shared.h packet.h kernel.h demux.h guard.h tcpk.bpf.c tcpk.bpf.o >tcpk.sha256

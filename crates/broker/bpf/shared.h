@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// What the two programs share with each other and with user space: keys, values, maps. User space reads and writes them byte for byte
+// (src/daemon/layout.rs); whoever changes one changes both, and LAYOUT.
+#pragma once
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+// Addresses as IPv6 knows them, those of IPv4 mapped (RFC 4291, section 2.5.5.2), in network order. So is the port.
+struct end {
+	u32 address[4];
+	u16 port;
+	u16 reserved;
+};
+
+// Whose packets for an address and port are.
+struct port {
+	u32 device; // the TUN device's number
+	u32 peers;  // which list of peers applies, or 0 for none
+	u64 cookie; // of the kernel socket that holds the port
+};
+
+// A device that is lent. The programs use the first three; the rest is for a broker that starts anew.
+struct lease {
+	u64 free_at;  // when the packets sent so far would have left at the allowed rate, nanoseconds of the monotonic clock
+	u64 interval; // nanoseconds for each packet at the allowed rate, or 0 for any rate
+	u64 burst;    // so far ahead of the clock `free_at` may be, nanoseconds
+	u64 started;  // when the process started, in clock ticks since the boot
+	u32 process;
+	u32 user;
+	u32 group;
+	u32 queues;
+	u8 token[16];
+	u8 name[32];
+};
+
+// Why guard drops. User space has the words (src/daemon/layout.rs).
+enum reason {
+	NO_LEASE, RATE, MALFORMED, NOT_TCP, FRAGMENT, OPTIONS, FOREIGN, DESTINATION, OFFLOAD, SMALL_SEGMENT, NO_ROUTE, NOT_UPLINK, TOO_BIG, PEER,
+	KERNEL, REASONS
+};
+
+// What is counted of a lease.
+struct counts {
+	u64 received_packets, received_bytes;
+	u64 sent_packets, sent_bytes;
+	u64 drops[REASONS];
+};
+
+// What demux counts of all.
+struct demux_counts {
+	u64 packets;   // handed over
+	u64 errors;    // ICMP errors handed over
+	u64 fragments; // fragments handed over
+	u64 gone;      // entries removed as their device was gone
+	u64 kernel;    // entries removed as a socket of the kernel listens there
+	u64 spoofed;   // dropped: from outside, with an address of the host
+	u64 peer;      // dropped: from a peer that the policy does not allow
+	u64 failed;    // dropped: a change that the kernel refused
+};
+
+// A connection that a process has begun or answered.
+struct flow {
+	struct end from; // the process' end
+	struct end to;
+};
+
+struct fragment_key {
+	u32 source[4];
+	u32 destination[4];
+	u32 id;
+};
+
+// For the longest match of a prefix: the length counts the bits of both fields behind it.
+struct peer_key {
+	u32 length;
+	u32 list;
+	u32 address[4];
+};
+
+#define MAP(kind, entries, keys, values) \
+	{ __uint(type, kind); __uint(max_entries, entries); __type(key, keys); __type(value, values); }
+struct MAP(BPF_MAP_TYPE_HASH, 65536, struct end, struct port) ports SEC(".maps");
+struct MAP(BPF_MAP_TYPE_HASH, 4096, u32, struct lease) leases SEC(".maps");
+struct MAP(BPF_MAP_TYPE_PERCPU_HASH, 4096, u32, struct counts) counts_of SEC(".maps");
+struct MAP(BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct demux_counts) demux_total SEC(".maps");
+struct MAP(BPF_MAP_TYPE_PERCPU_ARRAY, REASONS, u32, u64) guard_total SEC(".maps");
+// The host's addresses, without those of loopback.
+struct MAP(BPF_MAP_TYPE_HASH, 4096, struct end, u8) locals SEC(".maps");
+// Interfaces by which packets may leave.
+struct MAP(BPF_MAP_TYPE_HASH, 256, u32, u32) uplinks SEC(".maps");
+// First fragments: whose the others are. It forgets the oldest.
+struct MAP(BPF_MAP_TYPE_LRU_HASH, 4096, struct fragment_key, u32) fragments SEC(".maps");
+// Connections by device, so that their peers hear of it when a process is killed. It forgets the oldest.
+struct MAP(BPF_MAP_TYPE_LRU_HASH, 65536, struct flow, u32) flows SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct peer_key);
+	__type(value, u8);
+} peers SEC(".maps");
+
+static const u32 zero = 0;
+
+// Whether the policy lets this port's holder speak with an address. 1 in the trie allows, 0 forbids, and what is not there is forbidden.
+static __always_inline int peer_allowed(u32 list, const u32 *address)
+{
+	struct peer_key key = { .length = 160, .list = list };
+	u8 *allowed;
+
+	if (!list)
+		return 1;
+	__builtin_memcpy(key.address, address, 16);
+	allowed = bpf_map_lookup_elem(&peers, &key);
+	return allowed && *allowed;
+}

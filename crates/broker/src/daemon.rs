@@ -1,0 +1,216 @@
+//! The broker itself.
+//!
+//! One thread waits for requests, for the ends of processes, and for changes of interfaces and addresses. It never looks at a packet. What has to go on
+//! without it, the programs, their maps and their links, is pinned in a BPF file system. It keeps no descriptor of a device that it has lent.
+//!
+//! - [`kernel`]: the programs and what stands in their maps.
+//! - [`requests`]: what clients ask for.
+//! - [`tending`]: what happens by itself, and what a new broker finds.
+//! - [`serve`]: the loop.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::{SocketAddrUnix, SocketFlags};
+use transom_device::host::{Changes, Hosts};
+use transom_device::interface::Interfaces;
+use transom_device::port_socket::namespace_of;
+
+use crate::policy::Policy;
+use crate::protocol::DEFAULT_PATH;
+use crate::wire;
+
+mod audit;
+mod error;
+mod farewell;
+mod host;
+mod kernel;
+mod layout;
+mod leases;
+mod process;
+mod requests;
+mod serve;
+mod tending;
+
+pub use error::DaemonError;
+pub use serve::Stopper;
+
+use audit::{Audit, Event};
+use farewell::Farewell;
+use host::View;
+use kernel::Kernel;
+use leases::Leases;
+use serve::Connection;
+
+/// Where pins are unless something else is said.
+pub const DEFAULT_PINS: &str = "/sys/fs/bpf/transom";
+
+/// What the broker is to do, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who may do what, and at which interfaces.
+    pub policy: Policy,
+    /// The socket's name.
+    pub socket: PathBuf,
+    /// The directory of pins. It is below a BPF file system, or one is mounted at the directory above it.
+    pub pins: PathBuf,
+}
+
+impl Options {
+    /// For a policy, at the usual places.
+    pub fn new(policy: Policy) -> Self {
+        Options { policy, socket: DEFAULT_PATH.into(), pins: DEFAULT_PINS.into() }
+    }
+}
+
+/// What the broker has counted of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    requests: u64,
+    refused: u64,
+    malformed: u64,
+    leases: u64,
+    ended: u64,
+    tampered: u64,
+}
+
+/// A broker that answers while it [runs](Daemon::run).
+#[derive(Debug)]
+pub struct Daemon {
+    policy: Policy,
+    kernel: Kernel,
+    hosts: Hosts,
+    interfaces: Interfaces,
+    changes: Changes,
+    view: View,
+    leases: Leases,
+    listener: OwnedFd,
+    connections: BTreeMap<u64, Connection>,
+    next_connection: u64,
+    namespace: u64,
+    farewell: Farewell,
+    audit: Audit,
+    counters: Counters,
+    socket: PathBuf,
+    stop: (OwnedFd, OwnedFd),
+    /// Last, so that nobody else starts before everything else is over.
+    _lock: std::fs::File,
+}
+
+/// What [`Daemon::run`] ended for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody asked for the end of all leases.
+    Stopped,
+    /// The [`Stopper`]; everything goes on without a broker.
+    Interrupted,
+}
+
+impl Daemon {
+    /// Loads the programs, takes over what an earlier broker has left, and listens; in the calling thread's network namespace, in which
+    /// [`Daemon::run`] has to be called too.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn start(options: Options) -> Result<Self, DaemonError> {
+        let Options { policy, socket, pins } = options;
+        if policy.uplinks.is_empty() {
+            return Err(DaemonError::NoUplink);
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(DaemonError::NotRoot);
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(DaemonError::NoTypes);
+        }
+        let lock = lock(&socket)?;
+        raise_descriptors();
+        let audit = Audit::open(policy.audit.as_deref());
+        let mut daemon = Daemon {
+            audit: audit.map_err(DaemonError::io("cannot open the audit log"))?,
+            kernel: Kernel::load(&pins)?,
+            hosts: Hosts::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
+            interfaces: Interfaces::open()
+                .map_err(DaemonError::io("cannot open a netlink socket"))?,
+            changes: Changes::listen().map_err(DaemonError::io("cannot open a netlink socket"))?,
+            view: View::default(),
+            leases: Leases::new(),
+            listener: listen(&socket)?,
+            connections: BTreeMap::new(),
+            next_connection: 0,
+            namespace: own_namespace()
+                .map_err(DaemonError::io("cannot ask for the network namespace"))?,
+            counters: Counters::default(),
+            farewell: Farewell::open(),
+            stop: rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                .map_err(|errno| DaemonError::io("cannot make a pipe")(errno.into()))?,
+            policy,
+            socket,
+            _lock: lock,
+        };
+        daemon.take_over()?;
+        daemon.audit.write(&Event { event: "start", ..Event::default() });
+        Ok(daemon)
+    }
+
+    /// What the loopback interface accepted before, kept beside the socket until the end.
+    fn note_path(&self) -> PathBuf {
+        beside(&self.socket, ".lo")
+    }
+}
+
+fn beside(socket: &Path, suffix: &str) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Whoever has it is the only broker at this socket.
+fn lock(socket: &Path) -> Result<std::fs::File, DaemonError> {
+    let failed = || DaemonError::io(format!("cannot use {}", socket.display()));
+    if let Some(directory) = socket.parent().filter(|path| !path.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(failed())?;
+    }
+    let path = beside(socket, ".lock");
+    let file = std::fs::File::create(&path).map_err(failed())?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(DaemonError::Running { path }),
+        Err(errno) => Err(failed()(errno.into())),
+    }
+}
+
+/// Everybody may ask; the policy says who gets something.
+fn listen(path: &Path) -> Result<OwnedFd, DaemonError> {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let failed = || DaemonError::io(format!("cannot listen at {}", path.display()));
+    // The lock is ours, so a socket there was left by a broker that has crashed.
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        std::fs::remove_file(path).map_err(failed())?;
+    }
+    let socket = wire::socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(failed())?;
+    let address = SocketAddrUnix::new(path).map_err(|errno| failed()(errno.into()))?;
+    rustix::net::bind(&socket, &address).map_err(|errno| failed()(errno.into()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed())?;
+    rustix::net::listen(&socket, 128).map_err(|errno| failed()(errno.into()))?;
+    Ok(socket)
+}
+
+/// Each port costs a descriptor.
+fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Fewer ports then.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn own_namespace() -> io::Result<u64> {
+    namespace_of(std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| {
+        // A namespace whose loopback interface is down.
+        std::net::UdpSocket::bind("0.0.0.0:0")
+    })?)
+}

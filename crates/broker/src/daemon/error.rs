@@ -1,0 +1,61 @@
+//! Why there is no broker.
+
+use std::io;
+use std::path::PathBuf;
+
+use transom_bpf::BpfError;
+use transom_device::interface::InterfaceError;
+use transom_device::tun::TunError;
+
+/// What is missing, or what failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DaemonError {
+    /// The object was compiled for machines with the other byte order.
+    #[error("the broker is for little-endian machines")]
+    BigEndian,
+    /// The kernel has no type information.
+    #[error("this kernel has no type information (/sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF)")]
+    NoTypes,
+    /// The user is not root.
+    #[error(
+        "the broker takes root's rights: CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"
+    )]
+    NotRoot,
+    /// There is no interface to work at.
+    #[error("which interface? give --uplink, or `uplinks` in the policy file")]
+    NoUplink,
+    /// Another broker works there.
+    #[error("there is a broker already: it has locked {}", path.display())]
+    Running {
+        /// Its lock.
+        path: PathBuf,
+    },
+    /// The object lacks a part.
+    #[error("the object has no `{0}`")]
+    Incomplete(String),
+    /// The BPF system call, or libbpf.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// A device could not be made.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// A device could not be set up.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// Something else.
+    #[error("{action}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl DaemonError {
+    pub(super) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> DaemonError {
+        let action = action.into();
+        move |source| DaemonError::Io { action, source }
+    }
+}

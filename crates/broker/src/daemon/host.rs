@@ -1,0 +1,114 @@
+//! The host as it is: uplinks, addresses, and settings that have to be made.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use transom_device::host::{HostAddress, HostLink, Hosts};
+
+use crate::protocol::Address;
+
+/// The number of the loopback interface in every network namespace.
+pub(super) const LOOPBACK: u32 = 1;
+/// When the host has no uplink.
+const USUAL_MTU: u32 = 1500;
+/// What the kernel gives out when it does not say.
+const USUAL_RANGE: RangeInclusive<u16> = 32768..=60999;
+
+/// What was found at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    /// All interfaces by number.
+    pub(super) links: BTreeMap<u32, HostLink>,
+    /// The uplinks that there are.
+    pub(super) uplinks: Vec<HostLink>,
+    /// Addresses of the uplinks that can be lent.
+    pub(super) addresses: Vec<Address>,
+    /// All addresses of the host but those of loopback.
+    pub(super) locals: Vec<IpAddr>,
+}
+
+impl View {
+    pub(super) fn look(hosts: &mut Hosts, names: &[String]) -> io::Result<Self> {
+        let links: BTreeMap<_, _> =
+            hosts.links()?.into_iter().map(|link| (link.index, link)).collect();
+        let uplink = |name: &String| links.values().find(|link| link.name == *name).cloned();
+        let uplinks: Vec<_> = names.iter().filter_map(uplink).collect();
+        let found = hosts.addresses()?;
+        let lent = |at: &HostAddress| {
+            let link = uplinks.iter().find(|link| link.index == at.index)?;
+            (at.usable && !at.link_local).then(|| Address {
+                address: at.address,
+                prefix: at.prefix,
+                interface: link.name.clone(),
+                index: at.index,
+                mtu: link.mtu,
+            })
+        };
+        let addresses = found.iter().filter_map(lent).collect();
+        let locals = found.iter().map(|at| at.address).filter(|at| !at.is_loopback()).collect();
+        Ok(View { links, uplinks, addresses, locals })
+    }
+
+    /// The largest MTU of an uplink.
+    pub(super) fn mtu(&self) -> u32 {
+        self.uplinks.iter().map(|link| link.mtu).max().unwrap_or(USUAL_MTU).min(65_535)
+    }
+
+    pub(super) fn has(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|found| found.address == address)
+    }
+
+    /// The addresses that a socket stands for: its own, or all of its kind.
+    pub(super) fn behind(&self, bound: SocketAddr, only_v6: bool) -> Vec<IpAddr> {
+        let own = bound.ip().to_canonical();
+        if !own.is_unspecified() {
+            return vec![own];
+        }
+        let both = bound.is_ipv6() && !only_v6;
+        let fits = |at: &IpAddr| both || at.is_ipv6() == bound.is_ipv6();
+        self.addresses.iter().map(|found| found.address).filter(fits).collect()
+    }
+}
+
+fn write(path: &str, value: &str) -> io::Result<()> {
+    std::fs::write(path, value)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write {path}: {error}")))
+}
+
+/// Settings of a device before it is up: no addresses of its own, and packets from it may be routed.
+pub(super) fn prepare_device(name: &str) -> io::Result<()> {
+    write(&format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
+    let v6 = format!("/proc/sys/net/ipv6/conf/{name}");
+    if !std::path::Path::new(&v6).exists() {
+        return Ok(());
+    }
+    write(&format!("{v6}/disable_ipv6"), "1")?;
+    write(&format!("{v6}/forwarding"), "1")
+}
+
+const ACCEPT_LOCAL: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
+
+/// Lets the loopback interface take packets from the host's own addresses. What it was before.
+pub(super) fn accept_local(value: &str) -> io::Result<String> {
+    let before = std::fs::read_to_string(ACCEPT_LOCAL)?.trim().to_owned();
+    if before != value {
+        write(ACCEPT_LOCAL, value)?;
+    }
+    Ok(before)
+}
+
+/// The ports that the kernel gives out by itself.
+pub(super) fn ephemeral() -> RangeInclusive<u16> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let numbers: Vec<u16> = text
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    match numbers[..] {
+        [first, last] => first..=last,
+        _ => USUAL_RANGE,
+    }
+}

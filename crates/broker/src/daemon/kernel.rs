@@ -1,0 +1,288 @@
+//! The programs, their maps and their links, all of them pinned.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use transom_bpf::libbpf_rs::{MapCore, MapFlags, MapHandle, Object, Program, ProgramMut};
+use transom_bpf::{Aligned, BpfError, PinDirectory, attach_tcx, mount, open, tcx_device, update};
+use transom_device::interface::IpPrefix;
+
+use super::DaemonError;
+use super::layout::{self, DEMUX, LeaseEntry, PortEntry, REASONS};
+use crate::protocol::Count;
+
+/// The programs, compiled. `bpf/build.sh` makes it.
+pub(super) static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../bpf/tcpk.bpf.o"));
+
+/// What a lease has done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeaseCounts {
+    pub(super) received_packets: u64,
+    pub(super) received_bytes: u64,
+    pub(super) sent_packets: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) drops: [u64; REASONS.len()],
+}
+
+#[derive(Debug)]
+pub(super) struct Kernel {
+    object: Object,
+    pins: PinDirectory,
+    ports: MapHandle,
+    leases: MapHandle,
+    counts: MapHandle,
+    demux_total: MapHandle,
+    guard_total: MapHandle,
+    locals: MapHandle,
+    uplinks: MapHandle,
+    peers: MapHandle,
+    flows: MapHandle,
+}
+
+impl Kernel {
+    /// Loads the programs. Maps that an earlier broker has left are taken over, and its links get the new programs.
+    pub(super) fn load(at: &Path) -> Result<Self, DaemonError> {
+        if cfg!(target_endian = "big") {
+            return Err(DaemonError::BigEndian);
+        }
+        let io = |action: &str| DaemonError::io(format!("{action} {}", at.display()));
+        if let Some(parent) = at.parent() {
+            mount(parent).map_err(io("cannot mount a BPF file system for"))?;
+        }
+        let pins = PinDirectory::create(at).map_err(io("cannot make"))?;
+        let mut object = open(OBJECT)?;
+        for mut map in object.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            // Constants belong to the program, not to what goes on.
+            if name.contains('.') {
+                continue;
+            }
+            map.set_pin_path(pins.pin(&name)).map_err(BpfError::of("cannot name a pin"))?;
+        }
+        let why = "the kernel does not take the programs, or the maps of an earlier broker have \
+                   another layout (`transom broker stop` removes them)";
+        let object = object.load().map_err(BpfError::of(why))?;
+        let map = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name);
+            let found = found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))?;
+            let failed = BpfError::of(format!("cannot open the map {name}"));
+            Ok::<_, DaemonError>(MapHandle::try_from(&found).map_err(failed)?)
+        };
+        let kernel = Kernel {
+            ports: map("ports")?,
+            leases: map("leases")?,
+            counts: map("counts_of")?,
+            demux_total: map("demux_total")?,
+            guard_total: map("guard_total")?,
+            locals: map("locals")?,
+            uplinks: map("uplinks")?,
+            peers: map("peers")?,
+            flows: map("flows")?,
+            object,
+            pins,
+        };
+        kernel.take_over()?;
+        Ok(kernel)
+    }
+
+    /// Gives the links of an earlier broker the new programs, and sweeps those of interfaces that have gone.
+    fn take_over(&self) -> Result<(), DaemonError> {
+        for name in self.pins.names() {
+            let Some((program, _)) = name.split_once('-') else { continue };
+            let Ok(mut link) = self.pins.link(&name) else { continue };
+            if tcx_device(&link).unwrap_or(0) == 0 {
+                self.unpin(&name);
+            } else {
+                update(&mut link, &self.program(program)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn program(&self, name: &str) -> Result<Program<'_>, DaemonError> {
+        let found = self.object.progs().find(|program| program.name() == name);
+        found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))
+    }
+
+    fn program_mut(&self, name: &str) -> Result<ProgramMut<'_>, DaemonError> {
+        let found = self.object.progs_mut().find(|program| program.name() == name);
+        found.ok_or_else(|| DaemonError::Incomplete(name.to_owned()))
+    }
+
+    /// Attaches a program to an interface and pins the link, unless that has been done.
+    pub(super) fn attach(&self, program: &str, device: u32) -> Result<(), DaemonError> {
+        let name = format!("{program}-{device}");
+        if self.is_attached(program, device) {
+            return Ok(());
+        }
+        self.unpin(&name);
+        let mut link = attach_tcx(&self.program_mut(program)?, device)?;
+        Ok(self.pins.pin_link(&mut link, &name)?)
+    }
+
+    pub(super) fn is_attached(&self, program: &str, device: u32) -> bool {
+        let link = self.pins.link(&format!("{program}-{device}"));
+        link.is_ok_and(|link| tcx_device(&link) == Some(device))
+    }
+
+    /// Removes a program from an interface.
+    pub(super) fn detach(&self, program: &str, device: u32) {
+        self.unpin(&format!("{program}-{device}"));
+    }
+
+    /// The interfaces to which a program was attached, also those that have gone.
+    pub(super) fn attached(&self, program: &str) -> Vec<u32> {
+        let names = self.pins.names();
+        let numbers = names.iter().filter_map(|name| {
+            let (kind, number) = name.split_once('-')?;
+            number.parse().ok().filter(|_| kind == program)
+        });
+        numbers.collect()
+    }
+
+    fn unpin(&self, name: &str) {
+        // A pin can only be gone already: the directory is ours alone.
+        let _ = self.pins.remove(name);
+    }
+
+    /// Removes everything from the system.
+    pub(super) fn remove(self) -> io::Result<()> {
+        let Kernel { pins, .. } = self;
+        pins.remove_all()
+    }
+
+    fn set(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), DaemonError> {
+        let failed = BpfError::of("cannot write into a map");
+        Ok(map.update(key, value, MapFlags::ANY).map_err(failed)?)
+    }
+
+    fn clear(map: &MapHandle, key: &[u8]) {
+        // Gone already is as good.
+        let _ = map.delete(key);
+    }
+
+    pub(super) fn set_port(&self, at: SocketAddr, port: PortEntry) -> Result<(), DaemonError> {
+        Self::set(&self.ports, &layout::end(at.ip(), at.port()), &port.bytes())
+    }
+
+    pub(super) fn clear_port(&self, at: SocketAddr) {
+        Self::clear(&self.ports, &layout::end(at.ip(), at.port()));
+    }
+
+    pub(super) fn port(&self, at: SocketAddr) -> Option<PortEntry> {
+        let found = self.ports.lookup(&layout::end(at.ip(), at.port()), MapFlags::ANY);
+        PortEntry::read(&found.ok()??)
+    }
+
+    pub(super) fn ports(&self) -> Vec<(SocketAddr, PortEntry)> {
+        let keys: Vec<_> = self.ports.keys().collect();
+        let entries = keys.iter().filter_map(|key| layout::read_end(key));
+        entries.filter_map(|at| Some((at, self.port(at)?))).collect()
+    }
+
+    /// What there is before a device can be used: its lease and its counts.
+    pub(super) fn set_lease(&self, device: u32, lease: &LeaseEntry) -> Result<(), DaemonError> {
+        let processors = transom_bpf::libbpf_rs::num_possible_cpus()
+            .map_err(BpfError::of("cannot count the processors"))?;
+        let zero = vec![vec![0; (4 + REASONS.len()) * 8]; processors];
+        let failed = BpfError::of("cannot write into a map");
+        let key = device.to_ne_bytes();
+        self.counts.update_percpu(&key, &zero, MapFlags::ANY).map_err(failed)?;
+        Self::set(&self.leases, &key, &lease.bytes())
+    }
+
+    pub(super) fn clear_lease(&self, device: u32) {
+        Self::clear(&self.leases, &device.to_ne_bytes());
+        Self::clear(&self.counts, &device.to_ne_bytes());
+    }
+
+    pub(super) fn leases(&self) -> Vec<(u32, LeaseEntry)> {
+        let keys: Vec<_> = self.leases.keys().collect();
+        let entries = keys.iter().filter_map(|key| {
+            let device = u32::from_ne_bytes(*key.first_chunk()?);
+            let found = self.leases.lookup(key, MapFlags::ANY).ok()??;
+            Some((device, LeaseEntry::read(&found)?))
+        });
+        entries.collect()
+    }
+
+    pub(super) fn counts(&self, device: u32) -> Option<LeaseCounts> {
+        let rows = self.counts.lookup_percpu(&device.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let all: [u64; 4 + REASONS.len()] = layout::sums(&rows);
+        let mut drops = [0; REASONS.len()];
+        drops.copy_from_slice(&all[4..]);
+        Some(LeaseCounts {
+            received_packets: all[0],
+            received_bytes: all[1],
+            sent_packets: all[2],
+            sent_bytes: all[3],
+            drops,
+        })
+    }
+
+    pub(super) fn demux_counts(&self) -> Vec<Count> {
+        let rows = self.demux_total.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let rows = rows.ok().flatten().unwrap_or_default();
+        counted(&DEMUX, &layout::sums::<{ DEMUX.len() }>(&rows))
+    }
+
+    pub(super) fn guard_counts(&self) -> Vec<Count> {
+        let one = |reason: u32| {
+            let rows = self.guard_total.lookup_percpu(&reason.to_ne_bytes(), MapFlags::ANY);
+            layout::sums::<1>(&rows.ok().flatten().unwrap_or_default())[0]
+        };
+        let all: Vec<_> = (0..REASONS.len() as u32).map(one).collect();
+        counted(&REASONS, &all)
+    }
+
+    /// The connections of a device, the device's end first. They are forgotten.
+    pub(super) fn take_flows(&self, device: u32) -> Vec<(SocketAddr, SocketAddr)> {
+        let mine = |key: &Vec<u8>| {
+            let found = self.flows.lookup(key, MapFlags::ANY).ok().flatten();
+            found.is_some_and(|found| found == device.to_ne_bytes())
+        };
+        // The kernel begins anew when the entry it had come to is gone meanwhile.
+        let most = self.flows.max_entries() as usize;
+        let keys: Vec<_> = self.flows.keys().take(2 * most).filter(mine).collect();
+        keys.iter().for_each(|key| Self::clear(&self.flows, key));
+        let ends = keys.iter().filter_map(|key| {
+            Some((layout::read_end(key)?, layout::read_end(key.get(layout::END..)?)?))
+        });
+        ends.collect()
+    }
+
+    /// Makes the keys of a map those that are wanted.
+    fn reconcile(map: &MapHandle, wanted: &[Vec<u8>], value: &[u8]) -> Result<(), DaemonError> {
+        for key in map.keys().collect::<Vec<_>>() {
+            if !wanted.contains(&key) {
+                Self::clear(map, &key);
+            }
+        }
+        for key in wanted {
+            Self::set(map, key, value)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_locals(&self, addresses: &[IpAddr]) -> Result<(), DaemonError> {
+        let keys: Vec<_> = addresses.iter().map(|at| layout::end(*at, 0).to_vec()).collect();
+        Self::reconcile(&self.locals, &keys, &[1])
+    }
+
+    pub(super) fn set_uplinks(&self, devices: &[u32]) -> Result<(), DaemonError> {
+        let keys: Vec<_> = devices.iter().map(|device| device.to_ne_bytes().to_vec()).collect();
+        Self::reconcile(&self.uplinks, &keys, &1u32.to_ne_bytes())
+    }
+
+    /// The lists of peers by their numbers.
+    pub(super) fn set_peers(&self, lists: &[(u32, &IpPrefix)]) -> Result<(), DaemonError> {
+        let keys: Vec<_> = lists.iter().map(|(list, net)| layout::peer(*list, net)).collect();
+        Self::reconcile(&self.peers, &keys, &[1])
+    }
+}
+
+pub(super) fn counted(names: &[&str], counts: &[u64]) -> Vec<Count> {
+    let both = names.iter().zip(counts);
+    both.map(|(name, count)| Count { name: (*name).to_owned(), count: *count }).collect()
+}

@@ -1,0 +1,198 @@
+//! What stands in the maps that the programs share with us: the structures of `bpf/shared.h`, byte for byte.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use transom_device::interface::IpPrefix;
+
+/// `struct end`.
+pub(super) const END: usize = 20;
+/// `struct lease`.
+pub(super) const LEASE: usize = 96;
+/// Why `guard` drops, in the order of `enum reason`.
+pub(super) const REASONS: [&str; 15] = [
+    "no-lease",
+    "rate",
+    "malformed",
+    "not-tcp",
+    "fragment",
+    "ip-options",
+    "foreign-port",
+    "destination",
+    "offload",
+    "small-segment",
+    "no-route",
+    "not-an-uplink",
+    "too-big",
+    "peer",
+    "kernel",
+];
+/// What `demux` counts, in the order of `struct demux_counts`.
+pub(super) const DEMUX: [&str; 8] = [
+    "packets",
+    "icmp-errors",
+    "fragments",
+    "device-gone",
+    "kernel-listens",
+    "spoofed",
+    "peer",
+    "failed",
+];
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(bytes);
+}
+
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// The key of an address and port; port 0 in the map of addresses.
+pub(super) fn end(address: IpAddr, port: u16) -> [u8; END] {
+    let mut out = [0; END];
+    out[..16].copy_from_slice(&octets(address));
+    out[16..18].copy_from_slice(&port.to_be_bytes());
+    out
+}
+
+/// And back.
+pub(super) fn read_end(bytes: &[u8]) -> Option<SocketAddr> {
+    let address = Ipv6Addr::from(*bytes.first_chunk::<16>()?).to_canonical();
+    let port = u16::from_be_bytes(*bytes.get(16..)?.first_chunk()?);
+    Some(SocketAddr::new(address, port))
+}
+
+/// `struct port`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PortEntry {
+    pub(super) device: u32,
+    pub(super) peers: u32,
+    pub(super) cookie: u64,
+}
+
+impl PortEntry {
+    pub(super) fn bytes(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, &self.device.to_ne_bytes());
+        put(&mut out, &self.peers.to_ne_bytes());
+        put(&mut out, &self.cookie.to_ne_bytes());
+        out
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        Some(PortEntry { device: word(bytes, 0)?, peers: word(bytes, 4)?, cookie: long(bytes, 8)? })
+    }
+}
+
+/// `struct lease`, as far as it is ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LeaseEntry {
+    pub(super) interval: u64,
+    pub(super) burst: u64,
+    pub(super) started: u64,
+    pub(super) process: u32,
+    pub(super) user: u32,
+    pub(super) group: u32,
+    pub(super) queues: u32,
+    pub(super) token: [u8; 16],
+    pub(super) name: String,
+}
+
+impl LeaseEntry {
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(LEASE);
+        for long in [0, self.interval, self.burst, self.started] {
+            put(&mut out, &long.to_ne_bytes());
+        }
+        for word in [self.process, self.user, self.group, self.queues] {
+            put(&mut out, &word.to_ne_bytes());
+        }
+        put(&mut out, &self.token);
+        let name = self.name.as_bytes();
+        put(&mut out, &name[..name.len().min(32)]);
+        out.resize(LEASE, 0);
+        out
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let name = bytes.get(64..LEASE)?;
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(LeaseEntry {
+            interval: long(bytes, 8)?,
+            burst: long(bytes, 16)?,
+            started: long(bytes, 24)?,
+            process: word(bytes, 32)?,
+            user: word(bytes, 36)?,
+            group: word(bytes, 40)?,
+            queues: word(bytes, 44)?,
+            token: *bytes.get(48..)?.first_chunk()?,
+            name: String::from_utf8_lossy(name).into_owned(),
+        })
+    }
+
+    /// How many packets a second it allows.
+    pub(super) fn rate(&self) -> Option<u32> {
+        let rate = 1_000_000_000u64.checked_div(self.interval)?;
+        Some(u32::try_from(rate).unwrap_or(u32::MAX))
+    }
+}
+
+/// `struct peer_key`.
+pub(super) fn peer(list: u32, network: &IpPrefix) -> Vec<u8> {
+    let mapped = if network.address().is_ipv4() { 96 } else { 0 };
+    let length = 32 + mapped + u32::from(network.prefix_len());
+    let mut out = Vec::new();
+    put(&mut out, &length.to_ne_bytes());
+    put(&mut out, &list.to_ne_bytes());
+    put(&mut out, &octets(network.address()));
+    out
+}
+
+/// Adds up numbers of 64 bits, one row for each processor.
+pub(super) fn sums<const N: usize>(rows: &[Vec<u8>]) -> [u64; N] {
+    let mut sums = [0u64; N];
+    for row in rows {
+        for (at, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(long(row, at * 8).unwrap_or(0));
+        }
+    }
+    sums
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back() {
+        let lease = LeaseEntry {
+            interval: 10,
+            burst: 20,
+            started: 30,
+            process: 40,
+            user: 50,
+            group: 60,
+            queues: 2,
+            token: [7; 16],
+            name: "web".into(),
+        };
+        assert_eq!(LeaseEntry::read(&lease.bytes()), Some(lease));
+        assert_eq!(LeaseEntry::read(&[0; LEASE - 1]), None);
+        for address in ["192.0.2.1:80", "[2001:db8::1]:443"] {
+            let address: SocketAddr = address.parse().unwrap();
+            assert_eq!(read_end(&end(address.ip(), address.port())), Some(address));
+        }
+        let port = PortEntry { device: 1, peers: 2, cookie: 3 };
+        assert_eq!(PortEntry::read(&port.bytes()), Some(port));
+    }
+}

@@ -1,0 +1,66 @@
+//! What is lent to whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use super::layout::LeaseEntry;
+use super::process::Process;
+
+/// A device that is lent.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) entry: LeaseEntry,
+    /// The device's name.
+    pub(super) device: String,
+    pub(super) process: Process,
+    /// Ports by the cookies of their sockets.
+    pub(super) ports: BTreeMap<u64, Held>,
+    /// Whether a connection belongs to it.
+    pub(super) connected: bool,
+}
+
+impl Lease {
+    pub(super) fn places(&self) -> impl Iterator<Item = SocketAddr> {
+        self.ports.values().flat_map(|held| held.at.iter().copied())
+    }
+}
+
+/// A port that a process holds by a socket.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) bound: SocketAddr,
+    pub(super) only_v6: bool,
+    /// Our copy of the socket, so that the kernel gives the port to nobody else. A broker that was started anew has none until it is shown again.
+    pub(super) _socket: Option<OwnedFd>,
+    pub(super) at: BTreeSet<SocketAddr>,
+}
+
+/// All of them, by the device's number.
+pub(super) type Leases = BTreeMap<u32, Lease>;
+
+/// The token as it is sent.
+pub(super) fn token_text(token: &[u8; 16]) -> String {
+    token.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a token is this one; how long it takes does not depend on where they differ.
+pub(super) fn is_token(text: &str, token: &[u8; 16]) -> bool {
+    let right = token_text(token);
+    let differ = right.bytes().zip(text.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+    text.len() == right.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_is_the_token() {
+        let token = [0xa5; 16];
+        assert!(is_token(&token_text(&token), &token));
+        for text in ["", "a5", &"a5".repeat(15), &"a5".repeat(17), &"5a".repeat(16)] {
+            assert!(!is_token(text, &token), "{text}");
+        }
+    }
+}

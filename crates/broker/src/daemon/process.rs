@@ -1,0 +1,48 @@
+//! Processes, told apart from later ones with the same number.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A process that may end at any time.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Readable when it has ended.
+    pub(super) ended: OwnedFd,
+    /// When it started, in clock ticks since the boot.
+    pub(super) started: u64,
+}
+
+impl Process {
+    /// The process that has this number now.
+    pub(super) fn find(number: u32) -> io::Result<Self> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "there is no such process");
+        let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let ended = pidfd_open(pid, PidfdFlags::empty())?;
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
+        let started = started(&stat).ok_or_else(gone)?;
+        Ok(Process { ended, started })
+    }
+}
+
+/// The 22nd field of proc_pid_stat(5). The second may have blanks and brackets in it.
+fn started(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_another() {
+        let own = Process::find(std::process::id()).unwrap();
+        assert!(own.started > 0);
+        assert!(Process::find(0).is_err() && Process::find(u32::MAX).is_err());
+        let line = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
+        assert_eq!(started(line), Some(4242));
+        assert_eq!(started("7 (x"), None);
+    }
+}

@@ -1,0 +1,431 @@
+//! What clients ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::rand::{GetRandomFlags, getrandom};
+use transom_device::port_socket::PortSocket;
+use transom_device::tun::NewTun;
+
+use super::audit::Event;
+use super::kernel::counted;
+use super::layout::{LeaseEntry, PortEntry, REASONS};
+use super::leases::{Held, Lease, is_token, token_text};
+use super::process::Process;
+use super::{Daemon, DaemonError, host};
+use crate::protocol::{
+    Address, ErrorKind, Host, LONGEST_NAME, LeaseStatus, MAX_QUEUES, Opened, Port, Refused, Reply,
+    Request, Status, Token, Uplink,
+};
+
+/// Names of devices; the kernel puts a number in.
+const DEVICE: &str = "tcpk%d";
+/// How many packets wait for a process; super-segments are one.
+const QUEUE: u32 = 2000;
+/// `LEAST_SEGMENT` of the programs.
+const LEAST_SEGMENT: u16 = 88;
+/// What may be sent at once at the allowed rate: what that gives in a tenth of a second, and some packets.
+const BURST: u64 = 100_000_000;
+const BURST_PACKETS: u64 = 1000;
+
+type Answer = Result<(Reply, Vec<OwnedFd>), Refused>;
+
+fn refused<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused::new(kind, message))
+}
+
+/// The cause is for the log; who asks gets the words that are not about this machine.
+fn failed(what: &str) -> impl Fn(DaemonError) -> Refused + '_ {
+    move |error| {
+        let mut text = format!("{what}: {error}");
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            text.push_str(&format!(": {cause}"));
+            source = cause.source();
+        }
+        Refused::new(ErrorKind::Failed, text)
+    }
+}
+
+impl Daemon {
+    pub(super) fn decide(
+        &mut self,
+        number: u64,
+        request: &Request,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Answer {
+        let wanted = usize::from(matches!(request, Request::AddPort));
+        if descriptors.len() != wanted {
+            let message = format!("this message comes with {wanted} descriptors");
+            return refused(ErrorKind::Malformed, message);
+        }
+        let alone = |reply| Ok((reply, Vec::new()));
+        match request {
+            Request::Open { name, queues } => self.open(number, name, *queues),
+            Request::Resume { token } => alone(self.resume(number, token)?),
+            Request::AddPort => match descriptors.pop() {
+                Some(socket) => alone(self.add_port(self.lease_of(number)?, socket)?),
+                None => refused(ErrorKind::Malformed, "there is no descriptor"),
+            },
+            Request::RemovePort { id } => alone(self.remove_port(self.lease_of(number)?, *id)?),
+            Request::Host => {
+                let device = self.lease_of(number)?;
+                alone(Reply::Host(self.host_for(device)))
+            }
+            Request::List => alone(Reply::Leases(self.status(number))),
+            Request::Stop => match self.connections.get(&number) {
+                Some(connection) if connection.caller.user == 0 => alone(Reply::Stopping {}),
+                _ => refused(ErrorKind::Denied, "only root stops the broker"),
+            },
+        }
+    }
+
+    fn lease_of(&self, number: u64) -> Result<u32, Refused> {
+        let connection = self.connections.get(&number);
+        match connection.and_then(|connection| connection.lease) {
+            None => refused(ErrorKind::Malformed, "open a device first"),
+            Some(device) if self.leases.contains_key(&device) => Ok(device),
+            Some(_) => refused(ErrorKind::Gone, "the lease has ended"),
+        }
+    }
+
+    fn open(&mut self, number: u64, name: &str, queues: u16) -> Answer {
+        let Some(connection) = self.connections.get(&number) else {
+            return refused(ErrorKind::Gone, "the connection has ended");
+        };
+        if connection.lease.is_some() {
+            return refused(ErrorKind::Malformed, "there is one device for each connection");
+        }
+        if name.len() > LONGEST_NAME || name.contains(char::is_control) {
+            return refused(ErrorKind::Malformed, "the name is too long, or no name");
+        }
+        if queues == 0 || queues > MAX_QUEUES {
+            return refused(ErrorKind::Malformed, format!("a device has 1 to {MAX_QUEUES} queues"));
+        }
+        let (caller, group) = (connection.caller.clone(), connection.group);
+        let Some(rule) = self.policy.first(&caller) else {
+            let message = format!("the policy has no rule for user {}", caller.user);
+            return refused(ErrorKind::Denied, message);
+        };
+        let most = usize::from(rule.devices);
+        let have = self.leases.values().filter(|lease| lease.entry.user == caller.user).count();
+        if have >= most {
+            let message = format!("user {} has {most} devices already", caller.user);
+            return refused(ErrorKind::Limit, message);
+        }
+        let Ok(process) = Process::find(connection.process) else {
+            return refused(ErrorKind::Denied, "the process cannot be seen from here");
+        };
+        let interval = rule.packets_per_second.map_or(0, |rate| 1_000_000_000 / u64::from(rate));
+        let mut token = [0; 16];
+        match getrandom(&mut token, GetRandomFlags::empty()) {
+            Ok(length) if length == token.len() => {}
+            _ => return refused(ErrorKind::Failed, "there is no randomness"),
+        }
+        let entry = LeaseEntry {
+            interval: if rule.packets_per_second.is_some() { interval.max(1) } else { 0 },
+            burst: (interval * BURST_PACKETS).max(BURST),
+            started: process.started,
+            process: connection.process,
+            user: caller.user,
+            group,
+            queues: queues.into(),
+            token,
+            name: name.to_owned(),
+        };
+        let (device, made) = self.make_device(&entry).map_err(failed("cannot make a device"))?;
+        let lease =
+            Lease { entry, device: made.name, process, ports: BTreeMap::new(), connected: true };
+        self.leases.insert(device, lease);
+        self.counters.leases += 1;
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.lease = Some(device);
+        }
+        self.tell(device, "lease", None, None);
+        let opened = self.opened(device)?;
+        Ok((Reply::Opened(opened), made.queues))
+    }
+
+    /// Makes a device. It is guarded before it is up, and before anybody else has a descriptor.
+    fn make_device(&mut self, entry: &LeaseEntry) -> Result<(u32, NewTun), DaemonError> {
+        let queues = u16::try_from(entry.queues).unwrap_or(1);
+        let made = NewTun::create(DEVICE, queues, entry.user)?;
+        let index = self.interfaces.state(&made.name)?.index;
+        // Of a device that had the number before a restart of the kernel's count.
+        self.forget(index);
+        let set_up = self.set_up_device(index, &made.name, entry);
+        if set_up.is_err() {
+            self.forget(index);
+        }
+        set_up.map(|()| (index, made))
+    }
+
+    fn set_up_device(
+        &mut self,
+        index: u32,
+        name: &str,
+        entry: &LeaseEntry,
+    ) -> Result<(), DaemonError> {
+        self.kernel.set_lease(index, entry)?;
+        self.kernel.attach("guard", index)?;
+        host::prepare_device(name).map_err(DaemonError::io("cannot set the device up"))?;
+        self.interfaces.set_mtu(name, self.view.mtu())?;
+        self.interfaces.set_queue_len(name, QUEUE)?;
+        self.interfaces.set_up(name, true)?;
+        Ok(())
+    }
+
+    fn opened(&self, device: u32) -> Result<Opened, Refused> {
+        let Some(lease) = self.leases.get(&device) else {
+            return refused(ErrorKind::Gone, "the lease has ended");
+        };
+        Ok(Opened {
+            token: Token(token_text(&lease.entry.token)),
+            device: lease.device.clone(),
+            index: device,
+            queues: u16::try_from(lease.entry.queues).unwrap_or(1),
+            min_segment: LEAST_SEGMENT,
+            packets_per_second: lease.entry.rate(),
+            host: self.host_for(device),
+        })
+    }
+
+    fn resume(&mut self, number: u64, token: &Token) -> Result<Reply, Refused> {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return refused(ErrorKind::Gone, "the connection has ended");
+        };
+        if connection.lease.is_some() {
+            return refused(ErrorKind::Malformed, "there is one device for each connection");
+        }
+        let user = connection.caller.user;
+        let found = self
+            .leases
+            .iter_mut()
+            .find(|(_, lease)| is_token(&token.0, &lease.entry.token) && lease.entry.user == user);
+        let Some((device, lease)) = found else {
+            return refused(ErrorKind::Gone, "there is no such lease");
+        };
+        let device = *device;
+        lease.connected = true;
+        connection.lease = Some(device);
+        self.opened(device).map(Reply::Opened)
+    }
+
+    /// The addresses that the policy lets a lease's user hold any port of.
+    fn host_for(&self, device: u32) -> Host {
+        let mtu = self.view.mtu();
+        let Some(lease) = self.leases.get(&device) else { return Host::default() };
+        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
+        let may = |at: &&Address| {
+            let mut rules = self.policy.rules.iter();
+            rules.any(|rule| rule.lets(&caller, at.address))
+        };
+        Host { addresses: self.view.addresses.iter().filter(may).cloned().collect(), mtu }
+    }
+
+    fn add_port(&mut self, device: u32, socket: OwnedFd) -> Result<Reply, Refused> {
+        let seen = match PortSocket::examine(&socket) {
+            Ok(seen) => seen,
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return refused(ErrorKind::Socket, "the descriptor is no TCP socket");
+            }
+            Err(_) => return refused(ErrorKind::Socket, "the descriptor is no socket"),
+        };
+        self.check_socket(&seen)?;
+        // With it, somebody else could bind a socket there too.
+        if set_socket_reuseaddr(&socket, false).is_err() {
+            return refused(ErrorKind::Socket, "the socket takes no options");
+        }
+        let places = self.places(device, &seen)?;
+        let at: BTreeSet<_> = places.iter().map(|(at, _)| *at).collect();
+        for (place, list) in &places {
+            let entry = PortEntry { device, peers: *list, cookie: seen.cookie };
+            if let Err(error) = self.kernel.set_port(*place, entry) {
+                at.iter().for_each(|place| self.kernel.clear_port(*place));
+                return Err(failed("cannot register the port")(error));
+            }
+        }
+        let Some(lease) = self.leases.get_mut(&device) else {
+            return refused(ErrorKind::Gone, "the lease has ended");
+        };
+        let port = Port { id: seen.cookie, bound: seen.local, at: at.iter().copied().collect() };
+        let held = Held { bound: seen.local, only_v6: seen.only_v6, _socket: Some(socket), at };
+        lease.ports.insert(seen.cookie, held);
+        self.tell(device, "port", Some(port.bound), None);
+        Ok(Reply::Added(port))
+    }
+
+    fn check_socket(&self, seen: &PortSocket) -> Result<(), Refused> {
+        let wrong = if seen.namespace != self.namespace {
+            "the socket is of another network namespace"
+        } else if seen.foreign_addresses {
+            "the socket may be bound to addresses that are not the host's (IP_FREEBIND, IP_TRANSPARENT)"
+        } else if seen.listening || seen.connected {
+            "the socket listens or is connected: it only has to be bound"
+        } else if seen.bound_to_interface {
+            "the socket belongs to one interface (SO_BINDTODEVICE)"
+        } else if seen.local.port() == 0 {
+            "the socket is not bound"
+        } else {
+            return Ok(());
+        };
+        refused(ErrorKind::Socket, wrong)
+    }
+
+    /// Where packets for a socket will be taken, and the list of peers for each.
+    fn places(&self, device: u32, seen: &PortSocket) -> Result<Vec<(SocketAddr, u32)>, Refused> {
+        let Some(lease) = self.leases.get(&device) else {
+            return refused(ErrorKind::Gone, "the lease has ended");
+        };
+        let (user, port) = (lease.entry.user, seen.local.port());
+        let behind = self.view.behind(seen.local, seen.only_v6);
+        if let [one] = behind[..]
+            && !self.view.has(one)
+        {
+            let message = format!("{one} is not an address of an uplink");
+            return refused(ErrorKind::NotLocal, message);
+        }
+        let places = self.allowed(device, &behind, port);
+        if places.is_empty() {
+            let message = format!("user {user} may not hold port {port} of {}", seen.local.ip());
+            return refused(ErrorKind::Denied, message);
+        }
+        for (at, _) in &places {
+            let holder = self.kernel.port(*at);
+            // An entry whose device has gone is nobody's.
+            let other = holder.filter(|held| self.leases.contains_key(&held.device));
+            if other.is_some_and(|held| held.device != device || held.cookie != seen.cookie) {
+                return refused(ErrorKind::InUse, format!("{at} is lent already"));
+            }
+        }
+        let mine = |lease: &&Lease| lease.entry.user == user;
+        let have: usize =
+            self.leases.values().filter(mine).map(|lease| lease.places().count()).sum();
+        let caller = crate::policy::Caller::new(user, lease.entry.group);
+        let most = self.policy.first(&caller).map_or(0, |rule| rule.most_ports) as usize;
+        let again = lease.ports.contains_key(&seen.cookie);
+        if !again && have + places.len() > most {
+            return refused(ErrorKind::Limit, format!("user {user} has {have} ports already"));
+        }
+        Ok(places)
+    }
+
+    /// Of these addresses, those whose port the policy lets a lease's user hold.
+    pub(super) fn allowed(
+        &self,
+        device: u32,
+        addresses: &[IpAddr],
+        port: u16,
+    ) -> Vec<(SocketAddr, u32)> {
+        let Some(lease) = self.leases.get(&device) else { return Vec::new() };
+        let caller = crate::policy::Caller::new(lease.entry.user, lease.entry.group);
+        let ephemeral = host::ephemeral();
+        let allowed = addresses.iter().filter_map(|address| {
+            let rule = self.policy.allows(&caller, *address, port, &ephemeral)?;
+            Some((SocketAddr::new(*address, port), self.peers_of(rule)))
+        });
+        allowed.collect()
+    }
+
+    /// The number of a rule's list of peers; 0 if it has none.
+    fn peers_of(&self, rule: usize) -> u32 {
+        match self.policy.rules.get(rule) {
+            Some(found) if !found.peers.is_empty() => rule as u32 + 1,
+            _ => 0,
+        }
+    }
+
+    fn remove_port(&mut self, device: u32, id: u64) -> Result<Reply, Refused> {
+        let held = self.leases.get_mut(&device).and_then(|lease| lease.ports.remove(&id));
+        let Some(held) = held else {
+            return refused(ErrorKind::Gone, "there is no such port");
+        };
+        for at in &held.at {
+            self.clear_own(device, *at);
+        }
+        self.tell(device, "port-end", Some(held.bound), None);
+        Ok(Reply::Removed {})
+    }
+
+    /// Removes an entry if it is still this device's.
+    pub(super) fn clear_own(&self, device: u32, at: SocketAddr) {
+        if self.kernel.port(at).is_some_and(|held| held.device == device) {
+            self.kernel.clear_port(at);
+        }
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        device: u32,
+        event: &str,
+        port: Option<SocketAddr>,
+        reason: Option<&str>,
+    ) {
+        let Some(lease) = self.leases.get(&device) else { return };
+        let event = Event {
+            event,
+            user: Some(lease.entry.user),
+            process: Some(lease.entry.process),
+            device: Some(&lease.device),
+            port: port.map(|port| port.to_string()),
+            reason,
+        };
+        self.audit.write(&event);
+    }
+
+    fn status(&self, number: u64) -> Status {
+        let user = self.connections.get(&number).map(|connection| connection.caller.user);
+        let visible = |lease: &Lease| user == Some(0) || user == Some(lease.entry.user);
+        let leases = self.leases.iter().filter(|(_, lease)| visible(lease));
+        let uplinks = self.policy.uplinks.iter().map(|name| {
+            let found = self.view.uplinks.iter().find(|link| link.name == *name);
+            let index = found.map_or(0, |link| link.index);
+            let attached = index != 0 && self.kernel.is_attached("demux", index);
+            Uplink { name: name.clone(), index, attached }
+        });
+        let counters = self.counters;
+        let names =
+            ["requests", "refused", "malformed", "leases", "ended", "tampered", "connections"];
+        let counts = [
+            counters.requests,
+            counters.refused,
+            counters.malformed,
+            counters.leases,
+            counters.ended,
+            counters.tampered,
+            self.connections.len() as u64,
+        ];
+        Status {
+            uplinks: uplinks.collect(),
+            leases: leases.map(|(device, lease)| self.lease_status(*device, lease)).collect(),
+            demux: self.kernel.demux_counts(),
+            guard: self.kernel.guard_counts(),
+            broker: counted(&names, &counts),
+        }
+    }
+
+    fn lease_status(&self, device: u32, lease: &Lease) -> LeaseStatus {
+        let counts = self.kernel.counts(device);
+        let drops = counts.map(|counts| counts.drops).unwrap_or_default();
+        let drops = counted(&REASONS, &drops).into_iter().filter(|count| count.count > 0);
+        LeaseStatus {
+            device: lease.device.clone(),
+            index: device,
+            name: lease.entry.name.clone(),
+            process: i32::try_from(lease.entry.process).unwrap_or(0),
+            user: lease.entry.user,
+            connected: lease.connected,
+            packets_per_second: lease.entry.rate(),
+            // A lease with very many ports does not make the answer too long.
+            ports: lease.places().take(64).collect(),
+            received_packets: counts.map_or(0, |counts| counts.received_packets),
+            received_bytes: counts.map_or(0, |counts| counts.received_bytes),
+            sent_packets: counts.map_or(0, |counts| counts.sent_packets),
+            sent_bytes: counts.map_or(0, |counts| counts.sent_bytes),
+            drops: drops.collect(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What happens by itself: a new broker finds what an earlier one has left, interfaces and addresses change, devices go.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::audit::Event;
+use super::host::{self, LOOPBACK, View};
+use super::layout::{LeaseEntry, PortEntry};
+use super::leases::{Held, Lease};
+use super::process::Process;
+use super::{Daemon, DaemonError};
+
+impl Daemon {
+    /// The first look, and what an earlier broker has left.
+    pub(super) fn take_over(&mut self) -> Result<(), DaemonError> {
+        self.view = View::look(&mut self.hosts, &self.policy.uplinks)
+            .map_err(DaemonError::io("cannot look at the interfaces"))?;
+        for name in &self.policy.uplinks {
+            if !self.view.uplinks.iter().any(|link| link.name == *name) {
+                let event = Event { event: "no-uplink", device: Some(name), ..Event::default() };
+                self.audit.write(&event);
+            }
+        }
+        let rules = self.policy.rules.iter().enumerate();
+        let lists: Vec<_> = rules
+            .flat_map(|(at, rule)| rule.peers.iter().map(move |net| (at as u32 + 1, net)))
+            .collect();
+        self.kernel.set_peers(&lists)?;
+        self.find_leases();
+        self.note_loopback()?;
+        self.apply_view()?;
+        self.check_ports();
+        Ok(())
+    }
+
+    /// Leases whose device and process are there yet go on; others end.
+    fn find_leases(&mut self) {
+        let mut over = Vec::new();
+        for (device, entry) in self.kernel.leases() {
+            let link = self.view.links.get(&device);
+            let link = link.filter(|link| link.persistent_tun.is_some());
+            let process = Process::find(entry.process).ok();
+            let process = process.filter(|process| process.started == entry.started);
+            match (link, process) {
+                (Some(link), Some(process)) => {
+                    let device_name = link.name.clone();
+                    self.adopt(device, device_name, entry, process);
+                }
+                (link, _) => {
+                    if link.is_some() {
+                        // The kernel's answer can only be that it has gone.
+                        let _ = self.hosts.remove(device);
+                    }
+                    self.forget(device);
+                    over.push(device);
+                }
+            }
+        }
+        for (at, entry) in self.kernel.ports() {
+            match self.leases.get_mut(&entry.device) {
+                Some(lease) => {
+                    let held = lease.ports.entry(entry.cookie).or_insert_with(|| Held {
+                        bound: at,
+                        only_v6: at.is_ipv6(),
+                        _socket: None,
+                        at: BTreeSet::new(),
+                    });
+                    held.at.insert(at);
+                }
+                None => self.kernel.clear_port(at),
+            }
+        }
+        over.into_iter().for_each(|device| self.say_farewell(device));
+        for device in self.kernel.attached("guard") {
+            if !self.leases.contains_key(&device) {
+                self.kernel.detach("guard", device);
+            }
+        }
+    }
+
+    fn adopt(&mut self, device: u32, name: String, entry: LeaseEntry, process: Process) {
+        let ports = std::collections::BTreeMap::new();
+        let lease = Lease { entry, device: name, process, ports, connected: false };
+        self.leases.insert(device, lease);
+        self.tell(device, "lease-found", None, None);
+    }
+
+    /// The policy may be another one than before.
+    fn check_ports(&mut self) {
+        let devices: Vec<_> = self.leases.keys().copied().collect();
+        for device in devices {
+            let Some(lease) = self.leases.get(&device) else { continue };
+            let held: Vec<_> =
+                lease.ports.iter().map(|(id, held)| (*id, held.at.clone())).collect();
+            for (cookie, places) in held {
+                for at in places {
+                    let lists = self.allowed(device, &[at.ip()], at.port());
+                    match lists.first() {
+                        Some((_, peers)) => {
+                            let entry = PortEntry { device, peers: *peers, cookie };
+                            // What is there goes on otherwise.
+                            let _ = self.kernel.set_port(at, entry);
+                        }
+                        None => self.drop_place(device, cookie, at, "the policy has changed"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn drop_place(&mut self, device: u32, cookie: u64, at: SocketAddr, reason: &str) {
+        self.clear_own(device, at);
+        if let Some(lease) = self.leases.get_mut(&device)
+            && let Some(held) = lease.ports.get_mut(&cookie)
+        {
+            held.at.remove(&at);
+        }
+        self.tell(device, "port-end", Some(at), Some(reason));
+    }
+
+    /// The loopback interface has to take packets from the host's own addresses; what it did before is kept in a file until the end.
+    fn note_loopback(&self) -> Result<(), DaemonError> {
+        let failed = DaemonError::io("cannot let the loopback interface take local packets");
+        let note = || {
+            let before = host::accept_local("1")?;
+            let path = self.note_path();
+            if !path.exists() {
+                std::fs::write(path, before)?;
+            }
+            Ok(())
+        };
+        note().map_err(failed)
+    }
+
+    /// Looks at interfaces, addresses and devices again.
+    pub(super) fn look(&mut self) {
+        let Ok(view) = View::look(&mut self.hosts, &self.policy.uplinks) else { return };
+        for (device, reason) in self.lost(&view) {
+            if reason == TAMPERED {
+                self.counters.tampered += 1;
+            }
+            self.end(device, reason);
+        }
+        // Devices come and go; the rest seldom changes.
+        let same = view.uplinks == self.view.uplinks
+            && view.addresses == self.view.addresses
+            && view.locals == self.view.locals;
+        let mtu = self.view.mtu();
+        self.view = view;
+        if same {
+            return;
+        }
+        if let Err(error) = self.apply_view() {
+            let reason = error.to_string();
+            let event = Event { event: "error", reason: Some(&reason), ..Event::default() };
+            self.audit.write(&event);
+        }
+        self.move_ports();
+        if mtu != self.view.mtu() {
+            for lease in self.leases.values() {
+                // A device that goes at this moment.
+                let _ = self.interfaces.set_mtu(&lease.device, self.view.mtu());
+            }
+        }
+    }
+
+    /// Leases that are over, and why.
+    fn lost(&self, view: &View) -> Vec<(u32, &'static str)> {
+        let lost = self.leases.keys().filter_map(|device| match view.links.get(device) {
+            None => Some((*device, "the device was closed")),
+            Some(link) if link.persistent_tun == Some(true) => Some((*device, TAMPERED)),
+            Some(_) => None,
+        });
+        lost.collect()
+    }
+
+    /// Brings the programs to the uplinks that there are, and tells them the addresses.
+    fn apply_view(&self) -> Result<(), DaemonError> {
+        let mut devices: Vec<_> = self.view.uplinks.iter().map(|link| link.index).collect();
+        self.kernel.set_locals(&self.view.locals)?;
+        self.kernel.set_uplinks(&devices)?;
+        devices.push(LOOPBACK);
+        for device in self.kernel.attached("demux") {
+            if !devices.contains(&device) {
+                self.kernel.detach("demux", device);
+            }
+        }
+        devices.into_iter().try_for_each(|device| self.kernel.attach("demux", device))
+    }
+
+    /// Ports of addresses that have gone go too; those of unspecified addresses follow new ones.
+    fn move_ports(&mut self) {
+        let devices: Vec<_> = self.leases.keys().copied().collect();
+        for device in devices {
+            let Some(lease) = self.leases.get(&device) else { continue };
+            let held = lease.ports.iter();
+            let held: Vec<_> =
+                held.map(|(id, held)| (*id, held.bound, held.only_v6, held.at.clone())).collect();
+            for (cookie, bound, only_v6, places) in held {
+                for at in &places {
+                    if !self.view.has(at.ip()) {
+                        self.drop_place(device, cookie, *at, "the host has lost the address");
+                    }
+                }
+                let behind = self.view.behind(bound, only_v6);
+                for (at, peers) in self.allowed(device, &behind, bound.port()) {
+                    if self.view.has(at.ip()) && !places.contains(&at) {
+                        self.add_place(device, cookie, at, peers);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_place(&mut self, device: u32, cookie: u64, at: SocketAddr, peers: u32) {
+        let entry = PortEntry { device, peers, cookie };
+        if self.kernel.port(at).is_some() || self.kernel.set_port(at, entry).is_err() {
+            return;
+        }
+        if let Some(lease) = self.leases.get_mut(&device)
+            && let Some(held) = lease.ports.get_mut(&cookie)
+        {
+            held.at.insert(at);
+        }
+        self.tell(device, "port", Some(at), Some("the host has got the address"));
+    }
+
+    /// Ends a lease: its ports are the kernel's again, and the device goes.
+    pub(super) fn end(&mut self, device: u32, reason: &str) {
+        self.tell(device, "lease-end", None, Some(reason));
+        let Some(lease) = self.leases.remove(&device) else { return };
+        for at in lease.places() {
+            self.clear_own(device, at);
+        }
+        // Nothing that a process has keeps it: neither a copy of the descriptor nor the persist flag.
+        let _ = self.hosts.remove(device);
+        self.forget(device);
+        self.say_farewell(device);
+        self.counters.ended += 1;
+    }
+
+    /// Tells the peers of connections that the process has left behind.
+    fn say_farewell(&self, device: u32) {
+        for (own, other) in self.kernel.take_flows(device) {
+            // A peer that cannot be reached hears of it when it sends something.
+            let _ = self.farewell.say(own, other);
+        }
+    }
+
+    /// What the maps and the pins know of a device.
+    pub(super) fn forget(&self, device: u32) {
+        self.kernel.clear_lease(device);
+        self.kernel.detach("guard", device);
+    }
+
+    pub(super) fn end_all(&mut self, reason: &str) {
+        for device in self.leases.keys().copied().collect::<Vec<_>>() {
+            self.end(device, reason);
+        }
+    }
+
+    /// Takes everything out of the system.
+    pub(super) fn stop_everything(mut self) {
+        self.end_all("the broker was stopped");
+        self.audit.write(&Event { event: "stop", ..Event::default() });
+        let note = self.note_path();
+        if let Ok(before) = std::fs::read_to_string(&note) {
+            let _ = host::accept_local(before.trim());
+            let _ = std::fs::remove_file(&note);
+        }
+        // Whoever was told that we stop sees an end of the connection after everything has gone.
+        if let Err(error) = self.kernel.remove() {
+            let reason = error.to_string();
+            self.audit.write(&Event { event: "error", reason: Some(&reason), ..Event::default() });
+        }
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+const TAMPERED: &str = "the device was made to outlive its process";

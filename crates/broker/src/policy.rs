@@ -1,0 +1,349 @@
+//! Who may hold which ports: the policy file.
+//!
+//! ```toml
+//! uplinks = ["eth0"]
+//!
+//! [[allow]]
+//! user = "alice"                  # or group = "web"; a name or a number
+//! ports = "8000-8999, 443"        # besides those that the kernel gives out by itself
+//! addresses = ["192.0.2.0/24"]    # of the host's; all if nothing is said
+//! peers = ["10.0.0.0/8"]          # with whom its ports may speak; with all if nothing is said
+//! devices = 4
+//! packets-per-second = 200000
+//! ```
+//!
+//! The first `[[allow]]` of a user decides about the number of devices and the rate. A port may be held if any of them says so.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
+use serde::Deserialize;
+use transom_device::interface::IpPrefix;
+
+mod ports;
+
+pub use ports::Ports;
+
+/// So many devices a user has unless something else is said.
+pub const DEVICES: u16 = 4;
+/// So many ports a user holds unless something else is said.
+pub const PORTS: u32 = 4096;
+
+/// What the broker allows, and where it works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The interfaces whose addresses are lent.
+    pub uplinks: Vec<String>,
+    /// Who may do what, in the file's order.
+    pub rules: Vec<Rule>,
+    /// Where Prometheus is answered.
+    pub metrics: Option<SocketAddr>,
+    /// Where the audit log goes; to the standard error output if nothing is said.
+    pub audit: Option<PathBuf>,
+}
+
+/// What somebody may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Who.
+    pub who: Who,
+    /// The ports, besides those that the kernel gives out by itself.
+    pub ports: Ports,
+    /// Whether those too that the kernel gives out by itself.
+    pub ephemeral: bool,
+    /// The addresses; all if there are none.
+    pub addresses: Vec<IpPrefix>,
+    /// The addresses with which the ports may speak; all if there are none.
+    pub peers: Vec<IpPrefix>,
+    /// How many devices one user has at most.
+    pub devices: u16,
+    /// How many addresses and ports one user holds at most.
+    pub most_ports: u32,
+    /// How many packets a second each device sends at most.
+    pub packets_per_second: Option<u32>,
+}
+
+/// To whom a rule applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A user's number.
+    User(u32),
+    /// A group's number.
+    Group(u32),
+    /// All users.
+    Everybody,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's number.
+    pub user: u32,
+    /// The numbers of the user's groups.
+    pub groups: Vec<u32>,
+}
+
+/// Why a policy cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// It is not what a policy file looks like.
+    #[error("{0}")]
+    Syntax(String),
+    /// Something in it makes no sense.
+    #[error("{0}")]
+    Value(String),
+}
+
+fn wrong(message: impl Into<String>) -> PolicyError {
+    PolicyError::Value(message.into())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    #[serde(default)]
+    uplinks: Vec<String>,
+    metrics: Option<SocketAddr>,
+    audit: Option<PathBuf>,
+    #[serde(default)]
+    allow: Vec<Allow>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Allow {
+    user: Option<NameOrNumber>,
+    group: Option<NameOrNumber>,
+    #[serde(default)]
+    everybody: bool,
+    #[serde(default)]
+    ports: String,
+    ephemeral: Option<bool>,
+    #[serde(default)]
+    addresses: Vec<String>,
+    #[serde(default)]
+    peers: Vec<String>,
+    devices: Option<u16>,
+    most_ports: Option<u32>,
+    packets_per_second: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NameOrNumber {
+    Number(u32),
+    Name(String),
+}
+
+impl NameOrNumber {
+    fn text(text: &str) -> Self {
+        text.parse().map_or_else(|_| NameOrNumber::Name(text.to_owned()), NameOrNumber::Number)
+    }
+
+    fn user(&self) -> Result<u32, PolicyError> {
+        match self {
+            NameOrNumber::Number(number) => Ok(*number),
+            NameOrNumber::Name(name) => match User::from_name(name) {
+                Ok(Some(user)) => Ok(user.uid.as_raw()),
+                _ => Err(wrong(format!("there is no user called {name}"))),
+            },
+        }
+    }
+
+    fn group(&self) -> Result<u32, PolicyError> {
+        match self {
+            NameOrNumber::Number(number) => Ok(*number),
+            NameOrNumber::Name(name) => match Group::from_name(name) {
+                Ok(Some(group)) => Ok(group.gid.as_raw()),
+                _ => Err(wrong(format!("there is no group called {name}"))),
+            },
+        }
+    }
+}
+
+fn prefixes(texts: &[String]) -> Result<Vec<IpPrefix>, PolicyError> {
+    let parse = |text: &String| {
+        // An address alone is a network of one.
+        let whole = match text.parse::<IpAddr>() {
+            Ok(IpAddr::V4(_)) => format!("{text}/32"),
+            Ok(IpAddr::V6(_)) => format!("{text}/128"),
+            Err(_) => text.clone(),
+        };
+        whole.parse().map_err(|error| wrong(format!("{text} is no network: {error}")))
+    };
+    texts.iter().map(parse).collect()
+}
+
+impl Allow {
+    fn rule(&self) -> Result<Rule, PolicyError> {
+        let who = match (&self.user, &self.group, self.everybody) {
+            (Some(user), None, false) => Who::User(user.user()?),
+            (None, Some(group), false) => Who::Group(group.group()?),
+            (None, None, true) => Who::Everybody,
+            _ => {
+                return Err(wrong("each rule needs one of `user`, `group` and `everybody = true`"));
+            }
+        };
+        if self.packets_per_second == Some(0) {
+            return Err(wrong("`packets-per-second` is at least 1"));
+        }
+        Ok(Rule {
+            who,
+            ports: self.ports.parse()?,
+            ephemeral: self.ephemeral.unwrap_or(true),
+            addresses: prefixes(&self.addresses)?,
+            peers: prefixes(&self.peers)?,
+            devices: self.devices.unwrap_or(DEVICES),
+            most_ports: self.most_ports.unwrap_or(PORTS),
+            packets_per_second: self.packets_per_second,
+        })
+    }
+}
+
+impl Rule {
+    /// Reads what stands behind `--allow`: `user:alice,ports:8000-8999+443,devices:2`.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let mut allow = Allow::default();
+        for part in text.split(',') {
+            let (key, value) = part.split_once(':').unwrap_or((part, ""));
+            let number = || {
+                value.parse::<u32>().map_err(|_| wrong(format!("`{part}`: {value} is no number")))
+            };
+            match key {
+                "user" => allow.user = Some(NameOrNumber::text(value)),
+                "group" => allow.group = Some(NameOrNumber::text(value)),
+                "everybody" if value.is_empty() => allow.everybody = true,
+                "ports" => allow.ports = value.replace('+', ","),
+                "ephemeral" => match value {
+                    "yes" => allow.ephemeral = Some(true),
+                    "no" => allow.ephemeral = Some(false),
+                    _ => return Err(wrong(format!("`{part}`: say `yes` or `no`"))),
+                },
+                // Addresses of IPv6 have colons: only the first one parts.
+                "address" => allow.addresses.push(value.to_owned()),
+                "peer" => allow.peers.push(value.to_owned()),
+                "devices" => {
+                    let few = u16::try_from(number()?);
+                    allow.devices = Some(few.map_err(|_| wrong("too many devices"))?);
+                }
+                "rate" => allow.packets_per_second = Some(number()?),
+                _ => {
+                    return Err(wrong(format!(
+                        "`{part}`: there are user, group, everybody, ports, ephemeral, address, peer, devices and rate"
+                    )));
+                }
+            }
+        }
+        allow.rule()
+    }
+
+    /// Whether it lets a caller hold any port of an address.
+    pub fn lets(&self, caller: &Caller, address: IpAddr) -> bool {
+        let here = |network: &IpPrefix| contains(network, address);
+        self.applies(caller) && (self.addresses.is_empty() || self.addresses.iter().any(here))
+    }
+
+    fn applies(&self, caller: &Caller) -> bool {
+        match self.who {
+            Who::User(user) => user == caller.user,
+            Who::Group(group) => caller.groups.contains(&group),
+            Who::Everybody => true,
+        }
+    }
+}
+
+/// Whether a network has an address.
+pub fn contains(network: &IpPrefix, address: IpAddr) -> bool {
+    let length = u32::from(network.prefix_len());
+    match (network.address(), address) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let differ = u32::from(network) ^ u32::from(address);
+            differ.checked_shr(32 - length).unwrap_or(0) == 0
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let differ = u128::from(network) ^ u128::from(address);
+            differ.checked_shr(128 - length).unwrap_or(0) == 0
+        }
+        _ => false,
+    }
+}
+
+impl Caller {
+    /// A user with the groups that the system's databases have, and the process' own one.
+    pub fn new(user: u32, group: u32) -> Self {
+        let mut groups = vec![group];
+        if let Ok(Some(found)) = User::from_uid(Uid::from_raw(user))
+            && let Ok(name) = std::ffi::CString::new(found.name)
+            && let Ok(others) = getgrouplist(&name, Gid::from_raw(group))
+        {
+            groups.extend(others.into_iter().map(Gid::as_raw));
+        }
+        Caller { user, groups }
+    }
+}
+
+impl Policy {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// When it cannot be read or makes no sense.
+    pub fn read(path: &Path) -> Result<Self, PolicyError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Reads the text of a policy file.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let file: File =
+            toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
+        let rule = |(at, allow): (usize, &Allow)| {
+            allow.rule().map_err(|error| wrong(format!("rule {}: {error}", at + 1)))
+        };
+        Ok(Policy {
+            uplinks: file.uplinks,
+            rules: file.allow.iter().enumerate().map(rule).collect::<Result<_, _>>()?,
+            metrics: file.metrics,
+            audit: file.audit,
+        })
+    }
+
+    /// The rule that decides about a caller's devices; `None` if there is no rule at all.
+    pub fn first(&self, caller: &Caller) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.applies(caller))
+    }
+
+    /// The place of the rule that lets a caller hold a port of an address.
+    pub fn allows(
+        &self,
+        caller: &Caller,
+        address: IpAddr,
+        port: u16,
+        ephemeral: &RangeInclusive<u16>,
+    ) -> Option<usize> {
+        self.rules.iter().position(|rule| {
+            rule.lets(caller, address)
+                && (rule.ports.contain(port) || (rule.ephemeral && ephemeral.contains(&port)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+use super::*;
+
+const EPHEMERAL: RangeInclusive<u16> = 32768..=60999;
+
+fn caller(user: u32) -> Caller {
+    Caller { user, groups: vec![user + 100] }
+}
+
+#[test]
+fn a_file_says_who_may_hold_what() {
+    let policy = Policy::parse(
+        r#"
+        uplinks = ["eth0", "eth1.10"]
+        metrics = "127.0.0.1:9470"
+        [[allow]]
+        user = 1000
+        ports = "8000-8999, 443"
+        addresses = ["192.0.2.0/24", "2001:db8::1"]
+        devices = 2
+        packets-per-second = 1000
+        [[allow]]
+        group = 1101
+        ports = "22"
+        ephemeral = false
+        "#,
+    )
+    .unwrap();
+    let may = |user, address: &str, port| {
+        policy.allows(&caller(user), address.parse().unwrap(), port, &EPHEMERAL)
+    };
+    assert_eq!(may(1000, "192.0.2.7", 443), Some(0));
+    assert_eq!(may(1000, "192.0.2.7", 40000), Some(0));
+    assert_eq!(may(1000, "2001:db8::1", 8999), Some(0));
+    assert_eq!(may(1000, "2001:db8::2", 8999), None);
+    assert_eq!(may(1000, "192.0.3.1", 8000), None);
+    assert_eq!(may(1000, "192.0.2.7", 22), None);
+    assert_eq!(may(1001, "192.0.3.1", 22), Some(1));
+    assert_eq!(may(1001, "192.0.3.1", 40000), None);
+    assert_eq!(may(7, "192.0.2.7", 40000), None);
+    assert_eq!(policy.first(&caller(1000)).unwrap().devices, 2);
+    assert!(policy.first(&caller(7)).is_none());
+}
+
+#[test]
+fn a_rule_is_written_in_one_word_too() {
+    let text = "user:1000,ports:8000-8999+443,address:2001:db8::/32,devices:2,rate:5";
+    let rule = Rule::parse(text).unwrap();
+    assert_eq!(rule.who, Who::User(1000));
+    assert_eq!(rule.ports.to_string(), "8000-8999, 443");
+    assert_eq!(rule.addresses, ["2001:db8::/32".parse().unwrap()]);
+    assert_eq!((rule.devices, rule.packets_per_second), (2, Some(5)));
+    assert_eq!(Rule::parse("user:root").unwrap().who, Who::User(0));
+    assert_eq!(Rule::parse("everybody").unwrap().who, Who::Everybody);
+}
+
+#[test]
+fn what_makes_no_sense_is_named() {
+    for (text, word) in [
+        ("ports:80", "everybody"),
+        ("user:no-such-user-here,ports:80", "no-such-user-here"),
+        ("user:0,ports:80-70", "80-70"),
+        ("user:0,ports:0", "`0`"),
+        ("user:0,ports:65536", "65536"),
+        ("user:0,port:80", "ports"),
+        ("user:0,devices:many", "many"),
+        ("user:0,devices:70000", "devices"),
+        ("user:0,rate:0", "packets-per-second"),
+        ("user:0,peer:10.0.0.0/40", "10.0.0.0/40"),
+        ("user:0,ephemeral:maybe", "maybe"),
+    ] {
+        let error = Rule::parse(text).unwrap_err().to_string();
+        assert!(error.contains(word), "{text}: {error}");
+    }
+    assert!(Policy::parse("uplink = []").is_err());
+    let error = Policy::parse("[[allow]]\nuser = 1\n[[allow]]\nports = \"1\"").unwrap_err();
+    assert!(error.to_string().contains("rule 2"), "{error}");
+}
+
+#[test]
+fn networks_have_addresses_of_their_own_kind() {
+    let has = |network: &str, address: &str| {
+        contains(&network.parse().unwrap(), address.parse().unwrap())
+    };
+    assert!(has("0.0.0.0/0", "255.1.2.3") && !has("0.0.0.0/0", "::1"));
+    assert!(has("::/0", "::1") && has("2001:db8::/32", "2001:db8:ffff::"));
+    assert!(has("10.1.2.3/8", "10.9.9.9") && !has("10.1.2.3/32", "10.1.2.2"));
+}

@@ -1,0 +1,460 @@
+//! What a process with a device may try against others. Each attack is followed by a packet that is allowed: when that has come, nothing else may
+//! have.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use transom_device::tun::{set_carrier, set_persistent};
+use transom_testkit::packets;
+use transom_wire::offload::VirtioNetHdr;
+
+use crate::support::frames::{self, ACK, SYN, Tap, header_len, tcp, virtio, write, write_with};
+use crate::support::{
+    BrokerProcess, HOST4, HOST6, Holder, NOBODY, Net, PEER4, PEER6, SOMEBODY, at, comes_back, until,
+};
+
+const RULES: &str = "
+[[allow]]
+user = 65534
+ports = \"8000-8999\"
+[[allow]]
+user = 65533
+ports = \"9000-9999\"
+";
+
+const NEEDS_CHECKSUM: u8 = 1;
+const TCPV4: u8 = 1;
+const UDP: u8 = 3;
+const TCPV6: u8 = 4;
+const UDP_L4: u8 = 5;
+
+struct Attack {
+    net: Net,
+    _broker: BrokerProcess,
+    _holder: Holder,
+    tun: OwnedFd,
+    device: String,
+    tap: Tap,
+    marks: std::cell::Cell<u16>,
+}
+
+impl Attack {
+    fn new() -> Option<Self> {
+        let net = Net::new()?;
+        let broker = BrokerProcess::start(&net, RULES);
+        let holder = Holder::start(&net, NOBODY);
+        let mut device = holder.open().unwrap();
+        holder.bind(at(HOST4, 8000)).unwrap();
+        holder.bind(at(HOST6, 8000)).unwrap();
+        let tap = Tap::new(&net);
+        let tun = device.queues.remove(0);
+        let device = device.opened.device;
+        let marks = std::cell::Cell::new(0);
+        Some(Attack { net, _broker: broker, _holder: holder, tun, device, tap, marks })
+    }
+
+    /// What has gone out from the device since the last time: segments between two ends. The kernel's own packets to other ports are none.
+    fn came_out(&self) -> Vec<Vec<u8>> {
+        let number = self.marks.get() + 1;
+        self.marks.set(number);
+        let mark = tcp(at(HOST4, 8000), at(PEER4, 40_000 + number), ACK, b"mark");
+        write(&self.tun, &mark).unwrap();
+        let mut packets = self.tap.until(|packet| packet == mark);
+        packets.pop();
+        // Neighbour discovery and the like are the kernel's.
+        packets.retain(|packet| match frames::ends(packet) {
+            Some(_) => true,
+            None => packet[0] >> 4 == 4 && packet[9] != 1,
+        });
+        packets
+    }
+
+    /// Sends, sees nothing come out, and says for which reasons the guard dropped how many.
+    #[track_caller]
+    fn dropped(&self, reason: &str, attack: impl FnOnce(&OwnedFd) -> u64) {
+        let before = self.net.drops(reason);
+        let sent = attack(&self.tun);
+        assert_eq!(self.came_out(), Vec::<Vec<u8>>::new());
+        assert_eq!(self.net.drops(reason) - before, sent, "{:?}", self.net.status().guard);
+    }
+}
+
+fn mine() -> SocketAddr {
+    at(HOST4, 8000)
+}
+
+fn theirs() -> SocketAddr {
+    at(PEER4, 7)
+}
+
+#[test]
+fn other_ports_and_addresses_cannot_be_sent_from() {
+    let Some(attack) = Attack::new() else { return };
+    let other = Holder::start(&attack.net, SOMEBODY);
+    other.open().unwrap();
+    other.bind(at(HOST4, 9000)).unwrap();
+    attack.net.kernel_echo(at(HOST4, 80));
+    attack.dropped("foreign-port", |tun| {
+        let sources = [
+            at(HOST4, 22),          // nobody's
+            at(HOST4, 80),          // the kernel's
+            at(HOST4, 9000),        // another process'
+            at(PEER4, 8000),        // another address
+            at("192.0.2.99", 8000), // one that nobody has
+            at("127.0.0.1", 8000),  // loopback
+            at("0.0.0.0", 8000),
+            at("255.255.255.255", 8000),
+            at("224.0.0.1", 8000),
+        ];
+        for source in sources {
+            write(tun, &tcp(source, theirs(), ACK, b"x")).unwrap();
+        }
+        let v6 = [at(HOST6, 22), at(PEER6, 8000), at("::", 8000), at("fe80::1", 8000)];
+        for source in v6 {
+            write(tun, &tcp(source, at(PEER6, 7), ACK, b"x")).unwrap();
+        }
+        // IPv4's own port, in IPv6's clothes.
+        let mapped = packets::tcp(at(HOST6, 8000), at(PEER6, 7), &Default::default(), b"x");
+        let mut mapped = mapped;
+        mapped[8..24].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1]);
+        frames::refill(&mut mapped);
+        write(tun, &mapped).unwrap();
+        sources.len() as u64 + v6.len() as u64 + 1
+    });
+}
+
+#[test]
+fn only_tcp_leaves() {
+    let Some(attack) = Attack::new() else { return };
+    let good = tcp(mine(), theirs(), ACK, &[7; 64]);
+    attack.dropped("not-tcp", |tun| {
+        write(tun, &packets::udp(mine(), theirs(), b"dns?")).unwrap();
+        let [host, peer] = [HOST4, PEER4].map(|text| text.parse().unwrap());
+        let about = transom_wire::IcmpMessage::Unreachable {
+            code: transom_wire::icmp::UnreachableCode::Host,
+            quoted: &good,
+        };
+        write(tun, &packets::icmp4(host, peer, &about)).unwrap();
+        for protocol in [2u8, 4, 41, 47, 50, 89, 132, 255] {
+            let mut other = good.clone();
+            other[9] = protocol;
+            fix_ipv4(&mut other);
+            write(tun, &other).unwrap();
+        }
+        // A neighbour advertisement would take addresses over.
+        let mut advertisement = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 12]);
+        advertisement[6] = 58;
+        advertisement[40] = 136;
+        write(tun, &advertisement).unwrap();
+        11
+    });
+    attack.dropped("fragment", |tun| {
+        for field in [0x2000u16, 1, 0x1fff, 0x2001] {
+            let mut fragment = good.clone();
+            fragment[6..8].copy_from_slice(&field.to_be_bytes());
+            fix_ipv4(&mut fragment);
+            write(tun, &fragment).unwrap();
+        }
+        let mut fragment = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 12]);
+        fragment[6] = 44;
+        write(tun, &fragment).unwrap();
+        5
+    });
+    attack.dropped("ip-options", |tun| {
+        for options in [
+            &[131u8, 7, 4, 192, 0, 2, 2, 0][..], // loose source route
+            &[137, 7, 4, 192, 0, 2, 2, 0],       // strict source route
+            &[7, 7, 4, 0, 0, 0, 0, 0],           // record route
+            &[148, 4, 0, 0],                     // router alert
+        ] {
+            write(tun, &packets::with_ip_options(&good, options)).unwrap();
+        }
+        for header in [0u8, 43, 60] {
+            let mut packet = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 12]);
+            packet[6] = header;
+            write(tun, &packet).unwrap();
+        }
+        7
+    });
+    attack.dropped("malformed", |tun| {
+        let mut longer = good.clone();
+        longer.push(0);
+        write(tun, &longer).unwrap();
+        write(tun, &good[..good.len() - 1]).unwrap();
+        let mut header = good.clone();
+        header[20 + 12] = 0x40; // a header of 16 bytes
+        write(tun, &header).unwrap();
+        // One of 60 bytes, and the packet ends before.
+        write(tun, &fixed_length(&good[..20 + 20])).unwrap();
+        4
+    });
+}
+
+/// A whole packet whose TCP header says that it is longer than the packet.
+fn fixed_length(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    let length = packet.len() as u16;
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    packet[20 + 12] = 0xf0;
+    fix_ipv4(&mut packet);
+    packet
+}
+
+fn fix_ipv4(packet: &mut [u8]) {
+    packet[10..12].fill(0);
+    let sum = transom_wire::checksum::Sum::of(&packet[..20]).checksum();
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[test]
+fn nowhere_is_no_destination() {
+    let Some(attack) = Attack::new() else { return };
+    attack.dropped("destination", |tun| {
+        let to4 = ["224.0.0.1", "255.255.255.255", "127.0.0.1", "0.0.0.0", "240.0.0.1"];
+        for to in to4 {
+            write(tun, &tcp(mine(), at(to, 7), SYN, &[])).unwrap();
+        }
+        let to6 = ["ff02::1", "::1", "::"];
+        for to in to6 {
+            write(tun, &tcp(at(HOST6, 8000), at(to, 7), SYN, &[])).unwrap();
+        }
+        (to4.len() + to6.len()) as u64
+    });
+    attack.dropped("no-route", |tun| {
+        write(tun, &tcp(mine(), at("198.51.100.1", 7), SYN, &[])).unwrap();
+        // The network's own broadcast address.
+        write(tun, &tcp(mine(), at("192.0.2.255", 7), SYN, &[])).unwrap();
+        2
+    });
+    // An interface that is no uplink: a tunnel, or a container's.
+    attack.net.join("inside", ["10.9.9.1", "fd00::1"], ["10.9.9.2", "fd00::2"]);
+    attack.dropped("not-an-uplink", |tun| {
+        write(tun, &tcp(mine(), at("10.9.9.2", 7), SYN, &[])).unwrap();
+        write(tun, &tcp(at(HOST6, 8000), at("fd00::2", 7), SYN, &[])).unwrap();
+        2
+    });
+    attack.dropped("too-big", |tun| {
+        write(tun, &tcp(mine(), theirs(), ACK, &[0; 1500 - 39])).unwrap();
+        1
+    });
+}
+
+/// The kernel completes the checksum after the guard has looked: at any place of the packet, if it is let.
+#[test]
+fn the_checksum_is_no_pen() {
+    let Some(attack) = Attack::new() else { return };
+    let packet = tcp(mine(), theirs(), ACK, &[0; 100]);
+    let v6 = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 100]);
+    attack.dropped("offload", |tun| {
+        let mut sent = 0;
+        for packet in [&packet, &v6] {
+            let start = header_len(packet) as u16;
+            // The source port, the destination port, the sequence number, the data; and sums that begin elsewhere.
+            for (start, offset) in [
+                (start, 0),
+                (start, 2),
+                (start, 4),
+                (start, 18),
+                (start, 40),
+                (start + 16, 0),
+                (start - 4, 4),
+                (0, 16),
+                (12, 0),
+                (start - 4, 20),
+            ] {
+                // What the kernel does not take at all does not come to the guard.
+                let header = virtio(NEEDS_CHECKSUM, 0, 0, start, offset);
+                if write_with(tun, &header, packet).is_ok() {
+                    sent += 1;
+                }
+            }
+        }
+        assert!(sent > 10, "{sent}");
+        sent
+    });
+    // Its own place is fine.
+    let header = virtio(NEEDS_CHECKSUM, 0, 0, 20, 16);
+    write_with(&attack.tun, &header, &packet).unwrap();
+    assert_eq!(attack.came_out().len(), 1);
+}
+
+#[test]
+fn super_segments_are_tcps_and_not_cut_to_dust() {
+    let Some(attack) = Attack::new() else { return };
+    let long = tcp(mine(), theirs(), ACK, &[0; 30_000]);
+    let v6 = tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 30_000]);
+    let super_segment = |kind, size, packet: &[u8]| {
+        virtio(NEEDS_CHECKSUM, kind, size, header_len(packet) as u16, 16)
+    };
+    attack.dropped("small-segment", |tun| {
+        let mut sent = 0;
+        for size in [1, 2, 40, 87] {
+            for (kind, packet) in [(TCPV4, &long), (TCPV6, &v6)] {
+                if write_with(tun, &super_segment(kind, size, packet), packet).is_ok() {
+                    sent += 1;
+                }
+            }
+        }
+        assert!(sent > 0);
+        sent
+    });
+    attack.dropped("offload", |tun| {
+        let mut sent = 0;
+        for kind in [UDP, UDP_L4, TCPV4, TCPV6] {
+            for packet in [&long, &v6] {
+                let fits =
+                    (kind == TCPV4) == (packet[0] >> 4 == 4) && (kind == TCPV4 || kind == TCPV6);
+                if !fits && write_with(tun, &super_segment(kind, 1000, packet), packet).is_ok() {
+                    sent += 1;
+                }
+            }
+        }
+        sent
+    });
+    attack.dropped("too-big", |tun| {
+        write_with(tun, &super_segment(TCPV4, 1461, &long), &long).unwrap();
+        write_with(tun, &super_segment(TCPV6, 1441, &v6), &v6).unwrap();
+        2
+    });
+    // Those of the right kind go through, in whatever pieces they come out.
+    write_with(&attack.tun, &super_segment(TCPV4, 1460, &long), &long).unwrap();
+    write_with(&attack.tun, &super_segment(TCPV6, 1440, &v6), &v6).unwrap();
+    let bytes: usize =
+        attack.came_out().iter().map(|packet| packet.len() - header_len(packet) - 20).sum();
+    assert_eq!(bytes, 60_000);
+    let sent = attack.net.lease(&attack.device).sent_packets;
+    assert_eq!(sent, 21 + 21 + 4, "counted as on the wire, and the marks");
+}
+
+#[test]
+fn random_headers_and_packets_do_no_harm() {
+    let Some(attack) = Attack::new() else { return };
+    attack.net.kernel_echo(at(HOST4, 80));
+    let mut kernel = attack.net.connect(at(HOST4, 80)).unwrap();
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut random = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    let good =
+        [tcp(mine(), theirs(), ACK, &[0; 300]), tcp(at(HOST6, 8000), at(PEER6, 7), ACK, &[0; 300])];
+    for round in 0..20_000 {
+        let mut packet = good[round % 2].clone();
+        let mut header = [0; VirtioNetHdr::LEN];
+        for _ in 0..random() % 4 {
+            let at = random() as usize % 64;
+            packet[at] = random() as u8;
+        }
+        for byte in &mut header {
+            if random() % 3 == 0 {
+                *byte = random() as u8;
+            }
+        }
+        // What the kernel does not take is none of ours.
+        let _ = write_with(&attack.tun, &header, &packet);
+    }
+    let out = attack.came_out();
+    for packet in &out {
+        let from = frames::ends(packet).map(|(from, _)| from);
+        assert!(
+            from == Some(mine()) || from == Some(at(HOST6, 8000)) || from == Some(at(HOST4, 80)),
+            "{packet:?}"
+        );
+    }
+    assert!(comes_back(&mut kernel, 100_000));
+}
+
+#[test]
+fn the_device_cannot_be_kept_or_taken() {
+    let Some(attack) = Attack::new() else { return };
+    let Attack { net, tun, device, .. } = &attack;
+    // Another user, and another process of the same user, open it by its name.
+    for user in [SOMEBODY, NOBODY] {
+        let steal = Holder::start(net, user);
+        assert!(steal.ask(&format!("attach {device}")).is_err(), "{user}");
+    }
+    // Without a cable nobody but the process itself misses anything.
+    net.kernel_echo(at(HOST4, 80));
+    set_carrier(tun.as_fd(), false).unwrap();
+    attack.tap.send(&tcp(theirs(), mine(), ACK, b"into the void"));
+    assert!(comes_back(&mut net.connect(at(HOST4, 80)).unwrap(), 100_000));
+    set_carrier(tun.as_fd(), true).unwrap();
+    // Whoever makes it outlive the process loses it.
+    set_persistent(tun.as_fd(), true).unwrap();
+    until("the lease has ended", || net.status().leases.is_empty());
+    assert!(!net.interfaces().contains(device));
+    assert!(write(tun, &tcp(mine(), theirs(), ACK, b"x")).is_err());
+    let tampered = net.status().broker.into_iter().find(|count| count.name == "tampered").unwrap();
+    assert_eq!(tampered.count, 1);
+}
+
+#[test]
+fn a_descriptor_that_was_passed_on_ends_with_its_process() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let mut holder = Holder::start(&net, NOBODY);
+    // The test has a copy.
+    let device = holder.open().unwrap();
+    holder.bind(mine()).unwrap();
+    write(&device.queues[0], &tcp(mine(), theirs(), ACK, b"x")).unwrap();
+    holder.kill();
+    until("the lease has ended", || net.status().leases.is_empty());
+    assert!(write(&device.queues[0], &tcp(mine(), theirs(), ACK, b"x")).is_err());
+    assert!(!net.interfaces().contains(&device.opened.device));
+}
+
+#[test]
+fn floods_are_bounded_by_the_rate() {
+    let Some(net) = Net::new() else { return };
+    let rules = "[[allow]]\nuser = 65534\nports = \"8000\"\npackets-per-second = 1000\n";
+    let _broker = BrokerProcess::start(&net, rules);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap();
+    assert_eq!(device.opened.packets_per_second, Some(1000));
+    holder.bind(mine()).unwrap();
+    let tun = &device.queues[0];
+    let (one, many) = (tcp(mine(), theirs(), ACK, b"x"), tcp(mine(), theirs(), ACK, &[0; 60_000]));
+    let header = virtio(NEEDS_CHECKSUM, TCPV4, 100, 20, 16);
+    let start = Instant::now();
+    let mut tried = 0;
+    while start.elapsed() < Duration::from_secs(1) {
+        for _ in 0..100 {
+            write(tun, &one).unwrap();
+            // 600 packets in one.
+            write_with(tun, &header, &many).unwrap();
+            tried += 601;
+        }
+    }
+    let lease = net.lease(&device.opened.device);
+    let most = start.elapsed().as_secs_f64() * 1000.0 + 1000.0 + 601.0;
+    assert!((lease.sent_packets as f64) <= most, "{} of {tried}", lease.sent_packets);
+    assert!(lease.sent_packets >= 900, "{lease:?}");
+    assert!(lease.drops.iter().any(|count| count.name == "rate" && count.count > 0), "{lease:?}");
+}
+
+#[test]
+fn peers_that_the_policy_does_not_name_are_not_spoken_with() {
+    let Some(net) = Net::new() else { return };
+    let rules = "[[allow]]\nuser = 65534\nports = \"8000\"\npeers = [\"192.0.2.2\"]\n";
+    let _broker = BrokerProcess::start(&net, rules);
+    let holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap();
+    holder.bind(mine()).unwrap();
+    let tap = Tap::new(&net);
+    let tun = &device.queues[0];
+    let stranger = at("192.0.2.3", 7);
+    tap.send(&tcp(stranger, mine(), SYN, &[]));
+    let good = tcp(theirs(), mine(), SYN, &[]);
+    tap.send(&good);
+    assert_eq!(frames::until(tun, &good), [good]);
+    assert_eq!(net.demuxed("peer"), 1);
+    write(tun, &tcp(mine(), stranger, SYN, &[])).unwrap();
+    let good = tcp(mine(), theirs(), SYN, &[]);
+    write(tun, &good).unwrap();
+    let out = tap.until(|packet| packet == good);
+    assert!(!out.iter().any(|packet| frames::ends(packet).is_some_and(|(_, to)| to == stranger)));
+    assert_eq!(net.drops("peer"), 1);
+}

@@ -1,0 +1,238 @@
+//! kill -9 of processes and brokers, in the middle of transfers.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::support::{BrokerProcess, HOST4, Holder, NOBODY, Net, at, comes_back, until};
+
+const RULES: &str = "[[allow]]\nuser = 65534\nports = \"8000-8999\"\n";
+
+/// A process that serves, and a transfer with it that goes on until it is told to end.
+struct Transfer {
+    stream: TcpStream,
+    pump: std::thread::JoinHandle<std::io::Result<()>>,
+}
+
+impl Transfer {
+    fn start(net: &Net, port: u16) -> Self {
+        let stream = net.connect(at(HOST4, port)).unwrap();
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = stream.try_clone().unwrap();
+        let pump = std::thread::spawn(move || {
+            let mut buffer = vec![0; 100_000];
+            for round in 0u64.. {
+                let bytes = round.to_be_bytes().repeat(4000);
+                writer.write_all(&bytes)?;
+                reader.read_exact(&mut buffer[..bytes.len()])?;
+                assert!(buffer[..bytes.len()] == bytes, "something else came back");
+            }
+            Ok(())
+        });
+        Transfer { stream, pump }
+    }
+
+    /// That it goes on: this many more bytes are acknowledged by the other end.
+    fn goes_on(&self) {
+        let acknowledged =
+            || transom_device::kernel_tcp::tcp_info(&self.stream).unwrap().bytes_acked.unwrap();
+        let before = acknowledged();
+        until("the transfer goes on", || acknowledged() > before + 500_000);
+    }
+
+    /// That it is reset soon.
+    fn expect_reset(self, since: Instant) {
+        let error = self.pump.join().unwrap().unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
+            "{error}"
+        );
+        assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    }
+}
+
+fn serve(net: &Net, port: u16) -> (Holder, String) {
+    let holder = Holder::start(net, NOBODY);
+    let device = holder.open().unwrap().opened.device;
+    holder.bind(at(HOST4, port)).unwrap();
+    holder.ask(&format!("serve {}", at(HOST4, port))).unwrap();
+    (holder, device)
+}
+
+/// Nothing of leases is left on the host: no devices, no ports, no leases; and with the broker's end nothing at all.
+fn nothing_remains(net: &Net, mut broker: BrokerProcess) {
+    until("the devices have gone", || {
+        net.interfaces().iter().all(|name| !name.starts_with("tcpk"))
+    });
+    until("the leases have gone", || net.status().leases.is_empty());
+    let pins = || std::fs::read_dir(net.pins()).unwrap().flatten().map(|pin| pin.file_name());
+    until("the guards have gone", || {
+        pins().all(|pin| !pin.to_string_lossy().starts_with("guard-"))
+    });
+    transom_broker::client::stop(net.socket()).unwrap();
+    broker.wait();
+    assert!(!net.pins().exists() && !net.socket().exists());
+    let accept = || std::fs::read_to_string("/proc/sys/net/ipv4/conf/lo/accept_local").unwrap();
+    assert_eq!(net.host.run(accept).unwrap().trim(), "0");
+    // The kernel has everything back.
+    net.kernel_echo(at(HOST4, 8000));
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+}
+
+#[test]
+fn when_a_process_is_killed_its_peers_are_reset_and_nobody_else_is() {
+    let Some(net) = Net::new() else { return };
+    let broker = BrokerProcess::start(&net, RULES);
+    let ((mut victim, _), (other, _)) = (serve(&net, 8000), serve(&net, 8001));
+    net.kernel_echo(at(HOST4, 80));
+    let transfers = [8000, 8001, 80].map(|port| Transfer::start(&net, port));
+    transfers.iter().for_each(Transfer::goes_on);
+    victim.kill();
+    let since = Instant::now();
+    let [reset, others @ ..] = transfers;
+    reset.expect_reset(since);
+    others.iter().for_each(Transfer::goes_on);
+    // The port is free at once.
+    let (again, _) = serve(&net, 8000);
+    assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 100_000));
+    drop((again, other));
+    nothing_remains(&net, broker);
+}
+
+/// Whoever only waits would never hear of it.
+#[test]
+fn peers_that_wait_are_reset_too() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    for round in 0..3 {
+        let (mut victim, _) = serve(&net, 8000);
+        let mut idle: Vec<_> = (0..20).map(|_| net.connect(at(HOST4, 8000)).unwrap()).collect();
+        for stream in &mut idle {
+            assert!(comes_back(stream, 100));
+        }
+        match round {
+            0 => victim.kill(),
+            // Both at once, and a new broker.
+            1 => {
+                broker.kill();
+                victim.kill();
+                broker = BrokerProcess::start(&net, RULES);
+            }
+            _ => {
+                transom_broker::client::stop(net.socket()).unwrap();
+                broker.wait();
+            }
+        }
+        for mut stream in idle {
+            let error = stream.read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
+    }
+}
+
+#[test]
+fn when_the_broker_is_killed_everything_goes_on_and_a_new_one_takes_over() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    let transfer = Transfer::start(&net, 8000);
+    for _ in 0..3 {
+        transfer.goes_on();
+        broker.kill();
+        transfer.goes_on();
+        // New connections too.
+        assert!(comes_back(&mut net.connect(at(HOST4, 8000)).unwrap(), 10_000));
+        broker = BrokerProcess::start(&net, RULES);
+        let lease = net.lease(&device);
+        assert_eq!(lease.ports, [at(HOST4, 8000)]);
+        // The process is at home with the new one as well, and so are its ports.
+        let number = net.status().leases.len();
+        holder.ask("host").unwrap();
+        assert!(net.lease(&device).connected);
+        assert_eq!(number, 1);
+    }
+    transfer.goes_on();
+    let port = holder.bind(at(HOST4, 8005)).unwrap();
+    assert_eq!(net.lease(&device).ports.len(), 2);
+    holder.ask(&format!("remove {}", port.id)).unwrap();
+    drop(holder);
+    transfer.expect_reset(Instant::now());
+    nothing_remains(&net, broker);
+}
+
+#[test]
+fn a_process_that_is_killed_while_there_is_no_broker_is_cleaned_up() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (mut victim, _) = serve(&net, 8000);
+    let transfer = Transfer::start(&net, 8000);
+    transfer.goes_on();
+    broker.kill();
+    victim.kill();
+    // What arrives tells demux that the device has gone.
+    let refused = net.connect(at(HOST4, 8000)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    // A peer that waits hears of it from the new broker.
+    let broker = BrokerProcess::start(&net, RULES);
+    transfer.expect_reset(Instant::now());
+    assert_eq!(net.status().leases, []);
+    nothing_remains(&net, broker);
+}
+
+#[test]
+fn a_copy_of_the_device_does_not_outlive_a_process_that_ended_while_there_was_no_broker() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let mut holder = Holder::start(&net, NOBODY);
+    let device = holder.open().unwrap();
+    holder.bind(at(HOST4, 8000)).unwrap();
+    broker.kill();
+    holder.kill();
+    // The test's own copy keeps it, until there is a broker again.
+    assert!(net.interfaces().contains(&device.opened.device));
+    let broker = BrokerProcess::start(&net, RULES);
+    assert!(!net.interfaces().contains(&device.opened.device));
+    nothing_remains(&net, broker);
+}
+
+#[test]
+fn a_policy_that_allows_less_takes_ports_away() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let (holder, device) = serve(&net, 8000);
+    holder.bind(at(HOST4, 8001)).unwrap();
+    broker.kill();
+    let less = "[[allow]]\nuser = 65534\nports = \"8001\"\n";
+    let broker = BrokerProcess::start(&net, less);
+    assert_eq!(net.lease(&device).ports, [at(HOST4, 8001)]);
+    let refused = net.connect(at(HOST4, 8000)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    drop(holder);
+    nothing_remains(&net, broker);
+}
+
+#[test]
+fn a_second_broker_is_refused_and_a_stop_ends_everything() {
+    let Some(net) = Net::new() else { return };
+    let broker = BrokerProcess::start(&net, RULES);
+    let (_holder, _) = serve(&net, 8000);
+    let transfer = Transfer::start(&net, 8000);
+    transfer.goes_on();
+    let policy = transom_broker::policy::Policy::parse(&format!("uplinks = [\"eth0\"]\n{RULES}"));
+    let mut options = transom_broker::daemon::Options::new(policy.unwrap());
+    options.socket = net.socket();
+    options.pins = net.pins();
+    let second = net.host.run(|| transom_broker::daemon::Daemon::start(options)).unwrap();
+    assert!(second.unwrap_err().to_string().contains("already"));
+    transfer.goes_on();
+    let since = Instant::now();
+    nothing_remains_after_stop(&net, broker);
+    transfer.expect_reset(since);
+}
+
+fn nothing_remains_after_stop(net: &Net, mut broker: BrokerProcess) {
+    transom_broker::client::stop(net.socket()).unwrap();
+    broker.wait();
+    assert!(net.interfaces().iter().all(|name| !name.starts_with("tcpk")));
+    assert!(!net.pins().exists() && !net.socket().exists());
+}

@@ -1,0 +1,24 @@
+//! The broker in a network of namespaces, with processes of another user that hold its devices.
+//!
+//! They are this program itself, started once more (`support/helper.rs`): a broker can be killed only if it is a process.
+
+#[cfg(feature = "daemon")]
+mod attacks;
+#[cfg(feature = "daemon")]
+mod crashes;
+#[cfg(feature = "daemon")]
+mod delivery;
+#[cfg(feature = "daemon")]
+mod requests;
+#[cfg(feature = "daemon")]
+mod stacks;
+#[cfg(feature = "daemon")]
+mod support;
+
+#[cfg(not(feature = "daemon"))]
+#[test]
+fn the_broker() {
+    eprintln!(
+        "SKIPPED: the broker (built without the feature `daemon`, which takes libelf-dev and zlib1g-dev)"
+    );
+}

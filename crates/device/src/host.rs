@@ -1,0 +1,212 @@
+//! All interfaces and addresses of a network namespace at once, and word of changes.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::link::LinkMessage;
+
+use crate::netlink::{Netlink, attributes};
+
+/// Bytes of `struct ifinfomsg`.
+const LINK_BODY: usize = 16;
+/// Bytes of `struct ifaddrmsg`.
+const ADDRESS_BODY: usize = 8;
+/// `IFLA_TUN_PERSIST` of linux/if_link.h.
+const TUN_PERSIST: u16 = 6;
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostLink {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// The longest IP packet in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// What it carries ([`hardware`](crate::interface::hardware)).
+    pub hardware: u16,
+    /// For a TUN device, whether it outlives its last descriptor.
+    pub persistent_tun: Option<bool>,
+}
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    /// The interface's number.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// The length of its network's prefix in bits.
+    pub prefix: u8,
+    /// Whether packets may be sent from it: IPv6 first looks whether somebody else has it (RFC 4862, section 5.4).
+    pub usable: bool,
+    /// Whether it is valid on its own link only.
+    pub link_local: bool,
+}
+
+/// Asks about the network namespace that the thread was in when it was opened.
+#[derive(Debug)]
+pub struct Hosts(Netlink);
+
+impl Hosts {
+    /// Opens a socket to the kernel.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open() -> io::Result<Self> {
+        Netlink::open(None).map(Hosts)
+    }
+
+    /// All interfaces.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn links(&mut self) -> io::Result<Vec<HostLink>> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let mut links = Vec::new();
+        self.0.dump(request, |body| links.extend(link(body)))?;
+        Ok(links)
+    }
+
+    /// All addresses, in the kernel's order.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn addresses(&mut self) -> io::Result<Vec<HostAddress>> {
+        let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let mut addresses = Vec::new();
+        self.0.dump(request, |body| addresses.extend(address(body)))?;
+        Ok(addresses)
+    }
+
+    /// Removes an interface. One that has gone is as good.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn remove(&mut self, index: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        match self.0.execute(0, RouteNetlinkMessage::DelLink(link)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+}
+
+/// Hears when interfaces or addresses change.
+#[derive(Debug)]
+pub struct Changes(Netlink);
+
+impl Changes {
+    /// Listens from now on, in the thread's network namespace.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn listen() -> io::Result<Self> {
+        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        Netlink::listen(None, groups as u32).map(Changes)
+    }
+
+    /// Whether anything has changed since the last time. When the kernel had more to say than it could keep, something has.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn any(&mut self) -> io::Result<bool> {
+        let mut any = false;
+        match self.0.hear(|_| any = true) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(true),
+            outcome => outcome.map(|()| any),
+        }
+    }
+}
+
+impl AsFd for Changes {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|four| u32::from_ne_bytes(*four))
+}
+
+/// The value of the first attribute of a kind behind so many bytes.
+fn find(body: &[u8], fixed: usize, kind: u16) -> Option<Vec<u8>> {
+    let mut found = attributes(body, fixed).filter(|attribute| attribute.kind() == kind);
+    found.next().map(|attribute| attribute.value().to_vec())
+}
+
+fn link(body: &[u8]) -> Option<HostLink> {
+    let name = find(body, LINK_BODY, libc::IFLA_IFNAME)?;
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let flags = number(body.get(8..)?)?;
+    Some(HostLink {
+        index: number(body.get(4..)?)?,
+        name: String::from_utf8_lossy(name).into_owned(),
+        mtu: number(&find(body, LINK_BODY, libc::IFLA_MTU)?)?,
+        up: flags & libc::IFF_UP as u32 != 0,
+        hardware: u16::from_ne_bytes(*body.get(2..)?.first_chunk()?),
+        persistent_tun: persistent(body),
+    })
+}
+
+fn persistent(body: &[u8]) -> Option<bool> {
+    let info = find(body, LINK_BODY, libc::IFLA_LINKINFO)?;
+    let kind = find(&info, 0, libc::IFLA_INFO_KIND)?;
+    if kind.split(|byte| *byte == 0).next() != Some(b"tun") {
+        return None;
+    }
+    let data = find(&info, 0, libc::IFLA_INFO_DATA).unwrap_or_default();
+    Some(find(&data, 0, TUN_PERSIST).is_some_and(|value| value.first() == Some(&1)))
+}
+
+fn address(body: &[u8]) -> Option<HostAddress> {
+    // On a link between two IFA_ADDRESS is the other end's.
+    let bytes = find(body, ADDRESS_BODY, libc::IFA_LOCAL)
+        .or_else(|| find(body, ADDRESS_BODY, libc::IFA_ADDRESS))?;
+    let address = match i32::from(*body.first()?) {
+        libc::AF_INET => IpAddr::V4(Ipv4Addr::from(*bytes.first_chunk::<4>()?)),
+        libc::AF_INET6 => IpAddr::V6(Ipv6Addr::from(*bytes.first_chunk::<16>()?)),
+        _ => return None,
+    };
+    let flags = find(body, ADDRESS_BODY, libc::IFA_FLAGS).and_then(|value| number(&value));
+    let flags = flags.unwrap_or(u32::from(*body.get(2)?));
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    Some(HostAddress {
+        index: number(body.get(4..)?)?,
+        address,
+        prefix: *body.get(1)?,
+        usable: flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) == 0,
+        link_local,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_among_them() {
+        let mut hosts = Hosts::open().unwrap();
+        let links = hosts.links().unwrap();
+        let loopback = links.iter().find(|link| link.index == 1).unwrap();
+        assert_eq!((loopback.name.as_str(), loopback.persistent_tun), ("lo", None));
+        assert_eq!(loopback.hardware, crate::interface::hardware::LOOPBACK);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_nothing() {
+        for length in 0..40 {
+            assert_eq!(link(&vec![0; length]), None);
+            assert_eq!(address(&vec![2; length]), None);
+        }
+    }
+}

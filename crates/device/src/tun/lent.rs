@@ -1,0 +1,128 @@
+//! TUN devices that one process makes and another uses.
+//!
+//! Who makes it sets everything that takes privileges, and passes the descriptors on. The other needs none.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use transom_tcp::packet::BufferPool;
+use transom_wire::offload::VirtioNetHdr;
+
+use super::builder::{IPV6_HEADER_LEN, LONGEST_PACKET, negotiate, open_tun, prepare_header};
+use super::{Tun, TunError, TunOffload, ioctl};
+use crate::Capabilities;
+
+/// A TUN device that is made and not up yet, and has neither addresses nor settings.
+#[derive(Debug)]
+pub struct NewTun {
+    /// One descriptor for each queue. They do not block. A virtio-net header of 10 bytes stands before each packet, and all offloads are on.
+    pub queues: Vec<OwnedFd>,
+    /// The interface's name.
+    pub name: String,
+}
+
+impl NewTun {
+    /// Makes a device with so many queues, in the calling thread's network namespace. Nobody but `owner` and root can ever open it by its name.
+    ///
+    /// # Errors
+    /// [`TunError`]: no TUN driver, no right to it, one without the virtio-net header or super-segments.
+    pub fn create(name: &str, queues: u16, owner: u32) -> Result<Self, TunError> {
+        let mut flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        if queues > 1 {
+            flags |= libc::IFF_MULTI_QUEUE;
+        }
+        let failed = |source| TunError::Create { name: name.to_owned(), source };
+        let first = open_tun().map_err(TunError::Open)?;
+        // It must not be anybody's that is there already.
+        let name =
+            ioctl::set_interface(&first, name, flags | libc::IFF_TUN_EXCL).map_err(failed)?;
+        ioctl::set_owner(&first, owner).map_err(failed)?;
+        let mut descriptors = vec![first];
+        while descriptors.len() < usize::from(queues) {
+            let next = open_tun().map_err(TunError::Open)?;
+            ioctl::set_interface(&next, &name, flags).map_err(failed)?;
+            descriptors.push(next);
+        }
+        for descriptor in &descriptors {
+            prepare_header(descriptor).map_err(failed)?;
+            if !negotiate(descriptor, TunOffload::Segmentation) {
+                let why = "the TUN driver takes no super-segments";
+                return Err(failed(io::Error::new(io::ErrorKind::Unsupported, why)));
+            }
+        }
+        Ok(NewTun { queues: descriptors, name })
+    }
+}
+
+impl NewTun {
+    /// Opens a device that is there by its name, as another queue of it or as its only one; for tests.
+    ///
+    /// # Errors
+    /// The kernel's: it is somebody else's, or has a descriptor already.
+    pub fn attach(name: &str) -> Result<OwnedFd, TunError> {
+        let failed = |source| TunError::Create { name: name.to_owned(), source };
+        let descriptor = open_tun().map_err(TunError::Open)?;
+        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        ioctl::set_interface(&descriptor, name, flags).map_err(failed)?;
+        Ok(descriptor)
+    }
+}
+
+impl Tun {
+    /// Takes the descriptor of a device that somebody has made as [`NewTun::create`] does, and set up. `index` and `mtu` are the interface's.
+    ///
+    /// # Errors
+    /// When the descriptor is not one of a TUN device with a virtio-net header.
+    pub fn from_descriptor(descriptor: OwnedFd, index: u32, mtu: u32) -> Result<Self, TunError> {
+        let (name, flags) = ioctl::interface(&descriptor).map_err(TunError::Open)?;
+        let wanted = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        let length = ioctl::header_len(&descriptor).map_err(TunError::Open)?;
+        if c_int::from(flags) & wanted != wanted || length != VirtioNetHdr::LEN as c_int {
+            return Err(TunError::Config(
+                "the descriptor is not one of a TUN device with a virtio-net header of 10 bytes",
+            ));
+        }
+        let status = rustix::fs::fcntl_getfl(&descriptor).map_err(|e| TunError::Open(e.into()))?;
+        rustix::fs::fcntl_setfl(&descriptor, status | OFlags::NONBLOCK)
+            .map_err(|error| TunError::Open(error.into()))?;
+        let capabilities = Capabilities {
+            mtu: usize::try_from(mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET),
+            tx_checksum: true,
+            segmentation: Some(LONGEST_PACKET),
+            rx_coalesce: true,
+        };
+        let longest = LONGEST_PACKET + IPV6_HEADER_LEN;
+        Ok(Tun {
+            descriptor,
+            name,
+            index,
+            capabilities,
+            header_len: VirtioNetHdr::LEN,
+            pool: BufferPool::new(VirtioNetHdr::LEN + longest + 1, 256),
+            spare: None,
+            last_header: VirtioNetHdr::default(),
+            discarded: 0,
+            others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
+        })
+    }
+}
+
+/// Has a TUN device outlive its last descriptor, or not any more. Whoever holds a descriptor may; for tests.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn set_persistent(tun: BorrowedFd<'_>, persistent: bool) -> io::Result<()> {
+    ioctl::set_persistent(tun, persistent)
+}
+
+/// Has a TUN device pretend that its cable is plugged in, or not. Whoever holds a descriptor may; for tests.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn set_carrier(tun: BorrowedFd<'_>, carrier: bool) -> io::Result<()> {
+    ioctl::set_carrier(tun, carrier)
+}

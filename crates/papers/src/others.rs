@@ -1,0 +1,97 @@
+//! The experiments that are no scenarios: what they measure is this program itself, or what it takes the kernel for.
+
+use crate::EXPERIMENTS;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherExperiment {
+    /// Its id, such as "ictcp/fig4".
+    pub id: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    /// What runs it, in the repository.
+    pub command: &'static str,
+    /// Where its results stand.
+    pub results: &'static str,
+}
+
+const EXTENSIONS: &str =
+    "cargo run --profile dist -p transom-benches -- --group extensions --cpu one";
+const STATEMENTS: &str = "cargo test -p transom-extensions --test statements";
+const WINDOW: &str = "cargo run --profile dist -p transom-benches -- --group window --cpu one";
+const BENCHMARKS: &str = "RESULTS.md, \"measured by benchmarks\"";
+const PAGE: &str = "docs/ictcp-statements.md";
+
+const fn of(
+    id: &'static str,
+    shows: &'static str,
+    command: &'static str,
+    results: &'static str,
+) -> OtherExperiment {
+    OtherExperiment { id, shows, command, results }
+}
+
+/// All of them, paper by paper.
+const OTHERS: &[OtherExperiment] = &[
+    of(
+        "ictcp/fig4",
+        "What extensions cost that are woken per ack and per round, with 1 to 1000 connections",
+        EXTENSIONS,
+        BENCHMARKS,
+    ),
+    of(
+        "ictcp/fig4-outside",
+        "The same watched from other threads and processes, and the wake-ups they miss",
+        "cargo run --profile dist -p transom-benches --bin observers",
+        BENCHMARKS,
+    ),
+    of(
+        "ictcp/fig5",
+        "What Vegas costs as an extension, polled in three ways, and outside of TCP",
+        EXTENSIONS,
+        BENCHMARKS,
+    ),
+    of("ictcp/table2", "What the environment takes, in statements", STATEMENTS, PAGE),
+    of("ictcp/table3", "What the extensions take, in statements", STATEMENTS, PAGE),
+    of(
+        "router/fig5-linux",
+        "Ten transfers through a router on Linux, in three ways, with kernel and mixed senders",
+        "cargo run --profile dist -p transom-forwarder --example fig5",
+        "RESULTS.md, \"measured with the kernel's TCP\"",
+    ),
+    of("router/fig11", "What a packet costs with 10 to 1,000,000 flows", WINDOW, BENCHMARKS),
+    of("router/table1", "What a flow costs in memory and time", WINDOW, BENCHMARKS),
+    of("router/table2", "The same as a share of the packets a link carries", WINDOW, BENCHMARKS),
+];
+
+/// Those that are meant by ids or by the names of papers; all of them by none.
+pub fn find(words: &[String]) -> Vec<OtherExperiment> {
+    let meant = |one: &&OtherExperiment| {
+        words.is_empty()
+            || words.iter().any(|word| {
+                let word = word.trim_end_matches('/');
+                one.id == word || one.id.split_once('/').is_some_and(|(paper, _)| paper == word)
+            })
+    };
+    OTHERS.iter().filter(meant).copied().collect()
+}
+
+/// The one with this id, and that no scenario has it.
+pub fn named(id: &str) -> Option<&'static OtherExperiment> {
+    OTHERS.iter().find(|one| one.id == id && EXPERIMENTS.iter().all(|other| other.id != id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_found_and_are_no_scenarios() {
+        assert!(OTHERS.iter().all(|one| named(one.id).is_some()));
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(find(&[]).len(), OTHERS.len());
+        assert_eq!(find(&words(&["router/fig11", "router/fig5"])).len(), 1);
+        assert_eq!(find(&words(&["ictcp/"])).len(), 5);
+        assert!(named("ictcp/fig6").is_none(), "it is a scenario");
+    }
+}

@@ -1,0 +1,554 @@
+//! The grammar of profiles: all words, and their units.
+
+use super::{ArgumentError, Arguments};
+use crate::accurate_ecn::AccurateConfig;
+use crate::adu::AduConfig;
+use crate::congestion::{ALGORITHMS, CongestionChoice};
+use crate::ecn::EcnConfig;
+use crate::flow::receive_window::ReceiveWindowConfig;
+use crate::holes::{HoleChoice, Patience};
+use crate::path_mtu::PathMtuChoice;
+use crate::persistence::Persistence;
+use crate::profile::{
+    AckChoice, EcnChoice, FlowChoice, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
+    ReductionChoice, SlowStartChoice, TimerChoice, ValidationChoice,
+};
+use crate::reordering::Robustness;
+use crate::rto::eifel::EifelConfig;
+use crate::rto::fixed::FixedConfig;
+use crate::rto::rfc6298::Rfc6298Config;
+use crate::slow_start::limited::Limited;
+use crate::slow_start::standard::Standard;
+use crate::time::Duration;
+use crate::undo::UndoConfig;
+use core::fmt;
+
+/// The unit that a word chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Congestion control: how much may be in flight.
+    Congestion,
+    /// Slow start: how the window grows at the beginning.
+    SlowStart,
+    /// Loss recovery: which data is retransmitted.
+    Recovery,
+    /// Persistence: how often and how long lost data is retransmitted.
+    Persistence,
+    /// The receiver's handling of missing data.
+    Holes,
+    /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
+    EarlyRetransmit,
+    /// The duplicates that mean a loss on a path that reorders.
+    Reordering,
+    /// Limited transmit: whether the first duplicates release new data.
+    LimitedTransmit,
+    /// How fast recovery reduces the window.
+    Reduction,
+    /// The validation of a window that was not fully used.
+    Validation,
+    /// Detectors of spurious reductions. Several may be combined.
+    Undo,
+    /// The retransmission timer.
+    Timer,
+    /// Explicit congestion notification.
+    Ecn,
+    /// When transmissions leave.
+    Pacing,
+    /// When the receiver acknowledges.
+    Acknowledgements,
+    /// The order and form in which data is delivered.
+    Ordering,
+    /// The window that the receiver advertises.
+    FlowControl,
+    /// Whether SACK is offered.
+    SackOption,
+    /// Whether timestamps are offered.
+    TimestampsOption,
+    /// Whether window scaling is offered.
+    WindowScaleOption,
+    /// Nagle's algorithm.
+    Nagle,
+    /// Path MTU discovery.
+    PathMtu,
+}
+
+impl Unit {
+    /// All of them, in the order in which a table has their keys.
+    pub const ALL: [Unit; 22] = [
+        Unit::Congestion,
+        Unit::SlowStart,
+        Unit::Recovery,
+        Unit::Persistence,
+        Unit::Holes,
+        Unit::EarlyRetransmit,
+        Unit::Reordering,
+        Unit::LimitedTransmit,
+        Unit::Reduction,
+        Unit::Validation,
+        Unit::Undo,
+        Unit::Timer,
+        Unit::Ecn,
+        Unit::Pacing,
+        Unit::Acknowledgements,
+        Unit::Ordering,
+        Unit::FlowControl,
+        Unit::SackOption,
+        Unit::TimestampsOption,
+        Unit::WindowScaleOption,
+        Unit::Nagle,
+        Unit::PathMtu,
+    ];
+
+    /// Its key in a table that has one for each unit.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Unit::Congestion => "congestion",
+            Unit::SlowStart => "slow-start",
+            Unit::Recovery => "recovery",
+            Unit::Persistence => "persistence",
+            Unit::Holes => "holes",
+            Unit::EarlyRetransmit => "early-retransmit",
+            Unit::Reordering => "reordering",
+            Unit::LimitedTransmit => "limited-transmit",
+            Unit::Reduction => "reduction",
+            Unit::Validation => "validation",
+            Unit::Undo => "undo",
+            Unit::Timer => "timer",
+            Unit::Ecn => "ecn",
+            Unit::Pacing => "pacing",
+            Unit::Acknowledgements => "acknowledgements",
+            Unit::Ordering => "ordering",
+            Unit::FlowControl => "flow-control",
+            Unit::SackOption => "sack-option",
+            Unit::TimestampsOption => "timestamps",
+            Unit::WindowScaleOption => "window-scale",
+            Unit::Nagle => "nagle",
+            Unit::PathMtu => "path-mtu",
+        }
+    }
+
+    /// Its words: those of this crate.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let words = WORDS.iter().filter(move |word| word.unit == self).map(|word| word.name);
+        // The word of the algorithm `none` is `no-congestion-control`.
+        let algorithms = ALGORITHMS
+            .iter()
+            .map(|entry| entry.name)
+            .filter(move |name| self == Unit::Congestion && *name != "none");
+        words.chain(algorithms)
+    }
+
+    /// Whether several words for it add up instead of contradicting each other.
+    pub fn is_additive(self) -> bool {
+        self == Unit::Undo
+    }
+
+    /// The word that adds nothing, for a unit whose words add up.
+    pub fn none(self) -> Option<&'static str> {
+        self.is_additive().then_some("no-undo")
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Congestion => "congestion control",
+            Unit::SlowStart => "slow start",
+            Unit::Recovery => "loss recovery",
+            Unit::Persistence => "the persistence of retransmission",
+            Unit::Holes => "the handling of missing data",
+            Unit::EarlyRetransmit => "early retransmit",
+            Unit::Reordering => "robustness against reordering",
+            Unit::LimitedTransmit => "limited transmit",
+            Unit::Reduction => "the reduction of the window",
+            Unit::Validation => "the validation of the window",
+            Unit::Undo => "undo",
+            Unit::Timer => "the retransmission timer",
+            Unit::Ecn => "ECN",
+            Unit::Pacing => "pacing",
+            Unit::Acknowledgements => "the acknowledgement policy",
+            Unit::Ordering => "the order of delivery",
+            Unit::FlowControl => "flow control",
+            Unit::SackOption => "the SACK option",
+            Unit::TimestampsOption => "the timestamps option",
+            Unit::WindowScaleOption => "the window scale option",
+            Unit::Nagle => "Nagle's algorithm",
+            Unit::PathMtu => "path MTU discovery",
+        })
+    }
+}
+
+/// A word and its unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The word.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its meaning, in a few words.
+    pub summary: &'static str,
+    pub(super) choose: fn(&mut Profile, &mut Arguments<'_>) -> Result<(), ArgumentError>,
+}
+
+const fn word(
+    name: &'static str,
+    unit: Unit,
+    summary: &'static str,
+    choose: fn(&mut Profile, &mut Arguments<'_>) -> Result<(), ArgumentError>,
+) -> Word {
+    Word { name, unit, summary, choose }
+}
+
+/// A word without parameters.
+macro_rules! plain {
+    ($name:literal, $unit:ident, $summary:literal, $($field:ident).+ = $value:expr) => {
+        word($name, Unit::$unit, $summary, |profile, _| {
+            profile.$($field).+ = $value;
+            Ok(())
+        })
+    };
+}
+
+const OFFERED: EcnConfig = EcnConfig { offer: true, control_packets: false };
+
+/// Accurate ECN; options=off sends the count of packets alone.
+fn accurate(
+    profile: &mut Profile,
+    given: &mut Arguments<'_>,
+    ecn: EcnConfig,
+) -> Result<(), ArgumentError> {
+    let options = given.word("options", &[("on", true), ("off", false)])?.unwrap_or(true);
+    profile.ecn = EcnChoice::Accurate(AccurateConfig { ecn, options });
+    Ok(())
+}
+
+/// The buffer of `size`, or of the given size.
+fn memory(
+    given: &mut Arguments<'_>,
+    key: &'static str,
+    size: usize,
+) -> Result<usize, ArgumentError> {
+    let Some(bytes) = given.bytes(key)? else { return Ok(size) };
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// Units in order or not; max=… is the largest.
+fn units(
+    profile: &mut Profile,
+    given: &mut Arguments<'_>,
+    ordered: bool,
+) -> Result<(), ArgumentError> {
+    let max = memory(given, "max", AduConfig::default().max)?;
+    profile.ordering = OrderingChoice::Units(AduConfig { max, ordered });
+    Ok(())
+}
+
+/// The default delay of an acknowledgement.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// How long the acknowledgements of Linux are delayed at most.
+const QUICK_ACK: Duration = Duration::from_millis(200);
+
+/// The widest window without the option (RFC 9293 section 3.1).
+const UNSCALED_WINDOW: usize = 65_535;
+
+/// All words but those of congestion control.
+pub const WORDS: &[Word] = &[
+    plain!(
+        "no-congestion-control",
+        Congestion,
+        "only the receiver's window limits the flight",
+        congestion = CongestionChoice::none()
+    ),
+    word("slow-start", Unit::SlowStart, "RFC 5681; limit=L as in RFC 3465", |profile, given| {
+        let limit = given.number("limit")?;
+        let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
+        Ok(())
+    }),
+    word(
+        "abc",
+        Unit::SlowStart,
+        "RFC 5681 with RFC 3465's limit for one acknowledgement; limit=2",
+        |profile, given| {
+            let limit = given.number("limit")?.unwrap_or(2);
+            let Some(limit) = u32::try_from(limit).ok().filter(|&limit| limit > 0) else {
+                return Err(
+                    given.impossible("limit is a number of segments, from one to 4294967295")
+                );
+            };
+            profile.slow_start = SlowStartChoice::Standard(Standard::new(Some(limit)));
+            Ok(())
+        },
+    ),
+    word("limited-slow-start", Unit::SlowStart, "RFC 3742; max=100 segments", |profile, given| {
+        let max = given.number("max")?.unwrap_or(u64::from(Limited::default().max_ssthresh));
+        let Some(max_ssthresh) = u32::try_from(max).ok().filter(|&max| max > 0) else {
+            return Err(given.impossible("max is a number of segments, from one to 4294967295"));
+        };
+        profile.slow_start = SlowStartChoice::Limited(Limited { max_ssthresh });
+        Ok(())
+    }),
+    plain!("hystart++", SlowStart, "RFC 9406", slow_start = SlowStartChoice::HyStartPp),
+    plain!(
+        "go-back-n",
+        Recovery,
+        "resends everything from the loss on",
+        recovery = RecoveryChoice::GoBackN
+    ),
+    plain!("newreno", Recovery, "RFC 6582", recovery = RecoveryChoice::NewReno),
+    plain!("sack", Recovery, "RFC 6675", recovery = RecoveryChoice::Sack),
+    plain!("rack-tlp", Recovery, "RFC 8985", recovery = RecoveryChoice::RackTlp),
+    plain!("full-retransmission", Persistence, "until it is acknowledged", persistence = None),
+    plain!(
+        "no-retransmission",
+        Persistence,
+        "lost data is given up, if the peer agrees",
+        persistence = Some(Persistence::NONE)
+    ),
+    word(
+        "retransmit",
+        Unit::Persistence,
+        "given up after times=1 retransmissions, or lifetime=T, if the peer agrees",
+        |profile, given| {
+            let lifetime = given.duration("lifetime")?;
+            let times = given.number("times")?.or(lifetime.is_none().then_some(1));
+            let times = times.map(u16::try_from).transpose();
+            let Ok(retransmissions) = times else {
+                return Err(given.impossible("times is a number from 0 to 65535"));
+            };
+            profile.persistence = Some(Persistence { retransmissions, lifetime });
+            Ok(())
+        },
+    ),
+    plain!("wait-for-holes", Holes, "waits until the data arrives", holes = HoleChoice::Wait),
+    plain!(
+        "accept-holes",
+        Holes,
+        "accepts holes that the sender announces, if both have agreed",
+        holes = HoleChoice::Accept
+    ),
+    word(
+        "skip-holes",
+        Unit::Holes,
+        "acknowledges data that is missing for after=500ms; any sender",
+        |profile, given| {
+            let after = given.duration("after")?.unwrap_or(Patience::default().after);
+            profile.holes = HoleChoice::Skip(Patience { after });
+            Ok(())
+        },
+    ),
+    plain!(
+        "no-early-retransmit",
+        EarlyRetransmit,
+        "always three duplicates",
+        early_retransmit = false
+    ),
+    plain!(
+        "early-retransmit",
+        EarlyRetransmit,
+        "RFC 5827: fewer duplicates when few segments are outstanding",
+        early_retransmit = true
+    ),
+    plain!("no-rr", Reordering, "three duplicates, even if the path reorders", reordering = None),
+    word(
+        "rr",
+        Unit::Reordering,
+        "Blanton, Allman: CCR 2002; more where DSACKs show reordering, up to cap=0.9 of the window",
+        |profile, given| {
+            let cap = given.fraction("cap")?.unwrap_or(Robustness::default().cap);
+            profile.reordering = Some(Robustness { cap });
+            Ok(())
+        },
+    ),
+    plain!(
+        "limited-transmit",
+        LimitedTransmit,
+        "RFC 3042: the first two duplicates release new data",
+        limited_transmit = true
+    ),
+    plain!(
+        "no-limited-transmit",
+        LimitedTransmit,
+        "new data waits for recovery",
+        limited_transmit = false
+    ),
+    plain!("no-prr", Reduction, "RFC 5681: at once", reduction = ReductionChoice::AtOnce),
+    plain!("prr", Reduction, "RFC 9937: proportional", reduction = ReductionChoice::Prr),
+    plain!(
+        "restart-window",
+        Validation,
+        "RFC 5681: the initial window after an idle period",
+        validation = ValidationChoice::RestartWindow
+    ),
+    plain!("cwv", Validation, "RFC 7661", validation = ValidationChoice::Cwv),
+    plain!(
+        "no-validation",
+        Validation,
+        "an unused window is kept",
+        validation = ValidationChoice::Keep
+    ),
+    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::NONE),
+    plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
+    plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
+    plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),
+    plain!("undo", Undo, "eifel, dsack and f-rto", undo = UndoConfig::ALL),
+    word(
+        "rfc6298",
+        Unit::Timer,
+        "RFC 6298; initial=1s, min=200ms, variation=200ms, max=60s",
+        |profile, given| {
+            profile.timer = TimerChoice::Rfc6298(Rfc6298Config::read(given)?);
+            Ok(())
+        },
+    ),
+    word(
+        "eifel-timer",
+        Unit::Timer,
+        "Ludwig, Sklower: CCR 2000; initial=1s, tick=10ms, max=60s, gains=scaled or fixed",
+        |profile, given| {
+            profile.timer = TimerChoice::Eifel(EifelConfig::read(given)?);
+            Ok(())
+        },
+    ),
+    word(
+        "fixed-timer",
+        Unit::Timer,
+        "the same for every path; rto=1s, max=60s, back-off=on",
+        |profile, given| {
+            profile.timer = TimerChoice::Fixed(FixedConfig::read(given)?);
+            Ok(())
+        },
+    ),
+    plain!("no-ecn", Ecn, "neither offered nor accepted", ecn = EcnChoice::Off),
+    plain!(
+        "passive-ecn",
+        Ecn,
+        "RFC 3168, accepted but not offered",
+        ecn = EcnChoice::Classic(EcnConfig { offer: false, ..OFFERED })
+    ),
+    plain!("ecn", Ecn, "RFC 3168, offered", ecn = EcnChoice::Classic(OFFERED)),
+    plain!(
+        "ecn++",
+        Ecn,
+        "RFC 3168, for SYN-ACKs, retransmissions, probes and FINs too",
+        ecn = EcnChoice::Classic(EcnConfig { control_packets: true, ..OFFERED })
+    ),
+    plain!(
+        "ecn-per-packet",
+        Ecn,
+        "RFC 8257, for DCTCP at both ends",
+        ecn = EcnChoice::PerPacket(OFFERED)
+    ),
+    word(
+        "passive-accecn",
+        Unit::Ecn,
+        "RFC 9768, accepted but not offered; options=on",
+        |profile, given| accurate(profile, given, EcnConfig { offer: false, ..OFFERED }),
+    ),
+    word("accecn", Unit::Ecn, "RFC 9768, offered; options=on", |profile, given| {
+        accurate(profile, given, OFFERED)
+    }),
+    word(
+        "accecn++",
+        Unit::Ecn,
+        "RFC 9768, for SYN-ACKs, retransmissions, probes and FINs too; options=on",
+        |profile, given| accurate(profile, given, EcnConfig { control_packets: true, ..OFFERED }),
+    ),
+    plain!("no-pacing", Pacing, "as soon as the windows allow", pacing = PacingChoice::None),
+    plain!("pacing", Pacing, "spread over the round trip", pacing = PacingChoice::Rate),
+    word("delayed-ack", Unit::Acknowledgements, "RFC 5681; delay=40ms", |profile, given| {
+        let delay = given.duration("delay")?;
+        profile.ack = AckChoice::Delayed(delay.unwrap_or(DELAYED_ACK));
+        Ok(())
+    }),
+    word(
+        "quick-ack",
+        Unit::Acknowledgements,
+        "Linux: at once at the start, then delayed as arrivals and replies suggest; max=200ms",
+        |profile, given| {
+            let max = given.duration("max")?;
+            profile.ack = AckChoice::Quick(max.unwrap_or(QUICK_ACK));
+            Ok(())
+        },
+    ),
+    plain!(
+        "immediate-ack",
+        Acknowledgements,
+        "as soon as the input is drained",
+        ack = AckChoice::Immediate
+    ),
+    plain!("in-order", Ordering, "the stream of RFC 9293", ordering = OrderingChoice::InOrder),
+    plain!(
+        "unordered",
+        Ordering,
+        "each piece as it arrives, with its offset",
+        ordering = OrderingChoice::Unordered
+    ),
+    word("adu", Unit::Ordering, "data units, encoded (COBS); max=16KiB", |profile, given| {
+        units(profile, given, true)
+    }),
+    word(
+        "adu-unordered",
+        Unit::Ordering,
+        "the same, each as soon as it is complete; max=16KiB",
+        |profile, given| units(profile, given, false),
+    ),
+    word(
+        "receive-window",
+        Unit::FlowControl,
+        "RFC 9293, tuned to the reader; initial=128KiB, max=6MiB",
+        |profile, given| {
+            let ReceiveWindowConfig { initial, max } = profile.flow.buffer();
+            let initial = memory(given, "initial", initial)?;
+            let max = memory(given, "max", max.max(initial))?;
+            profile.flow = FlowChoice::ReceiveWindow(ReceiveWindowConfig { initial, max });
+            Ok(())
+        },
+    ),
+    word("fixed-window", Unit::FlowControl, "of one size; size=128KiB", |profile, given| {
+        let size = memory(given, "size", profile.flow.buffer().initial)?;
+        profile.flow = FlowChoice::Fixed(size);
+        Ok(())
+    }),
+    word(
+        "no-flow-control",
+        Unit::FlowControl,
+        "the largest window; drops data that does not fit; memory=6MiB",
+        |profile, given| {
+            let memory = memory(given, "memory", ReceiveWindowConfig::default().max)?;
+            profile.flow = FlowChoice::None { memory };
+            Ok(())
+        },
+    ),
+    plain!("sack-option", SackOption, "RFC 2018, offered", options.sack = true),
+    plain!("no-sack", SackOption, "SACK is not offered", options.sack = false),
+    plain!("timestamps", TimestampsOption, "RFC 7323, offered", options.timestamps = true),
+    plain!("no-timestamps", TimestampsOption, "not offered", options.timestamps = false),
+    plain!("window-scale", WindowScaleOption, "RFC 7323, offered", options.window_scale = true),
+    word(
+        "no-window-scale",
+        Unit::WindowScaleOption,
+        "not offered; windows of 65535 bytes",
+        |profile, _| {
+            profile.options.window_scale = false;
+            let ReceiveWindowConfig { initial, max } = profile.flow.buffer();
+            let most = |bytes: usize| bytes.min(UNSCALED_WINDOW);
+            let config = ReceiveWindowConfig { initial: most(initial), max: most(max) };
+            // Memory that no window is about is as large as it is.
+            if !matches!(profile.flow, FlowChoice::None { .. }) {
+                profile.flow = profile.flow.with_buffer(config);
+            }
+            Ok(())
+        },
+    ),
+    plain!("nagle", Nagle, "RFC 9293: small segments wait for others", nodelay = false),
+    plain!("nodelay", Nagle, "small segments leave at once", nodelay = true),
+    plain!("icmp-pmtud", PathMtu, "RFC 1191: by ICMP alone", path_mtu = PathMtuChoice::Icmp),
+    plain!(
+        "plpmtud",
+        PathMtu,
+        "RFC 4821: also by data probes, if ICMP messages are missing",
+        path_mtu = PathMtuChoice::Probing
+    ),
+];

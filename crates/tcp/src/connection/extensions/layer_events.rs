@@ -1,0 +1,145 @@
+//! Events of layers for a log: attached, detached and why, and the variables whose request has changed.
+//!
+//! They are kept until [polled](Connection::poll_layer_event), and bounded: if there are too many, the oldest are dropped.
+
+use super::{Connection, Departure, Host, Layer, Layers};
+use crate::extension::variable::Variables;
+use crate::extension::{DepartureReason, LayerId, Variable};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+
+/// The most changes that are kept.
+const REMEMBERED: usize = 32;
+
+/// A change of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerChange {
+    /// It was attached.
+    Attached,
+    /// It was detached on request.
+    Detached,
+    /// It was removed without a request.
+    Departed(DepartureReason),
+}
+
+/// A change of the set of layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerEvent {
+    /// Which it is, if it ever was attached.
+    pub layer: Option<LayerId>,
+    /// Its name.
+    pub name: String,
+    /// The change.
+    pub change: LayerChange,
+}
+
+/// Events that were not polled yet.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct PendingEvents {
+    /// The variables of which something else is asked.
+    requests: Variables,
+    /// Variables to report at the end of the round trip, as they were reported in this one already.
+    held: Variables,
+    /// Variables that were reported in this round trip.
+    told: Variables,
+    /// Nothing while there is none: that is nearly always.
+    #[expect(clippy::box_collection, reason = "a pointer fits into the first line of the host")]
+    changes: Option<Box<VecDeque<LayerEvent>>>,
+}
+
+impl PendingEvents {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_none() && self.requests.is_empty()
+    }
+
+    /// The request for a variable has changed. The first change in a round trip is reported at once, and the latest at its end. Changes of more
+    /// than `values` are always reported at once.
+    pub(super) fn request_changed(&mut self, variable: Variable, values: bool) {
+        let one = Variables::one(variable);
+        if values && self.told.has(variable) {
+            self.held.add(one);
+        } else {
+            self.requests.add(one);
+            self.told.add(one);
+            self.held.remove(one);
+        }
+    }
+
+    /// Whether the end of a round trip makes a difference.
+    #[inline]
+    pub(super) fn wait_for_round(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    /// A round trip ended, or nothing is outstanding that could end one.
+    #[inline]
+    pub(super) fn round_over(&mut self) {
+        self.requests.add(self.held);
+        self.told = core::mem::take(&mut self.held);
+    }
+
+    pub(super) fn tell(&mut self, layer: &Layer, change: LayerChange) {
+        let name = layer.extension.name().to_string();
+        self.push(LayerEvent { layer: Some(layer.id), name, change });
+    }
+
+    pub(super) fn departed(&mut self, departure: &Departure) {
+        let Departure { layer, name, reason } = departure.clone();
+        self.push(LayerEvent { layer, name, change: LayerChange::Departed(reason) });
+    }
+
+    fn push(&mut self, event: LayerEvent) {
+        let changes = self.changes.get_or_insert_default();
+        if changes.len() == REMEMBERED {
+            changes.pop_front();
+        }
+        changes.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<LayerEvent> {
+        let changes = self.changes.as_mut()?;
+        let oldest = changes.pop_front();
+        if changes.is_empty() {
+            self.changes = None;
+        }
+        oldest
+    }
+}
+
+impl Connection {
+    /// Whether one of the two functions below has something to return.
+    #[inline]
+    pub fn has_layer_events(&self) -> bool {
+        self.extensions.have_events()
+    }
+
+    /// The next change of the set of layers, the oldest first.
+    pub fn poll_layer_event(&mut self) -> Option<LayerEvent> {
+        self.extensions.take_pending(PendingEvents::pop)
+    }
+
+    /// The next variable whose request has changed since the last call; its [ruling](Connection::ruling) has the present request. If the same
+    /// layers change only the values, a variable is reported at most once in a round trip, and once more at its end.
+    pub fn poll_changed_request(&mut self) -> Option<Variable> {
+        self.extensions.take_pending(|pending| pending.requests.pop())
+    }
+}
+
+impl Layers {
+    fn take_pending<T>(&mut self, take: impl FnOnce(&mut PendingEvents) -> Option<T>) -> Option<T> {
+        let mut host = self.take()?;
+        let taken = take(&mut host.pending_events);
+        self.put(host);
+        taken
+    }
+}
+
+impl Host {
+    /// Whether everything about earlier layers has been reported.
+    #[cold]
+    pub(super) fn has_nothing_to_tell(&self) -> bool {
+        self.departures.is_empty() && self.pending_events.is_empty()
+    }
+}
