@@ -7,7 +7,7 @@
 //!
 //! With [`pair`], each direction is a queue under a mutex, held for moments only (never while
 //! copying), and an eventfd that is readable while there may be something to receive.
-//! [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
+//! [`named`] joins those who know no more of each other than a name. [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,6 +21,10 @@ use transom_tcp::packet::{BufferPool, PacketBuf};
 use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum, VirtioNetHdr};
 
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
+
+mod named;
+
+pub use named::named;
 
 /// How a memory device behaves; both ends and both directions are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,7 @@ use crate::device::{Head, MAX_HEAD, Received};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
+mod inherited;
 mod ioctl;
 mod lent;
 

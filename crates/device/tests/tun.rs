@@ -415,3 +415,27 @@ fn super_segments_of_small_segments_are_cut_here() {
         }
     }
 }
+
+#[test]
+fn an_inherited_descriptor_is_a_device_as_well() {
+    use std::os::fd::AsRawFd;
+    let Some((namespace, first)) = setup(TunOffload::Segmentation) else { return };
+    let number = first.poll_fd().unwrap().as_raw_fd() as u32;
+    let mut tun = namespace.run(|| Tun::builder().inherit(number, None)).unwrap().unwrap();
+    assert_eq!(tun.name(), first.name());
+    assert_eq!(tun.capabilities(), first.capabilities());
+    // It is a descriptor of its own.
+    drop(first);
+    let (kernel, ours) = addresses(false);
+    let from = SocketAddr::from((ours, 5555));
+    let to = SocketAddr::from((kernel, 81));
+    let syn = Tcp { from, to, seq: 1, ack: 0, flags: SYN, window: 1000, options: &[] };
+    tun.send(&TxPacket::whole(&syn.headers(0, Checksum::Right))).unwrap();
+    receive(&mut tun, is_protocol(6));
+    // From another namespace nothing is known of its interface but what it says itself.
+    let number = tun.poll_fd().unwrap().as_raw_fd() as u32;
+    let elsewhere = Tun::builder().inherit(number, Some(1400)).unwrap();
+    assert_eq!(elsewhere.capabilities().mtu, 1400);
+    let error = Tun::builder().inherit(0x7fff_fff0, None).unwrap_err();
+    assert!(error.to_string().contains("has no descriptor"), "{error}");
+}

@@ -27,15 +27,25 @@ use transom_device::tun::Tun;
 use transom_stack::config::Interface;
 
 impl StackBuilder {
-    /// Starts the host on a device that a broker has lent, and on the addresses that go with it: [`StackBuilder::shared`] with everything that it takes. There
-    /// is a shard for each queue of the device, unless it is said otherwise. [`KernelPorts::reuse_port`] is heeded; a
-    /// registrar of the caller's is not, for it is the broker.
+    /// Starts the host on a device that a broker has lent: [`StackBuilder::leased`] with the device as it is.
+    ///
+    /// # Errors
+    /// As [`StackBuilder::leased`] and [`StackBuilder::start`].
+    pub fn start_leased(self, lease: Lease) -> io::Result<Stack> {
+        let (builder, device) = self.leased(lease)?;
+        builder.start(device)
+    }
+
+    /// Prepares for a device that a broker has lent, and for the addresses that go with it: [`StackBuilder::shared`] with everything that it takes. Returns the
+    /// device, on which the host is to be started. There is a shard for each of its queues, unless it is said otherwise.
+    /// [`KernelPorts::reuse_port`] is heeded; a registrar of the caller's is not, for it is the broker.
     ///
     /// To be called in the broker's network namespace. The lease ends with the host.
     ///
     /// # Errors
-    /// As [`StackBuilder::start`]; [`io::ErrorKind::InvalidInput`] if the lease's descriptors have been taken already.
-    pub fn start_leased(self, mut lease: Lease) -> io::Result<Stack> {
+    /// [`io::ErrorKind::InvalidInput`] if the lease's descriptors have been taken already; the operating system's for descriptors that are no TUN devices,
+    /// and for threads.
+    pub fn leased(self, mut lease: Lease) -> io::Result<(StackBuilder, Tun)> {
         let opened = lease.opened();
         let (index, mtu, least) = (opened.index, opened.host.mtu, opened.min_segment);
         let queues = lease.take_descriptors().into_iter().map(|descriptor| {
@@ -54,7 +64,7 @@ impl StackBuilder {
         };
         let ports = ports.registrar(Arc::new(Registrar::start(Arc::clone(&lease))?));
         let builder = self.ports(PortSource::Kernel(ports)).shared(LeasedHost(lease));
-        builder.start(first.with_queues(queues))
+        Ok((builder, first.with_queues(queues)))
     }
 }
 

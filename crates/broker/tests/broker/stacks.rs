@@ -183,3 +183,26 @@ fn a_stack_follows_the_uplink() {
     net.host.interfaces().set_up("eth0", true).unwrap();
     assert!(comes_back(&mut stream, 100_000), "after the link was down");
 }
+
+/// Super-segments of tiny segments are not let through: the device cuts them before.
+#[test]
+fn a_peer_that_wants_tiny_segments_gets_them() {
+    use nix::sys::socket::{setsockopt, sockopt::TcpMaxSeg};
+    use rustix::net::{AddressFamily, SocketType, connect, socket};
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 1);
+    serve(&net, &stack, HOST4, 8080);
+    let connecting = || {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        // With timestamps, 76 bytes of data in each segment.
+        setsockopt(&socket, TcpMaxSeg, &88).unwrap();
+        connect(&socket, &at(HOST4, 8080)).unwrap();
+        TcpStream::from(socket)
+    };
+    let mut stream = net.peer.run(connecting).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
+    assert_eq!(drops, []);
+}

@@ -60,6 +60,27 @@ pub enum TunError {
     /// A setting is impossible.
     #[error("{0}")]
     Config(&'static str),
+    /// There is no such descriptor.
+    #[error("this process has no descriptor {0}")]
+    NoDescriptor(u32),
+    /// The descriptor is of something else.
+    #[error("descriptor {number} is not of a TUN interface")]
+    NotTun {
+        /// Its number.
+        number: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The interface carries Ethernet frames, or has a header that is not known here.
+    #[error("the interface {name} of descriptor {number} is {what}")]
+    NotPackets {
+        /// The descriptor's number.
+        number: u32,
+        /// The interface's name.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The interface could not be set up.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -73,8 +94,9 @@ impl TunError {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             TunError::Open(source) | TunError::Netlink(source) => source.kind(),
-            TunError::Create { source, .. } => source.kind(),
-            TunError::Config(_) => io::ErrorKind::InvalidInput,
+            TunError::Create { source, .. } | TunError::NotTun { source, .. } => source.kind(),
+            TunError::Config(_) | TunError::NotPackets { .. } => io::ErrorKind::InvalidInput,
+            TunError::NoDescriptor(_) => io::ErrorKind::NotFound,
             TunError::Interface(error) => error.kind(),
         }
     }
@@ -86,6 +108,15 @@ impl From<TunError> for io::Error {
     }
 }
 
+/// An interface, as it was settled with the kernel.
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: u32,
+    pub(super) mtu: usize,
+    pub(super) vnet_header: bool,
+    pub(super) rx_coalesce: bool,
+}
+
 /// The settings of a TUN interface to be opened; see [`Tun::builder`].
 #[derive(Clone, Debug)]
 pub struct TunBuilder {
@@ -93,7 +124,7 @@ pub struct TunBuilder {
     mtu: u16,
     addresses: Vec<IpPrefix>,
     queue_len: u32,
-    offload: TunOffload,
+    pub(super) offload: TunOffload,
     keep_buffers: usize,
     configure: bool,
     queues: usize,
@@ -228,7 +259,14 @@ impl TunBuilder {
         }
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
+        let interface = Interface { name, index: state.index, mtu, vnet_header, rx_coalesce };
+        let queue = |descriptor| self.device(descriptor, &interface);
+        Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
+    }
 
+    /// The device, when all is settled with the kernel.
+    pub(super) fn device(&self, descriptor: OwnedFd, interface: &Interface) -> Tun {
+        let &Interface { ref name, index, mtu, vnet_header, rx_coalesce } = interface;
         let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
         let capabilities = Capabilities {
             mtu,
@@ -239,22 +277,20 @@ impl TunBuilder {
         let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
         // One byte more than any packet: a read that fills the buffer has cut one off.
-        let pool = || BufferPool::new(header_len + longest + 1, self.keep_buffers);
-        let queue = |descriptor| Tun {
+        Tun {
             descriptor,
             name: name.clone(),
-            index: state.index,
+            index,
             capabilities,
             header_len,
-            pool: pool(),
+            pool: BufferPool::new(header_len + longest + 1, self.keep_buffers),
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
             min_segment: 0,
             cut_headers: Vec::new(),
-        };
-        Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
+        }
     }
 
     /// The flags of every queue, but for the header before packets.
