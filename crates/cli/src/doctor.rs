@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_device::doctor::{Finding, examine};
+use transom_device::open::OpenOptions;
+use transom_device::word::DeviceWord;
+use transom_net::Stack;
 
 use crate::output;
 
@@ -27,7 +30,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let findings = examine(&transom_net::open_options());
+    let shared = DeviceWord::Shared { socket: None };
+    let shared = Stack::builder().open(&shared, &OpenOptions::default());
+    let findings = examine(shared.map(|(_, opened)| format!("the broker gives {}", opened.place)));
     if args.json {
         output::json(&as_json(&findings))?;
     } else {
