@@ -5,9 +5,6 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use transom_device::doctor::{Finding, examine};
-use transom_device::open::OpenOptions;
-use transom_device::word::DeviceWord;
-use transom_net::Stack;
 
 use crate::output;
 
@@ -30,9 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let shared = DeviceWord::Shared { socket: None };
-    let shared = Stack::builder().open(&shared, &OpenOptions::default());
-    let findings = examine(shared.map(|(_, opened)| format!("the broker gives {}", opened.place)));
+    let findings = examine(&transom_net::open_options());
     if args.json {
         output::json(&as_json(&findings))?;
     } else {

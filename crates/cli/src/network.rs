@@ -23,7 +23,7 @@ use clap::{Args, ValueEnum};
 use transom_device::capture::Tapped;
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::open::{OpenError, OpenOptions, Opened};
+use transom_device::open::{OpenError, OpenOptions, Opened, open};
 use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
@@ -161,24 +161,29 @@ impl NetworkArgs {
             kernel_addresses: self.peer_addr.clone(),
             mtu: self.mtu,
             offload: !self.no_offload,
+            ..transom_net::open_options()
         };
-        let builder = Stack::builder().profile(tcp).comments(self.pcap_comments);
-        let ((builder, opened), namespace) = if lab {
+        let (opened, namespace) = if lab {
             if !matches!(word, DeviceWord::Tun { .. }) {
                 bail!(
                     "a network of the command's own (--lab, --run) has a TUN interface, not {word}"
                 );
             }
             let namespace = own_namespace()?;
-            let opened = namespace.run(|| builder.open(&word, &options))?;
+            let opened = namespace.run(|| open(&word, &options))?;
             (opened.map_err(|error| explain(error, true))?, Some(namespace))
         } else {
-            (builder.open(&word, &options).map_err(|error| explain(error, false))?, None)
+            (open(&word, &options).map_err(|error| explain(error, false))?, None)
         };
         let Opened { device, addresses: prefixes, place } = opened;
         let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.address()).collect();
         let private = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {place}{private}", join(&addresses));
+        let builder = prefixes
+            .iter()
+            .fold(Stack::builder().profile(tcp).comments(self.pcap_comments), |builder, prefix| {
+                builder.address(prefix.address(), prefix.prefix_len())
+            });
         let (stack, capture) = match &self.pcap {
             None => (builder.start(device), None),
             Some(path) => {

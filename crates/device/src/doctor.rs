@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::interface::{Interfaces, IpPrefix, hardware};
 use crate::memory::{MemoryConfig, pair};
 use crate::namespace::{Namespace, enter_user_namespace};
-use crate::open::{OpenError, Reason};
+use crate::open::{OpenError, OpenOptions, Reason, open};
 use crate::packet;
 use crate::tun::{Tun, TunBuilder};
 use crate::udp::UdpTunnel;
@@ -59,19 +59,17 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// Tries them all. The last, a network of one's own, leaves the process in a user namespace, unless it has privileges: this is for a process that does
 /// nothing else, and has one thread.
-///
-/// `shared` is what came of trying the broker, which is a crate above this one.
-pub fn examine(shared: Result<String, OpenError>) -> Vec<Finding> {
-    let mut findings = vec![of_broker(shared), tun()];
+pub fn examine(options: &OpenOptions) -> Vec<Finding> {
+    let mut findings = vec![shared(options), tun()];
     findings.extend(ethernets("packet", try_packet));
     findings.extend(ethernets("xdp", try_xdp));
     findings.extend([udp(), inherited(), memory(), own_network()]);
     findings
 }
 
-fn of_broker(outcome: Result<String, OpenError>) -> Finding {
-    match outcome {
-        Ok(what) => Finding::good("shared", what),
+fn shared(options: &OpenOptions) -> Finding {
+    match open(&DeviceWord::Shared { socket: None }, options) {
+        Ok(opened) => Finding::good("shared", format!("the broker gives {}", opened.place)),
         Err(error) => Finding::of(&error),
     }
 }
@@ -246,9 +244,7 @@ mod tests {
     /// But for the last, which changes the process.
     #[test]
     fn what_needs_nothing_works_and_the_rest_says_what_is_missing() {
-        let word = DeviceWord::Shared { socket: None };
-        let shared = of_broker(Err(OpenError::new(word, Reason::NoBroker)));
-        let findings = [shared, udp(), inherited(), memory()];
+        let findings = [shared(&OpenOptions::default()), udp(), inherited(), memory()];
         let works: Vec<bool> = findings.iter().map(|finding| finding.works).collect();
         assert_eq!(works, [false, true, false, true], "{findings:?}");
         for finding in findings {

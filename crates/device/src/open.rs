@@ -14,6 +14,7 @@ mod error;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
 
 use crate::Device;
 use crate::interface::{Interfaces, IpPrefix, hardware};
@@ -24,6 +25,13 @@ use crate::udp::UdpTunnel;
 use crate::word::{DeviceWord, HostPort, UdpEnd};
 
 pub use error::{OpenError, Reason};
+
+/// Where the broker of `shared` listens, unless its word says otherwise.
+pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
+
+/// What opens `shared`: given the broker's socket, it gets a device from there. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
+/// crate above this one.
+pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Opened>;
 
 /// What is asked of a device besides its word.
 #[derive(Clone, Debug)]
@@ -36,6 +44,8 @@ pub struct OpenOptions {
     pub mtu: Option<u16>,
     /// Whether the device may take work off the stack: checksums, segmentation.
     pub offload: bool,
+    /// What opens `shared`, if there is anything.
+    pub shared: Option<OpenShared>,
 }
 
 impl Default for OpenOptions {
@@ -45,6 +55,7 @@ impl Default for OpenOptions {
             kernel_addresses: Vec::new(),
             mtu: None,
             offload: true,
+            shared: None,
         }
     }
 }
@@ -80,8 +91,10 @@ const fn usual_address(host: u8) -> IpPrefix {
 /// [`OpenError`], which says the reason and what would work.
 pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenError> {
     let opened = match word {
-        // More than a device: ports and addresses go with it. `transom-net` opens it, above this crate.
-        DeviceWord::Shared { .. } => Err(Reason::NoBroker),
+        DeviceWord::Shared { socket } => {
+            let socket = socket.as_deref().unwrap_or(Path::new(BROKER_SOCKET));
+            open_shared(socket, options)
+        }
         DeviceWord::Tun { name } => open_tun(name, options),
         DeviceWord::Packet { interface } => open_packet(interface, options),
         DeviceWord::Xdp { interface } => open_xdp(interface, options),
@@ -95,6 +108,17 @@ pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenErro
 
 fn or_usual(addresses: &[IpPrefix], host: u8) -> Vec<IpPrefix> {
     if addresses.is_empty() { vec![usual_address(host)] } else { addresses.to_vec() }
+}
+
+fn open_shared(socket: &Path, options: &OpenOptions) -> Result<Opened, Reason> {
+    let absent = |source| Reason::Broker { socket: socket.to_owned(), source };
+    match options.shared {
+        Some(open) => open(socket, options).map_err(absent),
+        None => Err(absent(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this program has no client of the broker",
+        ))),
+    }
 }
 
 fn tun_offload(options: &OpenOptions) -> TunOffload {

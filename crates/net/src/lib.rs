@@ -39,7 +39,6 @@ mod background;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
-mod devices;
 mod eagerness;
 mod engine;
 mod error;
@@ -69,3 +68,8 @@ pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report,
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
+
+/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+pub fn open_options() -> transom_device::open::OpenOptions {
+    transom_device::open::OpenOptions { shared: None, ..Default::default() }
+}

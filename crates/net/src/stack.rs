@@ -12,6 +12,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use transom_device::Device;
+use transom_device::interface::IpPrefix;
+use transom_device::open::{OpenOptions, Opened, open};
+use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
 use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
 use transom_stack::fast_open::FastOpenConfig;
@@ -98,7 +101,7 @@ fn wait_until<'a>(
 /// Builds a [`Stack`].
 #[derive(Clone, Debug)]
 pub struct StackBuilder {
-    pub(crate) addresses: Vec<(IpAddr, u8)>,
+    addresses: Vec<(IpAddr, u8)>,
     profile: Profile,
     secret: Option<[u8; 16]>,
     busy_poll: Duration,
@@ -329,6 +332,33 @@ impl StackBuilder {
             self.ports = PortSource::Kernel(KernelPorts::new());
         }
         self
+    }
+
+    /// Opens the device that a word names, such as `tun:transom0` or `udp:192.0.2.1:4000`, and starts the host on it. [`DeviceWord`] has all
+    /// words. Without an [address](StackBuilder::address) the host has those that the device gives.
+    ///
+    /// ```no_run
+    /// # use transom_net::Stack;
+    /// let stack = Stack::builder().device("udp:192.0.2.1:4000")?;
+    /// let stream = stack.connect("10.9.0.1:80")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a text that is no such word, and otherwise what is wrong with the device
+    /// ([`OpenError`](transom_device::open::OpenError)) or as [`StackBuilder::start`].
+    pub fn device(self, word: &str) -> io::Result<Stack> {
+        let word: DeviceWord =
+            word.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let prefixes = self.addresses.iter();
+        let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
+        let options = OpenOptions { addresses: prefixes.collect(), ..crate::open_options() };
+        let Opened { device, addresses, .. } = open(&word, &options)?;
+        let builder = StackBuilder { addresses: Vec::new(), ..self };
+        let with_address = |builder: StackBuilder, prefix: IpPrefix| {
+            builder.address(prefix.address(), prefix.prefix_len())
+        };
+        addresses.into_iter().fold(builder, with_address).start(device)
     }
 
     /// Starts the host on `device`.

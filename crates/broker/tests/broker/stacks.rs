@@ -206,25 +206,3 @@ fn a_peer_that_wants_tiny_segments_gets_them() {
     let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
     assert_eq!(drops, []);
 }
-
-/// What `--device shared:SOCKET` and `Stack::builder().device` do.
-#[test]
-fn a_word_names_the_brokers_device() {
-    let Some(net) = Net::new() else { return };
-    let broker = BrokerProcess::start(&net, RULES);
-    let word = format!("shared:{}", net.socket().display());
-    let stack = net.host.run(|| Stack::builder().device(&word)).unwrap().unwrap();
-    for host in [HOST4, HOST6] {
-        serve(&net, &stack, host, 8080);
-        let mut stream = net.connect(at(host, 8080)).unwrap();
-        assert!(comes_back(&mut stream, 300_000), "{host}");
-    }
-    let chosen = || Stack::builder().address([10, 9, 0, 2].into(), 24).device(&word);
-    let error = net.host.run(chosen).unwrap().unwrap_err();
-    let reason = std::error::Error::source(error.get_ref().unwrap()).unwrap().to_string();
-    assert!(reason.contains("10.9.0.2/24 cannot be chosen"), "{reason}");
-    drop(stack);
-    drop(broker);
-    let error = net.host.run(|| Stack::builder().device(&word)).unwrap().unwrap_err();
-    assert!(error.to_string().contains("root starts the broker"), "{error}");
-}

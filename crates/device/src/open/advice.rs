@@ -16,12 +16,7 @@ pub(super) fn advice(word: &DeviceWord, reason: &Reason) -> Option<String> {
         #[cfg(feature = "xdp")]
         Reason::Xdp(error) => return of_xdp(word, error),
         Reason::Udp(error) => return of_udp(error),
-        Reason::NoBroker => {
-            "build it with `--features broker`; without it `packet:INTERFACE` works for root, and \
-             `udp:ADDRESS:PORT` for everybody"
-                .into()
-        }
-        Reason::Broker(_) => {
+        Reason::Broker { .. } => {
             "root starts the broker once; without it `packet:INTERFACE` works for root, and \
              `udp:ADDRESS:PORT` for everybody"
                 .into()

@@ -1,9 +1,9 @@
 //! Why a device could not be opened.
 
 use std::io;
+use std::path::PathBuf;
 
 use super::advice::advice;
-use crate::interface::IpPrefix;
 use crate::packet::PacketError;
 use crate::tun::TunError;
 use crate::udp::UdpError;
@@ -24,8 +24,7 @@ fn with_comma(advice: &Option<String>) -> String {
 }
 
 impl OpenError {
-    /// The error for a device that could not be opened, with what to do about it.
-    pub fn new(word: DeviceWord, reason: Reason) -> Self {
+    pub(crate) fn new(word: DeviceWord, reason: Reason) -> Self {
         let advice = advice(&word, &reason);
         OpenError { word, advice, reason: Box::new(reason) }
     }
@@ -57,20 +56,19 @@ impl From<OpenError> for io::Error {
 #[non_exhaustive]
 pub enum Reason {
     /// The broker gave no device.
-    #[error("the broker is not available")]
-    Broker(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// This program has no client of the broker.
-    #[error("the broker is not available to this program, which was built without its client")]
-    NoBroker,
+    #[error("the broker is not available at {}", socket.display())]
+    Broker {
+        /// Where it should be.
+        socket: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
     /// A TUN interface.
     #[error(transparent)]
     Tun(#[from] TunError),
     /// An interface of this name exists, and is something else.
     #[error("it is an interface, but not a TUN interface")]
     NoTun,
-    /// The device has addresses of its own.
-    #[error("its addresses are the machine's, and {0} cannot be chosen")]
-    AddressIsGiven(IpPrefix),
     /// The interface exists, with an MTU of its own.
     #[error("it exists, and its MTU is set with `ip link`")]
     MtuIsFixed,
@@ -110,19 +108,17 @@ impl Reason {
     /// What the kernel's error number means.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
-            Reason::Resolve { source, .. } | Reason::Memory(source) | Reason::Netlink(source) => {
-                source.kind()
-            }
+            Reason::Broker { source, .. }
+            | Reason::Resolve { source, .. }
+            | Reason::Memory(source)
+            | Reason::Netlink(source) => source.kind(),
             Reason::Tun(error) => error.kind(),
             Reason::Packet(error) => error.kind(),
             #[cfg(feature = "xdp")]
             Reason::Xdp(error) => error.kind(),
             Reason::Udp(error) => error.kind(),
-            Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress | Reason::AddressIsGiven(_) => {
-                io::ErrorKind::InvalidInput
-            }
-            Reason::Broker(_) => io::ErrorKind::NotConnected,
-            Reason::NotBuilt | Reason::NoBroker => io::ErrorKind::Unsupported,
+            Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress => io::ErrorKind::InvalidInput,
+            Reason::NotBuilt => io::ErrorKind::Unsupported,
         }
     }
 }

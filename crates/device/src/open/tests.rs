@@ -20,9 +20,9 @@ fn what_cannot_be_opened_says_why_and_what_would_work() {
     for (word, expected) in [
         (
             "shared",
-            "cannot open the device shared (build it with `--features broker`; without it `packet:INTERFACE` works for root, and `udp:ADDRESS:PORT` for everybody): the broker is not available to this program",
+            "cannot open the device shared (root starts the broker once; without it `packet:INTERFACE` works for root, and `udp:ADDRESS:PORT` for everybody): the broker is not available at /run/transom/broker.sock",
         ),
-        ("shared:/nowhere", "cannot open the device shared:/nowhere"),
+        ("shared:/nowhere", "the broker is not available at /nowhere"),
         (
             "tun:lo",
             "cannot open the device tun:lo (`packet:lo` is for Ethernet interfaces): it is an interface, but not a TUN interface",
