@@ -103,6 +103,16 @@ pub(crate) struct NetworkArgs {
     #[arg(long)]
     no_offload: bool,
 
+    /// Use so many cores: the host works in as many parts, each with a queue of the device (docs/sharing.md). For TUN interfaces and `shared`.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "1",
+        value_parser = clap::value_parser!(u16).range(1..=64),
+        conflicts_with_all = ["pcap", "log"]
+    )]
+    shards: u16,
+
     /// Write all packets to a pcapng file, in their form on a wire.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -161,6 +171,7 @@ impl NetworkArgs {
             kernel_addresses: self.peer_addr.clone(),
             mtu: self.mtu,
             offload: !self.no_offload,
+            queues: self.shards.into(),
             ..transom_net::open_options()
         };
         let (opened, namespace) = if lab {
@@ -175,15 +186,13 @@ impl NetworkArgs {
         } else {
             (open(&word, &options).map_err(|error| explain(error, false))?, None)
         };
-        let Opened { device, addresses: prefixes, place } = opened;
+        let Opened { addresses: prefixes, place, .. } = &opened;
         let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.address()).collect();
         let private = if namespace.is_some() { ", in a network of its own" } else { "" };
         let description = format!("{} on {place}{private}", join(&addresses));
-        let builder = prefixes
-            .iter()
-            .fold(Stack::builder().profile(tcp).comments(self.pcap_comments), |builder, prefix| {
-                builder.address(prefix.address(), prefix.prefix_len())
-            });
+        let builder = Stack::builder().profile(tcp).comments(self.pcap_comments);
+        let builder = builder.shards(self.shards.into());
+        let (builder, device) = builder.on(opened).context("cannot start the stack")?;
         let (stack, capture) = match &self.pcap {
             None => (builder.start(device), None),
             Some(path) => {

@@ -12,6 +12,7 @@
 mod advice;
 mod error;
 
+use std::any::Any;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -44,6 +45,8 @@ pub struct OpenOptions {
     pub mtu: Option<u16>,
     /// Whether the device may take work off the stack: checksums, segmentation.
     pub offload: bool,
+    /// How many queues the device is to have; only TUN interfaces, and the devices of a broker, have several.
+    pub queues: usize,
     /// What opens `shared`, if there is anything.
     pub shared: Option<OpenShared>,
 }
@@ -55,6 +58,7 @@ impl Default for OpenOptions {
             kernel_addresses: Vec::new(),
             mtu: None,
             offload: true,
+            queues: 1,
             shared: None,
         }
     }
@@ -68,6 +72,8 @@ pub struct Opened {
     pub addresses: Vec<IpPrefix>,
     /// Where it is, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
+    /// What came with a device of the broker's, for the stack on it ([`OpenOptions::shared`]).
+    pub lease: Option<Box<dyn Any + Send>>,
 }
 
 impl std::fmt::Debug for Opened {
@@ -137,9 +143,14 @@ fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
             kernel.into_iter().fold(builder, |builder, prefix| builder.address(prefix))
         }
     };
-    let tun = builder.offload(tun_offload(options)).open()?;
+    let tun = builder.offload(tun_offload(options)).queues(options.queues).open()?;
     let place = tun.name().to_owned();
-    Ok(Opened { device: Box::new(tun), addresses: or_usual(&options.addresses, 2), place })
+    Ok(Opened {
+        device: Box::new(tun),
+        addresses: or_usual(&options.addresses, 2),
+        place,
+        lease: None,
+    })
 }
 
 fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
@@ -150,7 +161,12 @@ fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason>
     let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
     let device = options.addresses.iter().fold(builder, with_address).open()?;
     let place = interface.to_owned();
-    Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
 }
 
 #[cfg(feature = "xdp")]
@@ -161,7 +177,12 @@ fn open_xdp(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     let device = crate::xdp::XdpDevice::open(interface, &options.addresses)?;
     let native = if device.is_native() { "" } else { " (behind its driver)" };
     let place = format!("{interface} by AF_XDP{native}");
-    Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
 }
 
 #[cfg(not(feature = "xdp"))]
@@ -172,7 +193,12 @@ fn open_xdp(_interface: &str, _options: &OpenOptions) -> Result<Opened, Reason> 
 fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {
     let tun = Tun::builder().offload(tun_offload(options)).inherit(number, options.mtu)?;
     let place = format!("{} (descriptor {number})", tun.name());
-    Ok(Opened { device: Box::new(tun), addresses: or_usual(&options.addresses, 2), place })
+    Ok(Opened {
+        device: Box::new(tun),
+        addresses: or_usual(&options.addresses, 2),
+        place,
+        lease: None,
+    })
 }
 
 fn resolve(end: &HostPort) -> Result<SocketAddr, Reason> {
@@ -187,7 +213,7 @@ fn connect_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> 
     let tunnel = UdpTunnel::connect(remote, &wanted, options.mtu.map(usize::from))?;
     let addresses = tunnel.given();
     let place = format!("a tunnel to UDP port {} of {}", remote.port(), remote.ip());
-    Ok(Opened { device: Box::new(tunnel), addresses, place })
+    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
 }
 
 fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
@@ -195,7 +221,7 @@ fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
     let addresses = or_usual(&options.addresses, 1);
     let tunnel = UdpTunnel::listen(local, &addresses, options.mtu.map(usize::from))?;
     let place = format!("tunnels to UDP port {} of {}", local.port(), local.ip());
-    Ok(Opened { device: Box::new(tunnel), addresses, place })
+    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
 }
 
 fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
@@ -209,7 +235,12 @@ fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
     }
     let device = named(name, &config).map_err(Reason::Memory)?;
     let place = format!("memory called `{name}`");
-    Ok(Opened { device: Box::new(device), addresses: options.addresses.clone(), place })
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
 }
 
 #[cfg(test)]

@@ -117,12 +117,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    #[cfg(feature = "xdp")]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    #[cfg(feature = "xdp")]
     pub(crate) fn index(&self) -> u32 {
         self.index
     }

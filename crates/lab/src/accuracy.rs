@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::emulate::{EmulateError, EmulateOptions, Fidelity, emulate, measured_delays};
 use crate::run::Observations;
 use crate::scenario::{Resolved, Scenario};
-use transom_sim::measure::per_second;
+use transom_sim::measure::{per_second, percentile};
 use transom_tcp::time::{Duration, Instant};
 
 /// The rate of the link that is measured.
@@ -79,17 +79,16 @@ impl DelayAccuracy {
     fn of(nominal: Duration, mut delays: Vec<Duration>) -> Self {
         delays.sort_unstable();
         let nominal_ms = nominal.as_nanos() as f64 / 1e6;
-        // By the nearest rank.
-        let error = |part: f64| {
-            let index = ((delays.len() as f64 * part).ceil() as usize).max(1) - 1;
-            delays.get(index).map_or(f64::NAN, |took| took.as_nanos() as f64 / 1e6 - nominal_ms)
+        let error = |percent| {
+            percentile(&delays, percent)
+                .map_or(f64::NAN, |took| took.as_nanos() as f64 / 1e6 - nominal_ms)
         };
         DelayAccuracy {
             nominal_ms,
             datagrams: delays.len(),
-            median_error_ms: error(0.5),
-            p99_error_ms: error(0.99),
-            max_error_ms: error(1.0),
+            median_error_ms: error(50),
+            p99_error_ms: error(99),
+            max_error_ms: error(100),
         }
     }
 }

@@ -17,12 +17,16 @@ use crate::ports::{KernelPorts, PortRegistrar, PortSource};
 use crate::sharing::HostView;
 use crate::stack::{Stack, StackBuilder};
 use rustix::fd::OwnedFd;
+use std::any::Any;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_broker::client::{BoundSocket, Lease};
+use transom_broker::client::{BoundSocket, Lease, Wish, default_path};
+use transom_device::interface::IpPrefix;
+use transom_device::open::{BROKER_SOCKET, OpenOptions, Opened};
 use transom_device::tun::Tun;
 use transom_stack::config::Interface;
 
@@ -46,26 +50,72 @@ impl StackBuilder {
     /// [`io::ErrorKind::InvalidInput`] if the lease's descriptors have been taken already; the operating system's for descriptors that are no TUN devices,
     /// and for threads.
     pub fn leased(self, mut lease: Lease) -> io::Result<(StackBuilder, Tun)> {
-        let opened = lease.opened();
-        let (index, mtu, least) = (opened.index, opened.host.mtu, opened.min_segment);
-        let queues = lease.take_descriptors().into_iter().map(|descriptor| {
-            let queue = Tun::from_descriptor(descriptor, index, mtu)?;
-            Ok::<_, io::Error>(queue.with_min_segment(least))
-        });
-        let mut queues = queues.collect::<io::Result<Vec<_>>>()?.into_iter();
-        let first = queues.next().ok_or_else(|| {
-            let why = "the lease has no descriptors: somebody has taken them";
-            io::Error::new(io::ErrorKind::InvalidInput, why)
-        })?;
+        let device = device_of(&mut lease)?;
+        Ok((self.with_lease(lease)?, device))
+    }
+
+    fn with_lease(self, lease: Lease) -> io::Result<StackBuilder> {
         let lease = Arc::new(Mutex::new(lease));
         let ports = match self.port_source() {
             PortSource::Own => KernelPorts::new(),
             PortSource::Kernel(ports) => ports.clone(),
         };
         let ports = ports.registrar(Arc::new(Registrar::start(Arc::clone(&lease))?));
-        let builder = self.ports(PortSource::Kernel(ports)).shared(LeasedHost(lease));
-        Ok((builder, first.with_queues(queues)))
+        Ok(self.ports(PortSource::Kernel(ports)).shared(LeasedHost(lease)))
     }
+
+    /// The same for a lease that came with a device ([`open_shared`]).
+    pub(crate) fn with_any_lease(self, lease: Box<dyn Any + Send>) -> io::Result<StackBuilder> {
+        let lease = lease.downcast::<Lease>().map_err(|_| {
+            io::Error::new(io::ErrorKind::Unsupported, "the lease is not one of this broker's")
+        })?;
+        self.with_lease(*lease)
+    }
+}
+
+/// The device of a lease, with all its queues.
+fn device_of(lease: &mut Lease) -> io::Result<Tun> {
+    let opened = lease.opened();
+    let (index, mtu, least) = (opened.index, opened.host.mtu, opened.min_segment);
+    let queues = lease.take_descriptors().into_iter().map(|descriptor| {
+        let queue = Tun::from_descriptor(descriptor, index, mtu)?;
+        Ok::<_, io::Error>(queue.with_min_segment(least))
+    });
+    let mut queues = queues.collect::<io::Result<Vec<_>>>()?.into_iter();
+    let first = queues.next().ok_or_else(|| {
+        let why = "the lease has no descriptors: somebody has taken them";
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })?;
+    Ok(first.with_queues(queues))
+}
+
+/// Opens the device `shared`: asks the broker at `socket` for it.
+pub(crate) fn open_shared(socket: &Path, options: &OpenOptions) -> io::Result<Opened> {
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !options.addresses.is_empty() {
+        return refused("its addresses are the machine's, and cannot be chosen");
+    }
+    if options.mtu.is_some() {
+        return refused("its MTU is the machine's, and cannot be chosen");
+    }
+    if !options.offload {
+        return refused("its checksums and super-segments are the kernel's to finish");
+    }
+    // The variable TRANSOM_BROKER names another place than the usual one.
+    let usual = socket == Path::new(BROKER_SOCKET);
+    let path = if usual { default_path() } else { socket.to_owned() };
+    let queues = u16::try_from(options.queues).unwrap_or(u16::MAX);
+    let mut lease = Lease::with(path, &Wish { queues, ..Wish::default() })?;
+    let device = device_of(&mut lease)?;
+    let opened = lease.opened();
+    let found = opened.host.addresses.iter();
+    let addresses = found.filter_map(|found| IpPrefix::new(found.address, found.prefix));
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: addresses.collect(),
+        place: format!("{}, a device of the broker's", opened.device),
+        lease: Some(Box::new(lease)),
+    })
 }
 
 fn lock(lease: &Mutex<Lease>) -> MutexGuard<'_, Lease> {

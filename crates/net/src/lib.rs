@@ -71,5 +71,9 @@ pub use transom_tcp::profile::{KeepAlive, Profile};
 
 /// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
 pub fn open_options() -> transom_device::open::OpenOptions {
-    transom_device::open::OpenOptions { shared: None, ..Default::default() }
+    #[cfg(feature = "broker")]
+    let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);
+    #[cfg(not(feature = "broker"))]
+    let shared = None;
+    transom_device::open::OpenOptions { shared, ..Default::default() }
 }

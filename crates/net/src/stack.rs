@@ -352,13 +352,36 @@ impl StackBuilder {
             word.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let prefixes = self.addresses.iter();
         let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
-        let options = OpenOptions { addresses: prefixes.collect(), ..crate::open_options() };
-        let Opened { device, addresses, .. } = open(&word, &options)?;
+        let options = OpenOptions {
+            addresses: prefixes.collect(),
+            queues: self.shards.unwrap_or(1),
+            ..crate::open_options()
+        };
+        let (builder, device) = self.on(open(&word, &options)?)?;
+        builder.start(device)
+    }
+
+    /// Prepares for a device that is open: with the addresses that go with it, or, on a device of a broker's, with all that the lease says. Returns the
+    /// device, on which the host is to be started.
+    ///
+    /// # Errors
+    /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
+    pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
+        let Opened { device, addresses, lease, .. } = opened;
+        if let Some(lease) = lease {
+            return Ok((self.with_any_lease(lease)?, device));
+        }
         let builder = StackBuilder { addresses: Vec::new(), ..self };
         let with_address = |builder: StackBuilder, prefix: IpPrefix| {
             builder.address(prefix.address(), prefix.prefix_len())
         };
-        addresses.into_iter().fold(builder, with_address).start(device)
+        Ok((addresses.into_iter().fold(builder, with_address), device))
+    }
+
+    #[cfg(not(feature = "broker"))]
+    fn with_any_lease(self, _: Box<dyn std::any::Any + Send>) -> io::Result<StackBuilder> {
+        let why = "this program has no client of the broker";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
     /// Starts the host on `device`.

@@ -206,3 +206,20 @@ fn a_peer_that_wants_tiny_segments_gets_them() {
     let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
     assert_eq!(drops, []);
 }
+
+/// `--device shared` is this word.
+#[test]
+fn the_word_shared_opens_a_lease() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let word = format!("shared:{}", net.socket().display());
+    let open = |builder: transom_net::StackBuilder| net.host.run(|| builder.device(&word)).unwrap();
+    let stack = open(Stack::builder().shards(2)).unwrap();
+    assert_eq!(stack.shard_count(), 2);
+    serve(&net, &stack, HOST4, 8080);
+    let mut stream = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    // What is the machine's is not to be chosen.
+    let refused = open(Stack::builder().address(at(HOST4, 0).ip(), 24)).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+}
