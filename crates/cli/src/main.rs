@@ -11,6 +11,7 @@
 mod bench;
 mod choices;
 mod demo;
+mod exec;
 mod ext;
 mod features;
 mod get;
@@ -82,6 +83,7 @@ enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Bench(bench::Args),
+    Exec(exec::Args),
     Lab(lab::Args),
     Ltcp(ltcp::Args),
     Papers(papers::Args),
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Recv(args) => recv::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Exec(args) => exec::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Ltcp(args) => ltcp::run(args),
         Command::Papers(args) => papers::run(args),

@@ -186,6 +186,11 @@ impl NetworkArgs {
         })
     }
 
+    /// Whether connections have extensions.
+    pub(crate) fn has_extensions(&self) -> bool {
+        self.profile.has_extensions()
+    }
+
     /// Catches what could not work before the kernel answers it with a number.
     fn check_addresses(&self) -> anyhow::Result<()> {
         for peer in &self.peer_addr {
