@@ -1,15 +1,17 @@
 //! `transom exec`: an unmodified program over Transom.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::io::{self, PipeWriter};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
-use transom_device::intercept;
-use transom_exec::{Destinations, Network as Destination, Setup, supervise};
+use transom_device::intercept::{self, Notifier};
+use transom_exec::{Destinations, Network as Destination, Setup, guard, supervise};
 
 use crate::network::NetworkArgs;
 use crate::output::note;
@@ -31,6 +33,7 @@ const NOT_RUN: u8 = 126;
   transom exec --extension nice -- rsync -a src/ 10.9.0.1::copy
   transom exec --not 10.9.0.0/24 -- git clone https://example.org/x.git
   transom exec -- nginx -g 'daemon off;'               served at 10.9.0.2
+  transom exec --lab -- sh -c 'python3 -m http.server --bind 10.9.0.1 & sleep 1; curl http://10.9.0.1:8000/'
 
 What works and what cannot is in docs/exec.md. The command ends when the last program has ended.
 Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program, 126 if it cannot
@@ -64,6 +67,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Host::Kernel { .. } => None,
     };
     let (name, arguments) = args.program.split_first().context("no program is named")?;
+    if let Some(namespace) = network.namespace() {
+        // For good: the program ends when the thread does that started it.
+        namespace.enter()?;
+    }
     let mut command = Command::new(name);
     command.args(arguments);
     let (child, notifier) = match intercept::spawn(&mut command) {
@@ -71,11 +78,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Err(error) => return refused(name, error),
     };
     drop(command);
+    let _guard = start_guard(&notifier).context("cannot start the guard")?;
     raise_descriptor_limit();
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     crate::interrupt::handle(move |status| {
         // The terminal has told the program of an interrupt itself.
-        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + libc_sigterm()) {
+        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + Signal::TERM.as_raw()) {
             let _ = kill_process(pid, Signal::TERM);
         }
     })?;
@@ -99,26 +107,48 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if status == ExitCode::SUCCESS { files } else { status })
 }
 
-fn libc_sigterm() -> i32 {
-    Signal::TERM.as_raw()
-}
-
 /// Says why the program could not be started, with the status that shells have for it.
-fn refused(name: &OsString, error: std::io::Error) -> anyhow::Result<ExitCode> {
+fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
     let name = name.to_string_lossy();
     let (status, message) = match error.kind() {
-        std::io::ErrorKind::NotFound => (NOT_FOUND, format!("cannot run {name}: {error}")),
-        std::io::ErrorKind::ResourceBusy => {
-            let why = "this command runs under a supervisor of the same kind, and they cannot be nested";
+        io::ErrorKind::NotFound => (NOT_FOUND, format!("cannot run {name}: {error}")),
+        io::ErrorKind::ResourceBusy => {
+            let why =
+                "this command runs under a supervisor of the same kind, and they cannot be nested";
             (NOT_RUN, format!("cannot run {name}: {why}"))
         }
-        std::io::ErrorKind::Unsupported => {
+        io::ErrorKind::Unsupported => {
             let why = "this system has no seccomp notifications (they came with Linux 5.14)";
             (NOT_RUN, format!("cannot run {name}: {why}"))
         }
         _ => (NOT_RUN, format!("cannot run {name}: {error}")),
     };
     Err(crate::output::Failure { status, message }.into())
+}
+
+/// Starts the process that ends programs should this one be killed. It ends when what is given back is dropped.
+fn start_guard(notifier: &Notifier) -> io::Result<PipeWriter> {
+    let (watched, held) = io::pipe()?;
+    Command::new("/proc/self/exe")
+        .arg("exec-guard")
+        .stdin(notifier.as_fd().try_clone_to_owned()?)
+        .stdout(watched)
+        .stderr(Stdio::null())
+        // A signal of the terminal's is not for it.
+        .process_group(0)
+        .spawn()?;
+    Ok(held)
+}
+
+/// What `transom exec` starts: not for people.
+#[derive(clap::Args)]
+pub(crate) struct GuardArgs {}
+
+/// Ends programs whose supervisor was killed.
+pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+    let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
+    guard(&notifier, io::stdout())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Each connection of the program takes some descriptors here.
@@ -131,7 +161,7 @@ fn raise_descriptor_limit() {
 
 fn wait_in_background(
     mut child: Child,
-) -> anyhow::Result<thread::JoinHandle<std::io::Result<ExitStatus>>> {
+) -> anyhow::Result<thread::JoinHandle<io::Result<ExitStatus>>> {
     let builder = thread::Builder::new().name("program".into());
     builder.spawn(move || child.wait()).context("cannot start a thread")
 }

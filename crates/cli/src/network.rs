@@ -264,6 +264,11 @@ fn join(addresses: &[IpAddr]) -> String {
 }
 
 impl Network {
+    /// The network of the command's own, if it has one.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        self.program.as_ref().map(|(namespace, _)| namespace)
+    }
+
     /// Starts the program that --run asks for, if it does.
     pub(crate) fn start_program(&self) -> anyhow::Result<Option<Program>> {
         let Some((namespace, command)) = &self.program else { return Ok(None) };

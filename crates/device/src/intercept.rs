@@ -53,7 +53,7 @@ pub fn spawn(command: &mut Command) -> io::Result<(Child, Notifier)> {
     drop(theirs);
     let mut child = child?;
     match receive(ours.as_fd()) {
-        Ok(descriptor) => Ok((child, Notifier::new(descriptor))),
+        Ok(descriptor) => Ok((child, Notifier::from_descriptor(descriptor))),
         Err(error) => {
             // It would wait for ever.
             let _ = child.kill();

@@ -50,8 +50,7 @@ pub(crate) fn write(address: SocketAddr, v6: bool) -> Vec<u8> {
 
 /// No address and no port.
 pub(crate) fn unspecified(v6: bool) -> SocketAddr {
-    let ip: IpAddr =
-        if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let ip: IpAddr = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, 0)
 }
 
@@ -61,7 +60,8 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_they_are_written() {
-        for (text, v6) in [("192.0.2.7:80", false), ("[2001:db8::7]:443", true), ("[fe80::1%3]:9", true)]
+        for (text, v6) in
+            [("192.0.2.7:80", false), ("[2001:db8::7]:443", true), ("[fe80::1%3]:9", true)]
         {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(read(&write(address, v6), v6), Ok(address));

@@ -6,6 +6,7 @@ mod listen;
 mod names;
 
 use std::io;
+use std::os::fd::AsFd;
 
 use libc::c_int;
 use transom_device::intercept::{Answer, Call, Kind};
@@ -155,5 +156,3 @@ impl Supervisor {
         }
     }
 }
-
-use std::os::fd::AsFd;

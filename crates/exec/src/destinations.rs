@@ -47,7 +47,9 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let length = match length {
-            Some(length) => length.parse().ok().filter(|&l| l <= full(address)).ok_or_else(wrong)?,
+            Some(length) => {
+                length.parse().ok().filter(|&l| l <= full(address)).ok_or_else(wrong)?
+            }
             None => full(address),
         };
         Ok(Network { address, length, port: None })
@@ -114,7 +116,9 @@ mod tests {
 
     #[test]
     fn what_is_no_destination_is_refused() {
-        for text in ["", "example", "192.0.2.1/33", "2001:db8::/129", "192.0.2.1/", "192.0.2.1:99999"] {
+        for text in
+            ["", "example", "192.0.2.1/33", "2001:db8::/129", "192.0.2.1/", "192.0.2.1:99999"]
+        {
             assert!(text.parse::<Network>().is_err(), "{text}");
         }
     }

@@ -22,6 +22,7 @@
 mod address;
 mod calls;
 mod destinations;
+mod guard;
 mod listening;
 mod options;
 mod outer;
@@ -33,4 +34,5 @@ mod supervisor;
 mod tcp_info;
 
 pub use destinations::{Destinations, Network};
+pub use guard::guard;
 pub use supervisor::{Counts, Setup, supervise};

@@ -75,7 +75,8 @@ const NUMBERS: &[(Key, c_int)] = &[
 
 impl Settings {
     fn number(&self, level: c_int, name: c_int) -> c_int {
-        let first = || NUMBERS.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value);
+        let first =
+            || NUMBERS.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value);
         self.numbers.get(&(level, name)).copied().or_else(first).unwrap_or(0)
     }
 
@@ -99,7 +100,8 @@ impl Settings {
 
     fn keep_alive(&self) -> Option<KeepAlive> {
         let on = self.number(libc::SOL_SOCKET, libc::SO_KEEPALIVE) != 0;
-        let seconds = |name| transom_tcp::time::Duration::from_secs(positive(self.tcp(name)).into());
+        let seconds =
+            |name| transom_tcp::time::Duration::from_secs(positive(self.tcp(name)).into());
         on.then(|| KeepAlive {
             idle: seconds(libc::TCP_KEEPIDLE),
             interval: seconds(libc::TCP_KEEPINTVL),

@@ -118,7 +118,9 @@ impl Outer {
     pub(crate) fn opening(&self) -> Opening {
         match self {
             Outer::Transom(stream) => {
-                match stream.with_connection(|connection, _| (connection.state(), connection.error())) {
+                match stream
+                    .with_connection(|connection, _| (connection.state(), connection.error()))
+                {
                     Ok((_, Some(error))) => Opening::Failed(errno(error)),
                     Ok((State::SynSent | State::SynReceived, None)) => Opening::Going,
                     Ok(_) => Opening::Done,
@@ -161,7 +163,9 @@ impl Outer {
                     Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => Taken::Later,
                     Ok((Err(ReadError::Failed(error)), _)) => Taken::Failed(errno(error)),
                     // Data that has holes is not a stream any more.
-                    Ok((Err(ReadError::Hole | ReadError::Delivery(_)), _)) => Taken::Failed(libc::EIO),
+                    Ok((Err(ReadError::Hole | ReadError::Delivery(_)), _)) => {
+                        Taken::Failed(libc::EIO)
+                    }
                     Err(error) => Taken::Failed(errno_of(&error)),
                 }
             }

@@ -113,7 +113,10 @@ mod tests {
         drop(ours);
         assert!(poll_now(&theirs).contains(PollFlags::ERR | PollFlags::HUP));
         let mut byte = [0];
-        assert_eq!(recv(&theirs, &mut byte[..], RecvFlags::empty()).map(|r| r.0), Err(Errno::CONNRESET));
+        assert_eq!(
+            recv(&theirs, &mut byte[..], RecvFlags::empty()).map(|r| r.0),
+            Err(Errno::CONNRESET)
+        );
     }
 
     #[test]

@@ -12,11 +12,23 @@ use transom_device::intercept::{read_memory, write_memory};
 /// `PIDFD_THREAD` of `linux/pidfd.h` (Linux 6.9): the descriptor stands for a thread, not for its process.
 const PIDFD_THREAD: u32 = rustix::fs::OFlags::EXCL.bits();
 
+/// How many descriptors of a thread are looked at in search of one.
+const MOST_DESCRIPTORS: usize = 4096;
+
 /// The inode of the socket that a thread knows by this number, if it is one.
 pub(crate) fn inode_of(thread: u32, descriptor: i32) -> Option<u64> {
     let target = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
     let name = target.to_str()?;
     name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The number by which a thread knows a socket, if it does.
+pub(crate) fn find(thread: u32, inode: u64) -> Option<i32> {
+    let entries = fs::read_dir(format!("/proc/{thread}/fd")).ok()?;
+    let numbers = entries
+        .take(MOST_DESCRIPTORS)
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.into_iter().find(|&number| inode_of(thread, number) == Some(inode))
 }
 
 /// A socket's inode.
@@ -38,7 +50,7 @@ pub(crate) fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd>
 }
 
 /// The process that a thread belongs to.
-fn process_of(thread: u32) -> io::Result<u32> {
+pub(crate) fn process_of(thread: u32) -> io::Result<u32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     line.and_then(|number| number.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())

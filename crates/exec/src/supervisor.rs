@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -47,6 +48,9 @@ pub struct Counts {
     /// Connections by the kernel.
     pub by_kernel: u64,
 }
+
+/// How long what programs have written may take to be sent when they have gone.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whose event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +97,17 @@ impl Supervisor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         let mut programs = true;
-        while programs || !self.sockets.is_empty() {
+        let mut patience = None;
+        while programs
+            || (!self.sockets.is_empty() && patience.is_none_or(|end| Instant::now() < end))
+        {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let timeout = (!self.busy.is_empty()).then_some(&now);
+            let soon = Timespec { tv_sec: 1, tv_nsec: 0 };
+            let timeout = match (self.busy.is_empty(), programs) {
+                (false, _) => Some(&now),
+                (true, false) => Some(&soon),
+                (true, true) => None,
+            };
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -109,6 +121,7 @@ impl Supervisor {
                     CALLS => {
                         // The last program has gone; nobody will call any more.
                         programs = false;
+                        patience = Some(Instant::now() + PATIENCE);
                         epoll::delete(&self.epoll, &self.notifier)?;
                     }
                     token => {
@@ -201,10 +214,11 @@ impl Supervisor {
         if pair::is_empty(&socket.ours) {
             // Something has to lie unread in our end when it is closed.
             let (thread, descriptor) = socket.seen;
-            let same = program::inode_of(thread, descriptor) == Some(inode);
-            if let (true, Ok(theirs)) = (same, program::descriptor_of(thread, descriptor))
-                && program::inode(&theirs).ok() == Some(inode)
-            {
+            let known = program::inode_of(thread, descriptor) == Some(inode);
+            let descriptor = if known { Some(descriptor) } else { program::find(thread, inode) };
+            let theirs = descriptor.and_then(|number| program::descriptor_of(thread, number).ok());
+            // Numbers may mean something else by now.
+            if let Some(theirs) = theirs.filter(|end| program::inode(end).ok() == Some(inode)) {
                 pair::put_token(theirs);
             }
         }
@@ -227,7 +241,8 @@ impl Supervisor {
     fn connected(&mut self, inode: u64) {
         let size = self.pair_size();
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh) else {
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
+        else {
             return;
         };
         let Connecting { outer, theirs, filled, waiting } = connecting;
@@ -247,7 +262,8 @@ impl Supervisor {
     /// A connection could not be made. The socket can be used again.
     fn connect_failed(&mut self, inode: u64, error: i32) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
-        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh) else {
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
+        else {
             return;
         };
         pair::discard(&socket.ours, connecting.filled);

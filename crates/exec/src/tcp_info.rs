@@ -76,13 +76,16 @@ fn connection(fields: &mut Fields, info: &Info) {
     let counters = &info.counters;
     let sent = info.snd_nxt.since(info.snd_una).min(info.unacknowledged as u64);
     fields.byte(0, state(info.state));
-    fields.byte(1, match info.phase {
-        _ if info.reduced_for_mark => 2,
-        recovery::Phase::Open => 0,
-        recovery::Phase::Disorder => 1,
-        recovery::Phase::Recovery => 3,
-        recovery::Phase::Loss => 4,
-    });
+    fields.byte(
+        1,
+        match info.phase {
+            _ if info.reduced_for_mark => 2,
+            recovery::Phase::Open => 0,
+            recovery::Phase::Disorder => 1,
+            recovery::Phase::Recovery => 3,
+            recovery::Phase::Loss => 4,
+        },
+    );
     fields.byte(2, byte(info.retransmits));
     fields.byte(4, byte(info.backoffs));
     let options = [(info.timestamps, 1), (info.sack, 2), (info.window_scale.is_some(), 4)];

@@ -105,10 +105,7 @@ fn rules() -> Vec<Rule<'static>> {
         // Programs set these around each message. Nothing is lost: the pump cuts no segments of its own.
         rule(
             libc::SYS_setsockopt,
-            &[
-                (1, ALL, &[libc::IPPROTO_TCP]),
-                (2, ALL, &[libc::TCP_CORK, libc::TCP_QUICKACK]),
-            ],
+            &[(1, ALL, &[libc::IPPROTO_TCP]), (2, ALL, &[libc::TCP_CORK, libc::TCP_QUICKACK])],
             fails_with(0),
         ),
         rule(
@@ -126,11 +123,7 @@ fn rules() -> Vec<Rule<'static>> {
     ];
     for call in [libc::SYS_getsockopt, libc::SYS_setsockopt] {
         rules.push(rule(call, &[(1, ALL, LEVELS)], NOTIFY));
-        rules.push(rule(
-            call,
-            &[(1, ALL, &[libc::SOL_SOCKET]), (2, ALL, SOCKET_OPTIONS)],
-            NOTIFY,
-        ));
+        rules.push(rule(call, &[(1, ALL, &[libc::SOL_SOCKET]), (2, ALL, SOCKET_OPTIONS)], NOTIFY));
     }
     let calls = [
         libc::SYS_bind,

@@ -44,7 +44,8 @@ pub enum Answer {
 
 /// Whether the kernel's structures are those that this was built for.
 pub(super) fn check_sizes() -> io::Result<()> {
-    let mut sizes = seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
+    let mut sizes =
+        seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
     // SAFETY: the kernel writes this structure, which lives across the call.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, GET_NOTIF_SIZES, 0, &raw mut sizes) };
     let known = usize::from(sizes.seccomp_notif) <= size_of::<seccomp_notif>()
@@ -53,7 +54,8 @@ pub(super) fn check_sizes() -> io::Result<()> {
 }
 
 impl Notifier {
-    pub(super) fn new(descriptor: OwnedFd) -> Self {
+    /// Takes a descriptor for one of a notifier's that was handed on. If it is not, each call on it fails.
+    pub fn from_descriptor(descriptor: OwnedFd) -> Self {
         Notifier { descriptor }
     }
 

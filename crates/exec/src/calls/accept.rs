@@ -60,7 +60,12 @@ impl Supervisor {
     }
 
     /// Answers a call with a new connection. Gives the connection back if the call is gone.
-    pub(crate) fn deliver(&mut self, listener: u64, waiting: Waiting, outer: Outer) -> Option<Outer> {
+    pub(crate) fn deliver(
+        &mut self,
+        listener: u64,
+        waiting: Waiting,
+        outer: Outer,
+    ) -> Option<Outer> {
         let Waiting { id, thread, address, flags } = waiting;
         if !self.notifier.is_valid(id) {
             return Some(outer);
@@ -130,7 +135,8 @@ impl Supervisor {
         let state = State::Connected(Pump::new(outer));
         // The number that the new descriptor gets is not known yet.
         let seen = (seen.0, -1);
-        self.sockets.insert(inode, Socket { settings, seen, ..Socket::new(inode, ours, v6, state) });
+        self.sockets
+            .insert(inode, Socket { settings, seen, ..Socket::new(inode, ours, v6, state) });
         Ok((inode, theirs))
     }
 }

@@ -10,7 +10,7 @@ use transom_stack::mapped::is_mapped;
 use super::{Arguments, Outcome, Refusal, fail};
 use crate::address;
 use crate::listening::bind_kernel;
-use crate::outer::{Opening, Outer, kernel_socket};
+use crate::outer::{Opening, Outer, errno_of, kernel_socket};
 use crate::pair;
 use crate::program;
 use crate::pump::Pump;
@@ -41,14 +41,19 @@ impl Supervisor {
             Some(stack) => {
                 // It takes no connection before the program listens.
                 let config = ListenConfig { backlog: 0, v6_only, ..ListenConfig::default() };
-                let listener = TcpListener::bind_with(stack, local, config)?;
-                let local = listener.local_addr()?;
-                Ok(Bound { local, hold: Hold::Transom(listener) })
+                match TcpListener::bind_with(stack, local, config) {
+                    Ok(listener) => {
+                        let local = listener.local_addr()?;
+                        Ok(Bound { local, hold: Hold::Transom(listener) })
+                    }
+                    // It may be the kernel's.
+                    Err(error) if errno_of(&error) == libc::EADDRNOTAVAIL => {
+                        hold_at_kernel(local, v6_only)
+                    }
+                    Err(error) => Err(error.into()),
+                }
             }
-            None => {
-                let (socket, local) = bind_kernel(local, v6_only)?;
-                Ok(Bound { local, hold: Hold::Kernel(socket) })
-            }
+            None => hold_at_kernel(local, v6_only),
         }
     }
 
@@ -97,8 +102,7 @@ impl Supervisor {
         }
         let (filled, waiting) =
             if waits { (0, vec![call.id]) } else { (pair::fill(&theirs)?, Vec::new()) };
-        self.known(inode)?.state =
-            State::Connecting(Connecting { outer, theirs, filled, waiting });
+        self.known(inode)?.state = State::Connecting(Connecting { outer, theirs, filled, waiting });
         if waits { Err(Refusal::Later) } else { fail(libc::EINPROGRESS) }
     }
 
@@ -118,6 +122,7 @@ impl Supervisor {
         };
         let local = bound.as_ref().map(|bound| bound.local);
         let outer = match (stack, bound.map(|bound| bound.hold)) {
+            (_, Some(Hold::Kernel(socket))) => Outer::by_kernel(socket, remote)?,
             (Some(stack), hold) => {
                 // The port is free again for the connection itself.
                 drop(hold);
@@ -126,7 +131,6 @@ impl Supervisor {
                 self.counts.by_transom += 1;
                 return Ok(outer);
             }
-            (None, Some(Hold::Kernel(socket))) => Outer::by_kernel(socket, remote)?,
             (None, Some(Hold::Transom(_)) | None) => {
                 let socket = match local.filter(|local| local.ip().is_unspecified()) {
                     Some(local) if local.port() != 0 => bind_kernel(local, false)?.0,
@@ -138,6 +142,11 @@ impl Supervisor {
         self.counts.by_kernel += 1;
         Ok(outer)
     }
+}
+
+fn hold_at_kernel(local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
+    let (socket, local) = bind_kernel(local, v6_only)?;
+    Ok(Bound { local, hold: Hold::Kernel(socket) })
 }
 
 /// Linux takes a connection to no address for one to its own host.

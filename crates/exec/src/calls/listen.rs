@@ -40,7 +40,8 @@ impl Supervisor {
             (Hold::Kernel(socket), _) => sources.push(listen_kernel(socket, backlog)?),
             (hold @ Hold::Transom(_), Some(stack)) => {
                 drop(hold);
-                let config = ListenConfig { backlog, v6_only, fast_open, ..ListenConfig::default() };
+                let config =
+                    ListenConfig { backlog, v6_only, fast_open, ..ListenConfig::default() };
                 let listener = TcpListener::bind_with(stack, local, config)?;
                 listener.set_nonblocking(true)?;
                 sources.push(Source::Transom(listener));
