@@ -11,6 +11,7 @@ mod arguments;
 mod consent;
 mod demo;
 mod emulate;
+mod exec;
 mod full_disk;
 mod gallery;
 mod interface_gone;
