@@ -170,6 +170,10 @@ impl Supervisor {
     pub(crate) fn advance(&mut self, inode: u64) {
         let Some(socket) = self.sockets.get_mut(&inode) else { return };
         match &mut socket.state {
+            // What was written is not sent any more, nor an end.
+            State::Connected(pump) if pump.hung_up && socket.settings.resets_on_close() => {
+                self.after_turn(inode, Turn::Abandoned);
+            }
             State::Connected(pump) => {
                 let turn = pump.turn(&socket.ours, &mut self.scratch);
                 self.after_turn(inode, turn);
@@ -189,13 +193,7 @@ impl Supervisor {
             Turn::Idle => {}
             Turn::More => self.busy.push(inode),
             Turn::Closed => {
-                let Some(socket) = self.sockets.remove(&inode) else { return };
-                let resets = socket.settings.resets_on_close();
-                if let State::Connected(pump) = socket.state
-                    && resets
-                {
-                    pump.outer.abort();
-                }
+                self.sockets.remove(&inode);
             }
             Turn::Abandoned => {
                 if let Some(Socket { state: State::Connected(pump), .. }) =
