@@ -12,6 +12,7 @@ mod consent;
 mod demo;
 mod devices;
 mod emulate;
+mod exec;
 mod full_disk;
 mod gallery;
 mod interface_gone;
