@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod broker;
 mod choices;
 mod demo;
 mod ext;
@@ -89,6 +90,7 @@ enum Command {
     Ext(ext::Args),
     Log(log::Args),
     Router(router::Args),
+    Broker(broker::Args),
 }
 
 fn main() -> ExitCode {
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         Command::Ext(args) => ext::run(args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
+        Command::Broker(args) => broker::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }
