@@ -1,10 +1,10 @@
 //! `transom bench`: throughput, latency and connection rate between two ends, either of which is Transom's TCP or
 //! the kernel's.
 //!
-//! The client says at the start of each connection what it is for ([`protocol`]), so one server does for all
-//! measurements, several clients and several connections. What is measured is what applications see: bytes are
-//! counted as they are accepted for sending at one end and read at the other, and latency is from before the write to
-//! after the read.
+//! The client states the purpose of each connection at its start ([`protocol`]). So one server serves all
+//! measurements, several clients and several connections. The figures are those of an application: bytes count when
+//! they are accepted for sending at one end and read at the other. Latency is from before the write to after the
+//! read.
 
 mod client;
 mod iperf3;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "server", conflicts_with = "server")]
     host: Option<String>,
 
-    /// Be the server, until interrupted or until the --run program ends.
+    /// Run the server, until interrupted or until the --run program ends.
     #[arg(short, long, conflicts_with_all = ["reverse", "rr", "cps", "bytes", "time", "parallel"])]
     server: bool,
 
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["reverse", "bytes", "rr"])]
     cps: bool,
 
-    /// The server is iperf3's (upload or, with --reverse, download).
+    /// The server is iperf3 (upload or, with --reverse, download).
     #[arg(long, conflicts_with_all = ["rr", "cps", "server"])]
     iperf3: bool,
 
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     time: Duration,
 
-    /// Transfer so many bytes in all instead, however long it takes.
+    /// Transfer this many bytes in total instead, however long it takes.
     #[arg(short, long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "time")]
     bytes: Option<u64>,
 

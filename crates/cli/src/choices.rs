@@ -1,4 +1,4 @@
-//! `transom units`: the units that a TCP is composed of, and what there is to choose.
+//! `transom units`: the units that a TCP is composed of, and the choices for each.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -11,12 +11,13 @@ use crate::output;
 
 /// List the units that a TCP is composed of
 ///
-/// The words are those of --tcp, and of `tcp` in the profiles of scenarios: join them by " + ". What is not said keeps its default.
+/// Use these words with --tcp, and with `tcp` in the profiles of scenarios. Join them by " + ". A unit without a word keeps its
+/// default.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom units
-      everything there is to choose
+      all units
   transom send --tcp 'cubic + rack-tlp + prr' FILE 10.9.0.2:7000
       use some of it
   transom units --json
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A word, what it chooses, and what it means.
+/// A word, its unit, and its meaning.
 struct Line {
     unit: Unit,
     word: &'static str,

@@ -1,8 +1,7 @@
 //! `transom demo`: a file from Transom to the kernel's TCP and back, through an emulated bottleneck.
 //!
-//! The kernel's side lives in a network namespace of its own, behind a TUN device; between the device and Transom stands
-//! the emulated path. Where the machine allows no namespaces, a second Transom in the same process takes the kernel's place,
-//! and the output says so.
+//! The kernel's side has its own network namespace, behind a TUN device. The emulated path is between the device and Transom. Where the machine
+//! allows no namespaces, a second Transom in the same process replaces the kernel, and the output says so.
 
 mod algorithms;
 mod network;
@@ -27,18 +26,18 @@ use transom_report::transfer::{Outcome, Transfers};
 use transom_sim::link::LinkConfig;
 use transom_sim::units::{Probability, QueueLimit, Rate, parse_duration};
 
-/// Send a file to the kernel's TCP and back, and look at how it went
+/// Send a file to the kernel's TCP and back, and report how it went
 ///
-/// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. It leaves a
-/// report to look at in a browser and a capture to open in Wireshark. Both sides have the same congestion control, CUBIC unless --tcp names another one, and
-/// both transfers meet the same losses: those of the packets with the same numbers.
+/// The file goes from Transom to the kernel's TCP and back, through a path whose rate, delay, loss and queue you choose. The command writes a report
+/// for a browser and a capture for Wireshark. Both sides use the same congestion control: CUBIC, unless --tcp names another one. Both transfers meet
+/// the same losses: those of the packets with the same numbers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom demo
       64 MiB of generated data there and back, 100 Mbit/s, 10 ms each way
   transom demo --file photo.raw --rate 1Gbit/s --delay 2ms
-      your own file over a faster, shorter path
+      a file over a faster, shorter path
   transom demo --size 8MiB --loss 1% --queue 30packets
       a path that loses one packet in a hundred, with a short queue
   transom demo --tcp reno
@@ -51,7 +50,7 @@ pub(crate) struct Args {
     /// Send this file instead of generated data
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// How much data to generate
+    /// Amount of data to generate
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
     size: u64,
     /// Rate of the bottleneck, both ways
@@ -75,7 +74,7 @@ pub(crate) struct Args {
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the report, the capture and both copies go
+    /// Directory for the report, the capture and both copies
     #[arg(long, value_name = "DIR", default_value = "transom-demo")]
     out: PathBuf,
     /// Capture file (default: capture.pcapng in the output directory)
@@ -84,7 +83,7 @@ pub(crate) struct Args {
     /// Bytes of each packet that the capture keeps; 0 for all
     #[arg(long, value_name = "BYTES", default_value_t = 128)]
     snap: u32,
-    /// Use the in-memory network even where namespaces are possible
+    /// Use the in-memory network even if namespaces are possible
     #[arg(long)]
     memory: bool,
     /// Print the summary as JSON
@@ -179,7 +178,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-/// What the page shows.
+/// The contents of the page.
 fn page(
     args: &Args,
     network: &Network,

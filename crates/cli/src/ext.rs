@@ -10,13 +10,13 @@ use crate::output;
 
 /// List the extensions that connections can have, or describe one
 ///
-/// An extension sees everything of its connection and can only make it less aggressive. They stack: what two of them ask for is what both
-/// allow.
+/// An extension sees all variables of its connection, and can only make it less aggressive. Extensions stack: the connection stays within
+/// the limits of all of them.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom ext list
-      what there is
+      all of them
   transom ext describe nice
       what it does, with its parameters
   transom get --extension 'nice + rr' http://10.9.0.1/file

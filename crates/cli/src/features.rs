@@ -1,7 +1,7 @@
 //! Parts of the command that a build may lack.
 //!
-//! What takes long to compile and is not needed by everyone is behind a feature of Cargo, so that the first build is a short one. A command that
-//! needs such a part says at once what is missing, before it has done anything, and how to build it in.
+//! Parts that take long to compile are behind Cargo features, so that the first build is short. If a command needs a part that is missing, it
+//! fails before it does anything. The error says how to build with that part.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ impl Feature {
     const ALL: [Feature; 5] =
         [Feature::Parquet, Feature::Png, Feature::Tui, Feature::Web, Feature::Bpf];
 
-    /// What Cargo calls it.
+    /// Its name in Cargo.
     fn name(self) -> &'static str {
         match self {
             Feature::Parquet => "parquet",
@@ -37,7 +37,7 @@ impl Feature {
         }
     }
 
-    /// What is missing without it.
+    /// The function that is missing without it.
     fn what(self) -> &'static str {
         match self {
             Feature::Parquet => "Parquet files",
@@ -67,14 +67,14 @@ impl Feature {
         if self.is_there() { Ok(()) } else { Err(self.missing()) }
     }
 
-    /// What a command says that cannot do without.
+    /// The error of a command that needs this feature.
     pub(crate) fn missing(self) -> anyhow::Error {
         let (what, name) = (self.what(), self.name());
         anyhow!("this build of transom has no {what}; build with `--features {name}`")
     }
 }
 
-/// What `--version` says: the version, and which parts are there.
+/// The text of `--version`: the version, and the features of this build.
 pub(crate) fn long_version() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let (there, missing): (Vec<Feature>, Vec<Feature>) =

@@ -1,7 +1,7 @@
 //! `transom get`: one resource over HTTP/1.1.
 //!
-//! Each request has a connection of its own. The body goes where it was asked to as it arrives; how its end is
-//! recognized depends on the response ([`body`]), and a body that ends too early is an error.
+//! Each request has its own connection. The body is written to its destination as it arrives. The response decides
+//! how its end is recognized ([`body`]); a body that ends too early is an error.
 
 mod body;
 mod response;
@@ -26,7 +26,7 @@ use body::Body;
 use response::Head;
 use url::Url;
 
-/// Redirections followed before the server is taken to lead in circles.
+/// Redirections that are followed before the command assumes a loop.
 const MAX_REDIRECTS: usize = 10;
 /// The exit status when the server answers with an error.
 const REFUSED: u8 = 4;
@@ -40,12 +40,13 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
   transom get http://10.9.0.1:8000/ --run python3 -m http.server 8000
   transom get http://10.9.0.1:8080/x -o x --pcap get.pcapng --run nginx -c /tmp/nginx.conf
   transom get http://10.9.0.1:8000/x -o x --log get.tlog          then: transom log get.tlog
+  transom get --device udp:192.0.2.1:4000 http://10.9.0.1/x -o x  through UDP, without privileges
 
-Redirections within http are followed. There is no TLS, and nothing is resumed.
-Exit status: 0 when everything has arrived; 1 when something failed; 2 for a wrong command line; 4 when the server
+The command follows redirections within http. It has no TLS and does not resume downloads.
+Exit status: 0 for a complete file; 1 for a failure; 2 for a wrong command line; 4 when the server
 answered with an error (a 4xx or 5xx status), whose body is not shown.")]
 pub(crate) struct Args {
-    /// What to fetch; http only.
+    /// The URL to fetch; http only.
     url: Url,
 
     #[command(flatten)]
@@ -55,7 +56,7 @@ pub(crate) struct Args {
     network: NetworkArgs,
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(serde::Serialize)]
 struct Summary {
     url: String,
@@ -81,7 +82,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(Failure { status: REFUSED, message }.into());
     }
     if !(200..300).contains(&head.status) {
-        bail!("{url}: {} {} is not an answer to GET", head.status, head.reason);
+        bail!("{url}: {} {} is not a valid answer to GET", head.status, head.reason);
     }
     let mut sink = args.sink.open()?;
     let mut progress = Progress::new(head.framing.length(), quiet);
@@ -130,7 +131,7 @@ struct Client<'a> {
     network: &'a Network,
     /// The server that --run has started; it lives as long as the client.
     program: Option<Program>,
-    /// Whether nothing is said on the way.
+    /// Whether to print no progress.
     quiet: bool,
 }
 

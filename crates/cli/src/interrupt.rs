@@ -14,8 +14,8 @@ use signal_hook::iterator::Signals;
 
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `restore` before a second signal ends the process: for what must not stay as it is, such as a terminal that was drawn on.
-/// Only the first that is given is called.
+/// Calls `restore` before a second signal ends the process, for state that must be restored, such as a terminal. Only the first
+/// function that is given is called.
 #[cfg(feature = "tui")]
 pub(crate) fn before_exit(restore: fn()) {
     let _ = BEFORE_EXIT.set(restore);

@@ -31,24 +31,25 @@ use clap::Subcommand;
 
 /// Write, check and run experiments
 ///
-/// A scenario is one TOML file: hosts, links and routers, what goes over them, what is measured and what must hold.
+/// A scenario is one TOML file. It describes hosts, links and routers, the traffic, the measurements, and the
+/// expected results.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom lab new
-      write scenario.toml, with comments, to begin with
+      write scenario.toml, with comments
   transom lab check scenario.toml
-      see whether everything in it is right
+      check it for errors
   transom lab check scenario.toml --resolved
-      see exactly what it says
+      show it with all defaults
   transom lab run scenario.toml
       run it in the simulator
   transom lab run scenario.toml --emulate
-      run it in real time, with the kernel's TCP on hosts that are to have it
+      run it in real time, with the kernel's TCP on hosts of kind \"kernel\"
   transom lab run scenario.toml --watch
       and look at it in a browser while it runs
   transom lab list
-      see which results there are")]
+      list the results")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -16,7 +16,7 @@ use crate::output::{note, stdout_error};
   transom get http://10.9.0.1:8000/x -o x --log get.tlog
   transom log get.tlog | jq 'select(.event == \"retransmitted\")'
 
-docs/event-log.md says what is in a log. Where records are missing, a line says how many.")]
+docs/event-log.md describes the contents. A line reports how many records are missing.")]
 pub(crate) struct Args {
     /// The log, as --log writes it.
     file: PathBuf,

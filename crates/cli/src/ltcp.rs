@@ -10,22 +10,22 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// What LTCP can be expected to do, worked out
+/// Calculate the behaviour of LTCP
 ///
-/// LTCP (layered TCP) behaves as K flows once its window has passed the threshold W_K. These commands work out what follows from the
-/// thresholds: how fast it claims bandwidth, how fast it recovers from a loss, its throughput for a given loss rate; and whether thresholds of one's own
-/// have flows converge to equal shares, as the paper's two conditions demand. Nothing is run.
+/// LTCP (layered TCP) behaves like K flows once its window exceeds the threshold W_K. From the thresholds these commands calculate how fast it claims
+/// bandwidth, how fast it recovers from a loss, and its throughput at a given loss rate. They also check whether flows with your own thresholds
+/// converge to equal shares (the paper's two conditions). Nothing is run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom ltcp table
       the paper's figure 2: layers, windows, speed-ups
   transom ltcp table --thresholds 50,150,400,1000
-      the same for thresholds of one's own, if they converge
+      the same for your own thresholds, if they converge
   transom ltcp throughput --rate 2.4Gbit/s --rtt 150ms
-      what it takes to fill such a path, with LTCP and with Reno
+      the loss rate that fills this path, with LTCP and with Reno
   transom ltcp throughput --loss 0.00001 --rtt 150ms
-      what is to be had at such a loss rate
+      the throughput at this loss rate
   transom papers run ltcp/throughput
       the same, simulated")]
 pub(crate) struct Args {

@@ -1,8 +1,8 @@
 //! The `transom` command.
 //!
-//! Each subcommand is a module with an `Args` that clap fills in and a `run` that returns the exit status. What
-//! several of them need lies beside them: [`network`] decides where packets go and gives a [`socket::Host`], which
-//! is Transom's TCP or, for comparison, the kernel's; [`output`] is how anything gets printed.
+//! Each subcommand is a module with an `Args` that clap fills in and a `run` that returns the exit status. Shared
+//! parts are beside them: [`network`] decides where packets go and gives a [`socket::Host`], which is Transom's
+//! TCP or, for comparison, the kernel's; [`output`] prints everything.
 //!
 //! `run` is called before any thread exists, because an ordinary user's own network begins with a user namespace,
 //! which the kernel gives only to a process with one thread.
@@ -12,6 +12,7 @@ mod bench;
 mod broker;
 mod choices;
 mod demo;
+mod doctor;
 mod ext;
 mod features;
 mod get;
@@ -52,6 +53,7 @@ use clap::{Parser, Subcommand};
   transom demo                                      a transfer through a bad path, with a report
   transom serve . --run curl -s http://10.9.0.2/    curl against Transom, no privileges needed
   transom bench --server --run transom bench --side kernel 10.9.0.2
+  transom doctor                                    which devices work on this machine
   transom lab new && transom lab check scenario.toml
 
 `transom help COMMAND` shows a command's options and examples."
@@ -61,7 +63,7 @@ struct Cli {
     command: Command,
 }
 
-/// What is said when nothing is asked for.
+/// The text of `transom` without arguments.
 const FIRST_STEPS: &str = "\
 Transom is a TCP you can see into and safely change. Three things to begin with:
 
@@ -88,6 +90,7 @@ enum Command {
     Papers(papers::Args),
     Units(choices::Args),
     Ext(ext::Args),
+    Doctor(doctor::Args),
     Log(log::Args),
     Router(router::Args),
     Broker(broker::Args),
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Papers(args) => papers::run(args),
         Command::Units(args) => choices::run(args),
         Command::Ext(args) => ext::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
         Command::Broker(args) => broker::run(args),

@@ -1,8 +1,8 @@
 //! Everything that is printed.
 //!
-//! Results go to standard output, everything else (progress, announcements, errors) to standard error. A reader
-//! of standard output that goes away, such as `head`, ends the command without a message and with the status
-//! that a shell shows for a program ended by SIGPIPE.
+//! Results go to standard output; progress, announcements and errors go to standard error. If the reader of standard
+//! output closes it, as `head` does, the command ends without a message and with the status that a shell shows for
+//! SIGPIPE.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +15,7 @@ use anyhow::Context;
 /// The status of a program that SIGPIPE has ended: 128 + 13.
 const BROKEN_PIPE: u8 = 141;
 
-/// Standard output was closed by whoever reads it.
+/// The reader of standard output has closed it.
 #[derive(Debug)]
 struct OutputClosed;
 
@@ -27,12 +27,12 @@ impl fmt::Display for OutputClosed {
 
 impl std::error::Error for OutputClosed {}
 
-/// A command failed in a way that has an exit status of its own.
+/// A failure with its own exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The exit status.
     pub(crate) status: u8,
-    /// What went wrong.
+    /// The error message.
     pub(crate) message: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn line(text: impl fmt::Display) -> anyhow::Result<()> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(stdout_error)
 }
 
-/// Standard output for data: what is written is there at once, instead of waiting for the end of a line or of a buffer.
+/// Standard output for data, without buffering.
 pub(crate) fn raw_stdout() -> anyhow::Result<File> {
     let descriptor = io::stdout().as_fd().try_clone_to_owned();
     Ok(File::from(descriptor.context("cannot use standard output")?))
@@ -66,7 +66,7 @@ pub(crate) fn note(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// What an error of standard output means.
+/// The meaning of an error of standard output.
 pub(crate) fn stdout_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::BrokenPipe {
         OutputClosed.into()

@@ -1,6 +1,6 @@
 //! `transom papers`: the experiments of the papers that Transom is built from.
 //!
-//! Which there are, what is kept of their runs and what came of them is in `transom-papers`. Running one is running a scenario ([`crate::lab`]).
+//! `transom-papers` has the list of experiments, the summaries of their runs and the results. An experiment is run as a scenario ([`crate::lab`]).
 
 mod describe;
 mod keep;
@@ -14,17 +14,17 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use transom_papers::{Error, Experiment};
 
-/// Run the experiments of the papers, and see whether they come out
+/// Run the experiments of the papers, and compare the results
 ///
-/// Each is a scenario that sets up what a paper describes, with the paper's own words and numbers beside what is measured here. The quick form of an
-/// experiment takes seconds to two minutes; with --full it has the paper's own lengths and rates.
+/// Each experiment is a scenario that sets up what a paper describes. It shows the paper's own words and numbers beside the measured ones. The quick
+/// form of an experiment takes seconds to two minutes; --full uses the paper's own lengths and rates.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom papers list
-      which there are, and how long they take
+      the experiments, and how long they take
   transom papers describe ltcp/fig5
-      what the paper says and what is measured
+      the paper's claims and the measurements
   transom papers run ltcp/fig5
       run its quick form
   transom papers run ltcp/fig5 ltcp/fig8 --full

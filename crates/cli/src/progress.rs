@@ -12,7 +12,7 @@ use crate::units::{BitRate, Bytes};
 
 /// How often the line is drawn anew.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// What takes no longer than this is not worth a word.
+/// A shorter task is not announced.
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Something that is waited for until this is dropped.

@@ -118,7 +118,7 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
         };
         thread::Builder::new().spawn(work).context("cannot start a thread")?;
     }
-    let first = events.recv().context("nobody accepts connections")?;
+    let first = events.recv().context("the thread that accepts connections has ended")?;
     let last = match first {
         // It may have connected and gone before the other thread came to tell.
         Event::Ended(_) => events.recv_timeout(GRACE).unwrap_or(first),
@@ -133,7 +133,7 @@ fn accept(listener: Listener, program: Option<Program>) -> anyhow::Result<(Socke
     }
 }
 
-/// What happens first.
+/// The event that comes first.
 enum Event {
     Accepted(anyhow::Result<(Socket, SocketAddr)>),
     Ended(anyhow::Result<ExitCode>),

@@ -23,19 +23,19 @@ use crate::{interrupt, output};
 
 /// Keep a router's queue short by rewriting the windows in passing acknowledgements
 ///
-/// Works at the interface whose queue is the bottleneck: the senders are on this side of it, the receivers behind it. The end hosts are
-/// untouched; flows whose handshake was not seen pass as they are.
+/// The command works at the interface whose queue is the bottleneck. The senders are on this side of it, the receivers on the other.
+/// The end hosts need no change. If the router has not seen the handshake of a flow, its packets pass unchanged.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom router check policy.toml
-      what a policy file says, or what is wrong with it
+      check a policy file and show its values
   transom router run --mode tc --policy policy.toml --device eth1
       in the kernel, at the interface eth1
   transom router run --mode nfqueue --policy policy.toml --device eth1 --metrics 127.0.0.1:9469
       on packets that the kernel forwards, with metrics for Prometheus
   transom router run --mode user --policy policy.toml --device eth1 --from eth0
-      between two interfaces that the kernel does not forward between
+      between two interfaces without forwarding by the kernel
   transom router status --device eth1 --watch
       what it does
 
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 enum Command {
     Run(RunArgs),
     Status(StatusArgs),
-    /// Say what a policy file says, or what is wrong with it
+    /// Check a policy file and show its values
     Check {
         /// The policy file
         policy: PathBuf,
@@ -60,8 +60,8 @@ enum Command {
 /// Control the windows until interrupted
 #[derive(clap::Args, Clone, Debug)]
 struct RunArgs {
-    /// Where it happens: in the kernel (tc; feature `bpf`), on packets that the kernel forwards and asks about (nfqueue), or in this
-    /// program, which carries frames between two interfaces (user)
+    /// Where windows are rewritten: in the kernel (tc; feature `bpf`), in this program on packets that the kernel queues to it
+    /// (nfqueue), or in this program, which forwards frames between two interfaces (user)
     #[arg(long, value_enum)]
     mode: Mode,
     /// The policy file
@@ -73,13 +73,13 @@ struct RunArgs {
     /// Mode user: the interface on the senders' side
     #[arg(long, required_if_eq("mode", "user"))]
     from: Option<String>,
-    /// Mode tc: change nothing, only look and count
+    /// Mode tc: change nothing, only observe and count
     #[arg(long)]
     passive: bool,
     /// Answer Prometheus at this address
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
-    /// The socket at which `transom router status` asks [default: /run/transom/router-DEVICE.sock]
+    /// The socket for `transom router status` [default: /run/transom/router-DEVICE.sock]
     #[arg(long)]
     socket: Option<PathBuf>,
 }
@@ -91,7 +91,7 @@ enum Mode {
     User,
 }
 
-/// Show what a running router does
+/// Show the status of a running router
 #[derive(clap::Args, Clone, Debug)]
 struct StatusArgs {
     /// The interface it works at
@@ -100,7 +100,7 @@ struct StatusArgs {
     /// The socket at which it answers
     #[arg(long)]
     socket: Option<PathBuf>,
-    /// Show so many flows at most
+    /// Show this many flows at most
     #[arg(long, default_value_t = 10)]
     flows: usize,
     /// Show it again every second
@@ -185,7 +185,9 @@ fn serve(args: &RunArgs, shared: &Shared, told: &mpsc::Receiver<u8>) -> anyhow::
         match told.recv_timeout(Duration::from_secs(1)) {
             Ok(status) => return Ok(ExitCode::from(status)),
             Err(RecvTimeoutError::Timeout) => shared.maintain()?,
-            Err(RecvTimeoutError::Disconnected) => bail!("signals are not heard any more"),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("the thread that waits for signals has ended")
+            }
         }
     }
 }
@@ -194,7 +196,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let path = match (&args.socket, &args.device) {
         (Some(path), _) => path.clone(),
         (None, Some(device)) => default_path(device),
-        (None, None) => bail!("which router? give --device or --socket"),
+        (None, None) => bail!("give --device or --socket to choose the router"),
     };
     let clear = args.watch && !args.json && std::io::stdout().is_terminal();
     loop {

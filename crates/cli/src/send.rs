@@ -1,7 +1,7 @@
 //! `transom send`: a file's bytes, and nothing else, over one connection.
 //!
-//! The receiver's end of the stream is waited for before success is reported: a receiver that ends its direction
-//! only after the last byte, as `transom recv` and netcat do, thereby says that it has everything. A reset says
+//! The command waits for the receiver's end of the stream before it reports success. A receiver that closes only
+//! after the last byte, as `transom recv` and netcat do, confirms with it that it has everything. A reset means
 //! the opposite.
 
 use std::fs::File;
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     network: NetworkArgs,
 }
 
-/// What was transferred; printed by both ends.
+/// The result of a transfer; printed by both ends.
 #[derive(serde::Serialize)]
 pub(crate) struct Summary {
     /// The file's name; `-` for a standard stream.
@@ -78,7 +78,7 @@ impl Summary {
         }
     }
 
-    /// As two lines: what happened, and the digest as sha256sum prints it.
+    /// Prints two lines: the result, and the digest in the form of sha256sum.
     pub(crate) fn print(&self, verb: &str, json: bool, to_stdout: bool) -> anyhow::Result<()> {
         if json {
             return output::json(self);

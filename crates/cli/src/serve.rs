@@ -1,8 +1,8 @@
 //! `transom serve`: a directory over HTTP/1.1.
 //!
-//! One thread accepts, one thread per connection answers, and there is a bound on those. A request's path is resolved by
-//! the kernel beneath the directory and nowhere else ([`files`]), so that neither dots nor symbolic links lead
-//! out of it. What is not GET or HEAD, or not understood, gets the status that RFC 9110 names for it.
+//! One thread accepts, and one thread per connection answers; their number is bounded. The kernel resolves a request's
+//! path beneath the directory ([`files`]), so neither dots nor symbolic links lead out of it. A request that is not GET
+//! or HEAD, or is malformed, gets the status that RFC 9110 names for it.
 
 mod connection;
 mod date;
@@ -38,9 +38,12 @@ use files::Root;
   transom serve . --run wrk -d 5 http://10.9.0.2/big   any other program too
   transom serve /srv/www                               at http://10.9.0.2/ from this machine (as root)
   transom serve . --lab --run sh                       a shell from which Transom can be reached
+  transom serve . --device udp:listen:4000             at http://10.9.0.1/ for other Transoms, without privileges
+  transom serve . --device packet:eth0 --addr 192.0.2.77/24   a station of its own on eth0
 
-GET and HEAD, ranges, entity tags and persistent connections are understood. A directory is shown by its index.html
-or else by a list of its entries. Nothing outside the directory is served, symbolic links included.
+The server understands GET and HEAD, ranges, entity tags and persistent connections.
+For a directory it sends index.html, or else a list of the entries. It serves nothing outside
+the directory and follows no symbolic link that leads out.
 Exit status: that of the --run program if there is one; 0 after SIGINT or SIGTERM.")]
 pub(crate) struct Args {
     /// The directory to serve.
@@ -72,7 +75,7 @@ pub(crate) struct Args {
     network: NetworkArgs,
 }
 
-/// What the threads of a server share.
+/// State that the threads of a server share.
 pub(crate) struct Server {
     root: Root,
     idle_timeout: Duration,
@@ -82,7 +85,7 @@ pub(crate) struct Server {
     cleanup: Arc<Cleanup>,
 }
 
-/// What a server has done.
+/// The totals of a server.
 #[derive(Default)]
 struct Totals {
     connections: AtomicU64,

@@ -16,10 +16,10 @@ use crate::output;
 
 /// How long a server that was just started may take until it listens.
 const START_UP: Duration = Duration::from_secs(10);
-/// What goes on is said again after this long.
+/// A message that still applies is repeated after this long.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 
-/// What connects and listens.
+/// The TCP that connects and listens.
 #[derive(Clone, Debug)]
 pub(crate) enum Host {
     /// A Transom host.
@@ -125,7 +125,7 @@ pub(crate) fn accept(listener: &Listener) -> anyhow::Result<Option<(Socket, Sock
             let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
             if said.is_none_or(|said| said.elapsed() > SAY_AGAIN) {
                 *said = Some(Instant::now());
-                output::note(format_args!("transom: connections have to wait: {error}"));
+                output::note(format_args!("transom: cannot accept more connections now: {error}"));
             }
             drop(said);
             std::thread::sleep(pause);

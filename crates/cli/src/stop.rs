@@ -1,4 +1,4 @@
-//! What ends a server: a signal, the end of the program of `--run`, or an error.
+//! The events that end a server: a signal, the end of the program of `--run`, or an error.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -68,7 +68,7 @@ impl Stop {
             }
             Ok(Reason::Program(status)) => status.map(Some),
             Ok(Reason::Failed(error)) => Err(error),
-            Err(_) => Err(anyhow!("nobody accepts connections any more")),
+            Err(_) => Err(anyhow!("the thread that accepts connections has ended")),
         }
     }
 }

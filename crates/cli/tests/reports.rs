@@ -74,7 +74,7 @@ fn pages_and_pictures_are_made_again_as_they_were() {
     let named = |name: &str| before.keys().filter(|path| path.ends_with(name)).count();
     assert_eq!((named("report.html"), named("network.png"), named("flows-goodput.png")), (2, 2, 2));
     assert!(before.contains_key(Path::new("index.html")));
-    // Nothing is expected, and what there is is measured all the same.
+    // The scenario has no expectations; everything is measured anyway.
     assert!(
         before.contains_key(Path::new("over-the-seeds-goodput-sum-of-bulk1.png")),
         "{:?}",

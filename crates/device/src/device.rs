@@ -255,6 +255,12 @@ pub trait Device: Send {
         Some(RxPacket { range: 0..bytes.len(), buffer: PacketBuf::copy_of(&bytes), offload })
     }
 
+    /// The device's other queues, each a device of its own for another thread; a second time there are none. A device without
+    /// others gives none.
+    fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
+        Vec::new()
+    }
+
     /// Gives a received packet's buffer back for reuse.
     fn recycle(&mut self, buffer: PacketBuf);
 
@@ -295,6 +301,10 @@ macro_rules! forward_device {
 
             fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
                 (**self).gather(head, body)
+            }
+
+            fn take_queues(&mut self) -> Vec<Box<dyn Device>> {
+                (**self).take_queues()
             }
 
             fn recycle(&mut self, buffer: PacketBuf) {

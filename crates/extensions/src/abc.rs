@@ -1,15 +1,14 @@
 //! Appropriate Byte Counting (RFC 3465) as an extension: icTCP-ABC (section 5.4.7).
 //!
-//! In slow start an acknowledgement counts for the bytes that it acknowledges, L segments of them at most, and for one segment at most in
-//! the slow start after a timeout (section 2.3). In congestion avoidance the window grows by a segment for each window of bytes
-//! acknowledged (section 2.1).
+//! In slow start an acknowledgement counts for the bytes that it acknowledges, up to L segments. In the slow start after a timeout it counts
+//! for one segment at most (section 2.3). In congestion avoidance the window grows by a segment for each window of bytes acknowledged
+//! (section 2.1).
 //!
-//! What it can change is less than what the RFC does:
+//! As an extension it has less effect than the RFC:
 //! - It corrects for a receiver that divides its acknowledgements. That matters on a connection whose controller counts acknowledgements.
 //!   All that come with this TCP count bytes already.
-//! - It limits what an acknowledgement of many segments brings in slow start. That matters on every connection whose slow start has no
-//!   limit of its own (as the word `abc` of a profile gives it one): it is bursts that are fewer, and the window of who hears few
-//!   acknowledgements grows more slowly.
+//! - It limits the growth from an acknowledgement of many segments in slow start. That matters on every connection whose slow start has no
+//!   such limit (the word `abc` of a profile sets one). Bursts become smaller, and a window grows more slowly when acknowledgements are few.
 //! - It cannot do what byte counting was proposed for, growing faster where a receiver delays its acknowledgements and the controller
 //!   counts them: that would be more than TCP's own.
 //! - L above 2 is allowed here and not by the RFC (section 2.3): it takes nothing away from TCP's own window, which is then the limit.
@@ -25,11 +24,8 @@ use transom_tcp::slow_start::standard::Standard;
 pub const ENTRY: Entry = Entry {
     name: "abc",
     source: "RFC 3465",
-    summary: "what an acknowledgement counts for is its bytes, and no more than L segments",
-    parameters: &[(
-        "limit",
-        "2 segments: L, what an acknowledgement in slow start counts for at most",
-    )],
+    summary: "counts the bytes of an acknowledgement, up to L segments (RFC 3465)",
+    parameters: &[("limit", "2 segments: L, the limit for an acknowledgement in slow start")],
     read: |arguments| match arguments.number("limit")?.unwrap_or(2) {
         limit @ 1..=1_000_000 => {
             let limit = u32::try_from(limit).ok();

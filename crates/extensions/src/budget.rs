@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant as Clock;
 use transom_tcp::time::Duration;
 
-/// What extensions may take of each second unless something else is said.
+/// The default time that extensions may take of each second.
 pub const PER_SECOND: Duration = Duration::from_millis(250);
 
-/// What they may take at once, after they took nothing for a while.
+/// The time that they may take at once, after a pause.
 const BURST: Duration = Duration::from_millis(20);
 
-/// A call that takes very long counts as so much at most: then others are not kept out for longer than a few seconds.
+/// A call counts as this much at most, so that a very long one does not exclude the others for more than a few seconds.
 const COUNTED: Duration = Duration::from_secs(1);
 
 const SECOND: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A share of each second.
 #[derive(Debug)]
 pub struct Budget {
-    /// So many nanoseconds pass before one that was taken has been refilled.
+    /// Nanoseconds until one used nanosecond is refilled.
     refill: u64,
     /// Times count from here.
     base: Clock,
@@ -60,7 +60,7 @@ impl Budget {
         Duration::from(at.saturating_duration_since(self.base)).as_nanos()
     }
 
-    /// Whether there is any time left at `now`. If not, somebody misses a wake-up, which is counted.
+    /// Whether any time is left at `now`. If not, an extension misses a wake-up, which is counted.
     pub(crate) fn allows(&self, now: Clock) -> bool {
         let ahead = self.full_at.load(Relaxed).saturating_sub(self.nanos(now));
         let allows = self.refill < u64::MAX && ahead < BURST.as_nanos().saturating_mul(self.refill);
@@ -80,7 +80,7 @@ impl Budget {
         self.full_at.store(full_at, Relaxed);
     }
 
-    /// What extensions have taken so far.
+    /// The time that extensions have used so far.
     pub fn used(&self) -> Duration {
         Duration::from_nanos(self.used.load(Relaxed))
     }

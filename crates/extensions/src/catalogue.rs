@@ -11,7 +11,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// What it does, in a few words.
+    /// Its effect, in a few words.
     pub summary: &'static str,
     /// Its parameters, each with its default and what it is.
     pub parameters: &'static [(&'static str, &'static str)],
@@ -41,7 +41,7 @@ pub const CATALOGUE: &[Entry] = &[
     crate::highspeed::ENTRY,
 ];
 
-/// What copies of `extension` are made for.
+/// A choice that clones `extension` for each connection.
 pub(crate) fn choice(
     arguments: &Arguments<'_>,
     extension: impl Extension + Clone + Sync + 'static,
@@ -56,7 +56,7 @@ pub enum StackError {
     /// A name that nothing is called by.
     #[error("there is no extension called `{name}`; {}", instead(name))]
     Unknown {
-        /// What was written.
+        /// The name that was written.
         name: String,
     },
     /// The parameters of one.
@@ -64,7 +64,7 @@ pub enum StackError {
     Argument(#[from] ArgumentError),
 }
 
-/// What could be written instead of a name that nothing is called by: what was probably meant, or all there are.
+/// Suggestions for an unknown name: similar names, or all of them.
 fn instead(name: &str) -> String {
     let names = CATALOGUE.iter().map(|entry| entry.name);
     let near = names.clone().map(|one| (strsim::osa_distance(name, one), one)).min();
@@ -128,7 +128,7 @@ fn choose(text: &str, manager: &Manager) -> Result<ExtensionChoice, StackError> 
     Ok(ExtensionChoice::new(text, made))
 }
 
-/// The parts between separators that stand outside of parentheses.
+/// The parts between separators outside of parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0i32;
     text.split(|c: char| {

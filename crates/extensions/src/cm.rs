@@ -1,40 +1,39 @@
 //! The Congestion Manager (Balakrishnan, Rahul, Seshan: "An Integrated Congestion Management Architecture for Internet Hosts", SIGCOMM 1999;
 //! RFC 3124) as an extension: icCM (section 5.4.2).
 //!
-//! Flows from one host to one destination are a *macroflow*. They do not compete with each other: each tells the [`Manager`] what it has,
-//! and keeps its window to its share of the sum. TCP connections take part by an extension ([`Manager::client`]); everything else, UDP
-//! above all, by a [`Stream`] with RFC 3124's calls, which tells of its own feedback.
+//! Flows from one host to one destination are a *macroflow*. They do not compete with each other. Each reports its window to the
+//! [`Manager`], and keeps to its share of the sum. TCP connections take part by an extension ([`Manager::client`]). All other traffic, above
+//! all UDP, uses a [`Stream`] with RFC 3124's calls, and reports its own feedback.
 //!
 //! # The share
 //!
-//! In icCM a client gets a flow's share of the *outstanding bytes* of the macroflow. Read to the letter that sum can only fall: nobody may
-//! have more outstanding than its share, so whoever has less takes away from all, and nobody ever has more. What is summed up here are the
-//! windows that the flows are entitled to: each flow's own congestion window (which this extension never changes), or what the flow has
-//! any use for, if that is less. Of the sum everyone gets its part by its weight; a flow that has no use for its part leaves it to the
-//! others (max-min fairness).
+//! In icCM a client gets a flow's share of the *outstanding bytes* of the macroflow. Read literally, that sum can only fall: no flow may
+//! have more outstanding than its share, so a flow with less takes away from all. Here the manager adds up the windows to which the flows
+//! are entitled: each flow's own congestion window (which this extension never changes), or the part that the flow can use, if that is less.
+//! Each flow gets a part of the sum by its weight; a flow leaves the part that it cannot use to the others (max-min fairness).
 //!
-//! - Nobody gets more than its own window, so the macroflow is no more aggressive than its flows would be without it.
+//! - No flow gets more than its own window, so the macroflow is no more aggressive than its flows would be without it.
 //! - It does not shrink to nothing: the flow with the least window per weight has no more than its share, so its own window is its limit,
 //!   and grows as ever; the sum with it.
-//! - It evens out: while the others wait at their share, whoever has less than it catches up, by its own growth. Where all have their
-//!   share they all grow.
+//! - Shares become equal: while the others wait at their share, a flow below its share catches up by its own growth. When all have their
+//!   share, all grow.
 //! - A share is one segment at least, so that everyone can go on.
 //!
 //! # What differs from RFC 3124
 //!
-//! A macroflow with one congestion window is a congestion controller, which is trusted: [`Shared`]. Of what is said here:
+//! A macroflow with one congestion window is a congestion controller, and trusted code: [`Shared`]. Its differences:
 //!
-//! - There is one congestion window for each flow and not one for the macroflow: an extension cannot widen a flow's window beyond the
-//!   flow's own. Where one flow of four loses, the others come down to the new mean at once, and it has to climb there by itself; the
-//!   macroflow has a little less than the sum until then. A new flow begins with a slow start of its own.
+//! - There is one congestion window for each flow, not one for the macroflow: an extension cannot widen a flow's window beyond the flow's
+//!   own. If one flow of four loses, the others fall to the new mean at once, and it has to grow back by itself. Until then the macroflow
+//!   has a little less than the sum. A new flow begins with its own slow start.
 //! - n flows increase n times as fast as one, as n flows of TCP do.
-//! - There are no callbacks: what would be called is asked for ([`Stream::poll_grant`], [`Stream::poll_change`]). Who sends next follows
-//!   from the shares, not from a scheduler's queue.
+//! - There are no callbacks: the application polls ([`Stream::poll_grant`], [`Stream::poll_change`]). The shares decide which flow sends
+//!   next, not a scheduler's queue.
 //! - The application says which macroflow it means, by any name it likes, such as the destination. The loss rate of a query is not in
 //!   the RFC.
 //!
-//! Everything is computed from what was told, in the order in which it was told: no clock, no randomness. A manager belongs to one host;
-//! all that is told to it has to be by the same clock.
+//! The manager calculates everything from reports in their order, without a clock and without randomness. A manager belongs to one host, and
+//! all reports must use the same clock.
 
 mod client;
 mod macroflow;
@@ -56,7 +55,7 @@ use transom_tcp::compose::{ArgumentError, Arguments};
 use transom_tcp::extension::ExtensionChoice;
 use transom_tcp::time::Instant;
 
-/// The macroflow of whoever does not name one.
+/// The default macroflow.
 pub const DEFAULT_MACROFLOW: &str = "default";
 
 /// How it is chosen by name.
@@ -65,9 +64,9 @@ pub const ENTRY: Entry = Entry {
     source: "RFC 3124; Balakrishnan, Rahul, Seshan: Congestion Manager, SIGCOMM 1999",
     summary: "connections of one macroflow share their windows evenly",
     parameters: &[
-        ("macroflow", "default: the name of those that share"),
-        ("weight", "1: of two connections the one with twice the weight gets twice the window"),
-        ("poll", "round, ack or send: when it looks"),
+        ("macroflow", "default: the name of the group that shares"),
+        ("weight", "1: a connection with twice the weight gets twice the window"),
+        ("poll", "round, ack or send: when it takes a sample"),
     ],
     read: |arguments| choice(arguments, &Manager::new()),
 };
@@ -105,8 +104,8 @@ impl Manager {
         Manager::default()
     }
 
-    /// An extension by which a connection becomes part of `macroflow` when it is attached, and leaves it when it goes. Of two connections
-    /// that are always busy the one with twice the `weight` gets twice the window; no weight counts as one.
+    /// An extension that adds a connection to `macroflow` when it is attached, and removes it when it is detached. Of two connections that
+    /// are always busy, the one with twice the `weight` gets twice the window. A weight of zero counts as one.
     pub fn client(&self, macroflow: impl Into<String>, weight: u32) -> Client {
         Client::new(self.clone(), macroflow.into(), weight.max(1))
     }
@@ -117,7 +116,7 @@ impl Manager {
         Stream::new(self, macroflow.into(), weight.max(1), packet.max(1))
     }
 
-    /// What is known of a macroflow; nothing if there is none of that name.
+    /// The state of a macroflow, if there is one of that name.
     pub fn macroflow(&self, name: &str, now: Instant) -> Option<Macroflow> {
         self.state().macroflows.get(name).map(|members| Macroflow::of(members, now))
     }
@@ -153,7 +152,7 @@ impl State {
     }
 }
 
-/// A place in a macroflow, for as long as it is held.
+/// A membership in a macroflow, for as long as this value lives.
 #[derive(Debug)]
 struct Membership {
     manager: Manager,
@@ -162,7 +161,7 @@ struct Membership {
 }
 
 impl Membership {
-    /// Tells how things stand, and returns the share in bytes.
+    /// Reports the flow's state, and returns its share in bytes.
     fn report(&self, report: Report, now: Instant) -> u64 {
         let mut state = self.manager.state();
         let Some(members) = state.macroflows.get_mut(&self.macroflow) else { return u64::MAX };

@@ -1,19 +1,20 @@
-//! A companion flow: traffic that is not TCP's takes its rate from a TCP connection between the same two hosts (icTCP section 5.4.7, where
-//! it stands in for DCCP).
+//! A companion flow: traffic other than TCP takes its rate from a TCP connection between the same two hosts (icTCP section 5.4.7, where it
+//! replaces DCCP).
 //!
-//! An extension of the connection ([`Companion::publisher`]) publishes what TCP knows of the path; it asks for nothing. The sender beside
-//! it, over UDP for instance, asks an [`Allowance`] when it may send: window over round-trip time, or a share of that, evenly spaced.
+//! An extension of the connection ([`Companion::publisher`]) publishes TCP's state of the path and requests nothing. The companion sender,
+//! over UDP for instance, asks an [`Allowance`] when it may send: window over round-trip time, or a share of that, evenly spaced.
 //!
-//! The paper says no more than that its UDP library obtains network information from an icTCP flow. What is made of it here:
-//! - What counts is the window in use, with what other extensions of the connection leave of it: beside a background transfer the
-//!   companion is one.
-//! - With a share of one it is as a second TCP flow beside the first. Only losses of the connection count: nobody tells of those of the
-//!   datagrams. Who wants to tell of them takes a stream of a [macroflow](crate::cm) instead.
-//! - The connection has to carry something, or nothing is learnt: after four round trips (its retransmission timeout, if that is longer)
-//!   without news the rate is halved, and again after as many more, as the no-feedback timer of TFRC does (RFC 5348 section 4.4).
+//! The paper only says that its UDP library obtains network information from an icTCP flow. The choices here:
+//! - The effective window counts, as limited by other extensions of the connection: beside a background transfer, the companion is a
+//!   background flow too.
+//! - With a share of one it behaves like a second TCP flow. Only losses of the connection count, because nobody reports those of the
+//!   datagrams. To report them, use a stream of a [macroflow](crate::cm) instead.
+//! - The connection has to carry data, or there is no information. Without acknowledgements for four round trips (or its retransmission
+//!   timeout, if that is longer) the rate is halved. It is halved again after each further such period, like the no-feedback timer of TFRC
+//!   (RFC 5348 section 4.4).
 //! - When the connection has gone nothing may be sent.
 //!
-//! It has no clock and no socket, and no name by which it could be chosen, as somebody has to hold the other end of it.
+//! It has no clock and no socket. It also has no name in the catalogue, because a program has to hold its other end.
 
 use crate::cm::rates::{loss_rate, rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
-/// What is published of a connection.
+/// The published state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// When.
@@ -39,7 +40,7 @@ pub struct Path {
     pub min_rtt: Duration,
     /// The retransmission timeout, with its back-off.
     pub rto: Duration,
-    /// Of all that the connection sent, the part that was lost.
+    /// The share that was lost of everything that the connection sent.
     pub loss: Fraction,
     /// Whether it is recovering from a loss.
     pub phase: Phase,
@@ -65,7 +66,7 @@ impl Path {
         })
     }
 
-    /// The rate that is left of it at a later time: half of it for each four round trips, or timeouts, without news.
+    /// The rate at a later time: halved for each four round trips, or timeouts, without acknowledgements.
     pub fn rate_at(&self, now: Instant) -> u64 {
         let patience = self.srtt.times(4).max(self.rto).as_nanos().max(1);
         let halvings = now.since(self.at).as_nanos() / patience;
@@ -75,34 +76,34 @@ impl Path {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who publishes, and what it published last.
+    /// The publishing connection, and its last state.
     current: Option<(u64, Path)>,
     publishers: u64,
 }
 
-/// What a connection and those that go beside it have in common. A handle: its clones are the same.
+/// The state that a connection and its companions share. A handle: its clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Companion(Arc<Mutex<State>>);
 
 impl Companion {
-    /// Of which nothing is known yet.
+    /// A companion without a connection.
     pub fn new() -> Self {
         Companion::default()
     }
 
-    /// The extension that publishes. Attached to several connections, whoever published last counts.
+    /// The extension that publishes. If it is attached to several connections, the last publication counts.
     pub fn publisher(&self) -> Publisher {
         let mut state = self.state();
         state.publishers += 1;
         Publisher { companion: self.clone(), id: state.publishers }
     }
 
-    /// What was published last; nothing before there is a round-trip time, and when the connection has gone.
+    /// The last publication; `None` before the first round-trip time, and after the connection has ended.
     pub fn path(&self) -> Option<Path> {
         self.state().current.map(|(_, path)| path)
     }
 
-    /// For a sender that may have such a `share` of the connection's rate, one at most.
+    /// An allowance for `share` of the connection's rate, one at most.
     pub fn allowance(&self, share: Fraction) -> Allowance {
         let companion = self.clone();
         Allowance { companion, share: share.min(Fraction::ONE), debt: 0, settled: Instant::ZERO }
@@ -155,12 +156,12 @@ impl Drop for Publisher {
     }
 }
 
-/// When a sender beside the connection may send: each packet puts it into debt, which is paid off at the rate that holds at the time.
+/// Decides when a companion sender may send. Each packet adds a debt, which is paid off at the present rate.
 #[derive(Debug)]
 pub struct Allowance {
     companion: Companion,
     share: Fraction,
-    /// What was sent beyond the rate, in billionths of a byte.
+    /// The bytes sent beyond the rate, in billionths of a byte.
     debt: u128,
     settled: Instant,
 }
@@ -173,7 +174,7 @@ impl Allowance {
         self.companion.path().map_or(0, |path| self.share.of(path.rate_at(now)))
     }
 
-    /// Whether a packet may leave now. None in advance: what was not used is not saved.
+    /// Whether a packet may leave now. Unused allowance is not saved.
     pub fn may_send(&mut self, now: Instant) -> bool {
         let rate = self.settle(now);
         rate > 0 && self.debt == 0
@@ -185,15 +186,15 @@ impl Allowance {
         self.debt = self.debt.saturating_add(u128::from(bytes) * BYTE);
     }
 
-    /// When the next packet may leave, if the rate stays as it is; never, while nothing is known of the path. The rate may change with
-    /// each acknowledgement.
+    /// When the next packet may leave at the present rate; never, while the path is unknown. The rate may change with each
+    /// acknowledgement.
     pub fn next_time(&mut self, now: Instant) -> Option<Instant> {
         let rate = u128::from(self.settle(now));
         let wait = self.debt.div_ceil(rate.max(1));
         (rate > 0).then(|| now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
-    /// What the time since the last look has paid off. Returns the rate.
+    /// Pays off the debt for the time since the last call. Returns the rate.
     fn settle(&mut self, now: Instant) -> u64 {
         let rate = self.rate(now);
         let elapsed = u128::from(now.since(self.settled).as_nanos());

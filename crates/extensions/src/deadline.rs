@@ -2,15 +2,13 @@
 //!
 //! The transfer aims at a part of the time it has (`reserve` is left for what cannot be foreseen): by then a line leads from nothing to
 //! all of its bytes.
-//! - `below=rate`: it is paced to what is left of the bytes over what is left of that time. What it falls behind it makes up later, at a
-//!   higher rate.
-//! - `below=nice`: it is a transfer by [TCP Nice](crate::nice) for as long as it is on the line or before it; behind it, plain TCP.
+//! - `below=rate`: the flow is paced at the remaining bytes over the remaining time. If it falls behind, its rate rises later.
+//! - `below=nice`: a transfer by [TCP Nice](crate::nice) while it is on schedule; behind schedule, plain TCP.
 //!
-//! When all bytes are delivered, or the time it aims at is over, it asks for nothing any more: whatever TCP can do it may.
+//! When all bytes are delivered, or the time is over, it requests nothing any more.
 //!
-//! The rule is ours. That a deadline, and what is needed to meet it, should decide how much a flow yields is the idea of D2TCP (Vamanan,
-//! Hasan, Vijaykumar: "Deadline-Aware Datacenter TCP", SIGCOMM 2012), which scales DCTCP's reductions by it and needs marks; nothing of
-//! that is here.
+//! The rule is ours. The idea that the deadline decides how much a flow yields is D2TCP's (Vamanan, Hasan, Vijaykumar: "Deadline-Aware
+//! Datacenter TCP", SIGCOMM 2012). D2TCP scales DCTCP's reductions and needs marks; this extension does neither.
 //!
 //! It is safe as it only narrows, and promises nothing: a window that was held back for long has to grow when it is released, which is
 //! what the reserve is for. Bytes count from when it is attached, delivered cumulatively or selectively.
@@ -33,7 +31,7 @@ pub enum HoldBack {
     Nice,
 }
 
-/// What is asked of it.
+/// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Bytes that are to be delivered.
@@ -46,32 +44,31 @@ pub struct Parameters {
     pub below: HoldBack,
 }
 
-/// The time that is not planned for, unless something else is said: a fifth.
+/// The default reserve: a fifth of the time.
 const RESERVE: Fraction = Fraction::from_millionths(200_000);
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "deadline",
     source: "ours; the idea is D2TCP's (Vamanan, Hasan, Vijaykumar, SIGCOMM 2012)",
-    summary: "holds back for as long as so many bytes can still be delivered in time",
+    summary: "yields to others while the bytes can still be delivered in time",
     parameters: &[
-        ("bytes", "to be delivered, such as 50MB; must be given"),
+        ("bytes", "bytes to deliver, such as 50MB; required"),
         (
             "within",
-            "the time for it, such as 10min, from when the connection is open; must be given",
+            "the time for them, such as 10min, from the opening of the connection; required",
         ),
-        ("reserve", "0.2 of the time is not planned for"),
+        ("reserve", "0.2: the share of the time kept in reserve"),
         (
             "below",
-            "rate or nice: paced to what is needed, or behind everyone else while it is on time",
+            "rate or nice: paces at the rate that is needed, or yields like TCP Nice while on time",
         ),
     ],
     read: |arguments| {
         let (bytes, within) = (arguments.bytes("bytes")?, arguments.duration("within")?);
         let (Some(bytes @ 1..), Some(within)) = (bytes, within.filter(|time| !time.is_zero()))
         else {
-            let reason =
-                "bytes and within say how much in which time, as in bytes=50MB, within=600s";
+            let reason = "give bytes and within, as in bytes=50MB, within=600s";
             return Err(arguments.impossible(reason));
         };
         let reserve = arguments.fraction("reserve")?.unwrap_or(RESERVE);
@@ -91,7 +88,7 @@ pub const ENTRY: Entry = Entry {
 pub struct Deadline {
     parameters: Parameters,
     nice: Option<Nice>,
-    /// When it was attached, and what had been delivered by then.
+    /// When it was attached, and the bytes delivered by then.
     began: Instant,
     before: u64,
     over: bool,
@@ -111,7 +108,7 @@ impl Deadline {
         Duration::from_nanos(nanos.max(1))
     }
 
-    /// What is left to be delivered in which time, in bytes and nanoseconds; nothing when either is over.
+    /// The bytes and nanoseconds that are left; `None` when either is over.
     fn left(&self, view: &View<'_>) -> Option<(u64, u64)> {
         let done = view.delivered().saturating_sub(self.before);
         let bytes = self.parameters.bytes.saturating_sub(done);
@@ -119,7 +116,7 @@ impl Deadline {
         (bytes > 0 && time > 0).then_some((bytes, time))
     }
 
-    /// Whether so much in such a time is no more than what the line from the beginning leads to.
+    /// Whether this many bytes in this time are on the schedule from the beginning.
     fn is_on_time(&self, bytes: u64, time: u64) -> bool {
         let aim = u128::from(self.aim().as_nanos());
         u128::from(bytes) * aim <= u128::from(self.parameters.bytes) * u128::from(time)

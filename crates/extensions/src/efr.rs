@@ -4,9 +4,9 @@
 //! With n segments outstanding of which the first is lost, n − 1 duplicates can come; with fewer than three of them standard fast retransmit never
 //! begins, and a timeout repairs the loss. So dupthresh is n − 1 while n is at most four, one at least, and TCP's own with more.
 //!
-//! What differs: the number is set when segments leave and are acknowledged, not when a duplicate arrives: with two segments outstanding the
-//! only duplicate would have passed by then. Where the first duplicates let new data out (RFC 3042), that brings further ones; so where there is any,
-//! and room for it, nothing is asked for.
+//! What differs: the number is set when segments leave and are acknowledged, not when a duplicate arrives. With two segments outstanding, the only
+//! duplicate would have passed by then. If the first duplicates release new data (RFC 3042), that causes further duplicates. So the extension
+//! requests nothing while there is new data and room for it.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, Variable, View, Wake, variable};
@@ -28,7 +28,7 @@ impl Default for Efr {
 pub const ENTRY: Entry = Entry {
     name: "efr",
     source: "Tamura, Tobe, Tokuda: EFR, LCN 1998",
-    summary: "fast retransmit after as many duplicates as a small window can bring",
+    summary: "fast retransmit after fewer duplicates when the window is small",
     parameters: &[("small", "4 segments: the largest flight it applies to")],
     read: |arguments| {
         let small = arguments.number("small")?.unwrap_or(Efr::default().small);

@@ -7,22 +7,22 @@
 //! - `no-spike` lets only a sample above SRTT move RTTVAR. With many samples in a round trip it collapses into the round-trip time.
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
-//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious:
-//!   RTO = max(SRTT + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious
-//!   timeout doubles m, to one at least and [`MOST`] at most; and the timer is adapted as RFC 4015 has it: SRTT = max(SRTT + 2 ticks, RTT),
-//!   RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that the segment really took.
+//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one is spurious. RTO = max(SRTT + m·n·RTTVAR, RTT + 2
+//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and [`MOST`]
+//!   at most. Then the timer is adapted as in RFC 4015: SRTT = max(SRTT + 2 ticks, RTT), RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that
+//!   the segment really took.
 //!
-//! The estimates are computed by TCP's own units of that name. [How a spurious timeout is seen](spurious) has a file of its own.
+//! TCP's own units of that name calculate the estimates. [The detection of spurious timeouts](spurious) has its own file.
 //!
-//! What differs from the paper, or is left open by it:
-//! - icTCP says of the adaptive timer what is said above and no more: increasingly aggressive until a spurious timeout, then more
-//!   conservative. Ludwig and Sklower's own equations for it were not at hand: m, how it falls and how it rises are ours. RFC 4015 takes
-//!   the first sample of *new* data; here it is the segment's for which the timer expired.
+//! Differences from the paper, and choices that it leaves open:
+//! - icTCP says no more about the adaptive timer than the above: increasingly aggressive until a spurious timeout, then more conservative. Ludwig
+//!   and Sklower's own equations for it were not available: m, its decrease and its increase are ours. RFC 4015 takes the first sample of *new*
+//!   data; here it is that of the segment for which the timer expired.
 //! - It begins with TCP's own SRTT and RTTVAR, which are the handshake's.
 //! - The timeout backs off as TCP's own does; it counts from the last acknowledgement, as TCP's own, and not from when the oldest segment left.
 //! - TCP's minimum holds no more, but Table 1's does: it cannot be less than SRTT + RTTVAR of TCP's own timer.
-//! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy is taken for a spurious timeout also where the network made
-//!   the copy, so that without a bound the adaptive timeout could rise with each loss.
+//! - It is never more than [`LONGEST`], a minute. A receiver's report of a second copy counts as a spurious timeout even if the network made the
+//!   copy. Without a bound the adaptive timeout could rise with each loss.
 //! - Samples of a round are counted, in the last round or in this one, whichever has more.
 
 pub mod spurious;
@@ -64,10 +64,10 @@ pub const MOST: Fraction = Fraction::from_millionths(16_000_000);
 /// The timeout at most, as RFC 6298 section 2.5 allows and as TCP's own.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
-/// What m loses with each round trip, unless something else is said.
+/// The default share of m that is lost in each round trip.
 const DECAY: Fraction = Fraction::from_millionths(50_000);
 
-/// What measures: TCP's own units, bare of minimum, maximum and back-off.
+/// The estimator: TCP's own units without minimum, maximum and back-off.
 #[derive(Clone, Debug)]
 enum Timer {
     Karn(Rfc6298),
@@ -128,16 +128,19 @@ pub const ENTRY: Entry = Entry {
     source: "Ludwig, Sklower: The Eifel Retransmission Timer, CCR 30(3), 2000",
     summary: "a retransmission timer that neither spikes nor collapses",
     parameters: &[
-        ("version", "full, no-spike, karn or adaptive: those whose timeouts the paper compares"),
+        ("version", "full, no-spike, karn or adaptive: the variants in the paper"),
         ("tick", "10ms of the clock: the timeout exceeds the last sample by two"),
-        ("decay", "0.05 of its margin is what the adaptive timeout loses with each round trip"),
+        (
+            "decay",
+            "0.05: the share of its margin that the adaptive timeout loses in each round trip",
+        ),
     ],
     read: |arguments| {
         let version = arguments.word("version", &Version::WORDS)?.unwrap_or(Version::Full);
         let tick = arguments.duration("tick")?.unwrap_or(Duration::from_millis(10));
         let decay = arguments.fraction("decay")?;
         if decay.is_some() && version != Version::Adaptive {
-            return Err(arguments.impossible("decay is the adaptive version's"));
+            return Err(arguments.impossible("only the adaptive version has decay"));
         }
         let decay = decay.unwrap_or(DECAY);
         if decay >= Fraction::ONE {

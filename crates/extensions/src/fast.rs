@@ -3,14 +3,14 @@
 //! Once each round trip the window moves to min(2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)): towards the one that keeps α segments in queues, in
 //! steps as large as the distance.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::fast`]), run [beside](crate::beside) the connection. What differs from the
-//! paper, or is left open by it, is the same:
+//! The controller is the native one ([`transom_tcp::congestion::fast`]), run as a [shadow](crate::shadow) of the connection. It shares
+//! these differences from the paper, and choices that it leaves open:
 //! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
 //! - Losses are Reno's matter, as in the paper's implementation.
 //! - The window grows only when it was what held the sender back, and stays at two segments at least.
 //!
-//! What the constraint makes of it: upwards it is as slow as TCP's own window, so that what FAST was made for, filling a wide path
-//! in few round trips, it cannot do. Downwards, when the queue holds more than α, it goes by its own steps and before a loss.
+//! The effect of the constraint: upwards it is as slow as TCP's own window. So it cannot do what FAST was made for, to fill a wide path in
+//! few round trips. Downwards, when the queue holds more than α, it takes its own steps, before a loss.
 
 use crate::catalogue::Entry;
 use crate::shadow::ShadowController;
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     summary: "moves to the window that keeps alpha segments in queues",
     parameters: &[
         ("alpha", "20 segments to keep in queues"),
-        ("gamma", "0.5 of the distance: what a round trip covers"),
+        ("gamma", "0.5: the share of the distance that a round trip covers"),
     ],
     read: |arguments| {
         let controller = (fast::ENTRY.read)(arguments)?;

@@ -1,12 +1,12 @@
-//! An extension that asks for more than TCP's own, and gets nothing of it: what figure 3 of icTCP sets its variables to.
+//! An extension that requests more than TCP's own values, without effect. It sets the variables as in figure 3 of icTCP.
 //!
-//! It is there to show what the safe ranges are for. In a laboratory that takes them away (the feature `unconstrained`) flows that
-//! have it take from others; everywhere else they are plain TCP, except where Table 1 leaves a choice: dupthresh, and an RTO above its bound.
+//! It shows the purpose of the safe ranges. In a laboratory without them (the feature `unconstrained`), flows with it take bandwidth from
+//! others. Otherwise they are plain TCP, except where Table 1 leaves a choice: dupthresh, and an RTO above its bound.
 //!
-//! What differs from the figure, or is left open by it:
+//! Differences from the figure, and choices that it leaves open:
 //! - The amounts are parameters, and several variables can be set at once; the paper has one amount for each, and one variable in each panel.
-//! - They are asked for anew at each acknowledgement, duplicate, loss and timeout, from TCP's own values then. dupthresh is drawn evenly from
-//!   1 to the parameter; "below and above three" says no more.
+//! - The requests are made again at each acknowledgement, duplicate, loss and timeout, from TCP's own values then. dupthresh is drawn evenly
+//!   from 1 to the parameter; the paper only says "below and above three".
 //! - The RTO stays at the first SRTT + RTTVAR that the extension sees.
 
 use crate::catalogue::{Entry, choice};
@@ -14,20 +14,20 @@ use crate::scramble::Stream;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 use transom_tcp::time::Duration;
 
-/// What it asks for; nothing of a variable that is zero or false.
+/// Its requests; none for a variable that is zero or false.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greedy {
-    /// cwnd: so many segments more.
+    /// cwnd: this many segments more.
     pub cwnd: u64,
-    /// cwnd_cnt: so many times what it is.
+    /// cwnd_cnt: this factor.
     pub cwnd_cnt: u64,
-    /// ssthresh: so many times what it is.
+    /// ssthresh: this factor.
     pub ssthresh: u64,
-    /// snd_una: so many segments lower.
+    /// snd_una: this many segments lower.
     pub snd_una: u64,
     /// dupthresh: for each acknowledgement one from 1 to this, at random.
     pub dupthresh: u64,
-    /// RTO: what SRTT + RTTVAR was after the first sample, for good.
+    /// RTO: keeps SRTT + RTTVAR of the first sample.
     pub rto: bool,
     first_rto: Option<Duration>,
     stream: Stream,
@@ -37,14 +37,14 @@ pub struct Greedy {
 pub const ENTRY: Entry = Entry {
     name: "greedy",
     source: "icTCP (OSDI 2004), figure 3",
-    summary: "asks for more than is safe, and does not get it",
+    summary: "requests more than the safe range, without effect; for tests",
     parameters: &[
         ("cwnd", "0 segments more than TCP's own cwnd"),
         ("cwnd-cnt", "0 times TCP's own cwnd_cnt"),
         ("ssthresh", "0 times TCP's own ssthresh"),
         ("snd-una", "0 segments below TCP's own snd_una"),
         ("dupthresh", "0: at random from 1 to this"),
-        ("rto", "own, or stuck: the first SRTT + RTTVAR for good"),
+        ("rto", "own, or stuck: keeps the first SRTT + RTTVAR"),
     ],
     read: |arguments| {
         let greedy = Greedy {
@@ -57,7 +57,7 @@ pub const ENTRY: Entry = Entry {
             ..Greedy::default()
         };
         if greedy == Greedy::default() {
-            return Err(arguments.impossible("say what it asks for, as in greedy(cwnd=4)"));
+            return Err(arguments.impossible("give a request, as in greedy(cwnd=4)"));
         }
         Ok(choice(arguments, greedy))
     },

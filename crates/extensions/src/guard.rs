@@ -1,13 +1,13 @@
-//! What stands around an extension that may fail: a panic is caught, too much time is noticed, and either detaches the layer
-//! ([`Fault`]) while the connection goes on.
+//! A guard around an extension that may fail. It catches panics and measures time; either can detach the layer ([`Fault`]) while the connection
+//! continues.
 //!
-//! Everything that can be asked of an extension is guarded: its name, what it requires, what wakes it, its calls, and its end. Two bounds on time
-//! apply. A call may take [`ALLOWED`]; and all extensions that share a [`Budget`] may take so much of each second.
+//! Every call into an extension is guarded: its name, its requirements, its wake-ups, its calls, and its drop. Two bounds on time apply. A call
+//! may take [`ALLOWED`]. All extensions that share a [`Budget`] may take a part of each second.
 //!
 //! Time is measured by the clock on the wall, in which the system may run something else: so a layer is forgiven twice. In
 //! the simulator no time passes, and none is measured ([`Guarded::against_panics`]), so that a run stays a function of its seed.
 //!
-//! A call that never returns cannot be ended from within its own thread. Whoever wants that lets the extension run in a process of its own.
+//! A call that never returns cannot be ended from its own thread. For that, run the extension in a separate process.
 
 use crate::budget::Budget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,10 @@ use std::time::Instant as Clock;
 use transom_tcp::extension::{Capabilities, Event, Extension, Fault, Limits, View, Wake};
 use transom_tcp::time::Duration;
 
-/// How long a call may take unless something else is said.
+/// The default bound on a call.
 pub const ALLOWED: Duration = Duration::from_millis(10);
 
-/// So many calls in a row may take too long.
+/// This many calls in a row may take too long.
 const FORGIVEN: u32 = 2;
 
 /// A layer whose calls take longer than this on average is detached when its host's time is used up.
@@ -28,7 +28,7 @@ const HEAVY: Duration = Duration::from_millis(1);
 /// A layer that missed a time it waited for, because its host's time was used up, is woken again after so long.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// An extension that is stood around.
+/// A guarded extension.
 #[derive(Debug)]
 pub struct Guarded {
     /// None if making it panicked, and while it is dropped.
@@ -36,12 +36,12 @@ pub struct Guarded {
     name: String,
     requires: Capabilities,
     wakes: Wake,
-    /// It has panicked where nothing could be said of it.
+    /// It has panicked in a call that cannot report it.
     panicked: bool,
     clock: Option<ByTheClock>,
 }
 
-/// Whoever looks at the time.
+/// The guard on time.
 #[derive(Debug)]
 struct ByTheClock {
     allowed: Duration,
@@ -51,7 +51,7 @@ struct ByTheClock {
     mean: Duration,
 }
 
-/// What `call` returns, unless it panics. What it panics with is leaked: to drop it may panic again.
+/// Returns the result of `call`, or `None` if it panics. The panic's payload is leaked, because dropping it may panic again.
 fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(value) => Some(value),
@@ -77,7 +77,7 @@ impl ByTheClock {
         Err(heavy.then_some(Fault::Overran { took: self.mean, allowed: HEAVY }))
     }
 
-    /// A call that began at `began` is over. Whether that was too late once too often.
+    /// A call that began at `began` has ended. Returns the fault if too many calls were too long.
     fn end(&mut self, began: Clock) -> Option<Fault> {
         let took = Duration::from(began.elapsed());
         self.budget.charge(began, took);

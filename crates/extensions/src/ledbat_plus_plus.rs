@@ -1,19 +1,19 @@
 //! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus) as an extension, for background transfers.
 //!
-//! The queue is kept below a target of 60 ms: growth is slower than Reno's by GAIN, decrease multiplicative, slow start is slower too and
-//! ends by delay, and periodically the window is two segments for two round trips, so that all flows see the empty path.
+//! The queue is kept below a target of 60 ms. Growth is slower than Reno's by GAIN, and decrease is multiplicative. Slow start is slower too
+//! and ends by delay. Periodically the window is two segments for two round trips, so that all flows see the empty path.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`]), run [beside](crate::beside) the connection. What differs
-//! from the draft, or is left open by it, is the same:
+//! The controller is the native one ([`transom_tcp::congestion::ledbat_plus_plus`]), run as a [shadow](crate::shadow) of the connection. It
+//! shares these differences from the draft, and choices that it leaves open:
 //! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
 //! - A round trip's sum is spread over its acknowledgements by the share of the window that each covers; where just above the target it would
 //!   be positive, the window stays.
-//! - The ramp back after a slowdown is slowed by GAIN, as slow start is. A loss halves the window, in a slowdown the one to return to; the
-//!   slowdown goes on.
+//! - The ramp back after a slowdown is slowed by GAIN, like slow start. A loss halves the window; during a slowdown it halves the window to
+//!   return to, and the slowdown continues.
 //! - Sections are those of version 06 by its contents, and were compared with quotations of 01.
 //!
 //! LEDBAT++ is less aggressive than TCP in all it does, and so the constraint takes little from it:
-//! - After a slowdown it returns to where it was through a slow start of its own, below TCP's window, which stays as it was meanwhile.
+//! - After a slowdown it returns to its window through its own slow start, below TCP's window, which stayed meanwhile.
 //! - A TCP that restarts after idleness, or is reduced for marks, takes this window along.
 //! - Attached to a connection that has already sent something, it begins with the present window and not with two segments.
 //!
@@ -28,7 +28,7 @@ use transom_tcp::extension::ExtensionChoice;
 pub const ENTRY: Entry = Entry {
     name: "ledbat-plus-plus",
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
-    summary: "keeps the queue below a target delay and empties it from time to time; for background transfers",
+    summary: "keeps the queue below a target delay and empties it periodically; for background transfers",
     parameters: &[("target", "60ms of queueing delay to stay below")],
     read: |arguments| {
         let controller = (ledbat_plus_plus::ENTRY.read)(arguments)?;

@@ -1,10 +1,10 @@
 //! Safe extensions of a TCP connection.
 //!
-//! Each is one file, sees its connection through [`View`](transom_tcp::extension::View) and changes it through
-//! [`Limits`](transom_tcp::extension::Limits) alone: the interface of icTCP (OSDI 2004), which anyone may use, because nothing that is asked for
-//! through it makes the flow more aggressive than TCP. They stack: what two of them ask for is what both allow.
+//! Each is one file. It sees its connection through [`View`](transom_tcp::extension::View) and changes it only through
+//! [`Limits`](transom_tcp::extension::Limits). That is the interface of icTCP (OSDI 2004). Anyone may use it, because no request makes the flow
+//! more aggressive than TCP. Extensions stack: the connection stays within the limits of all of them.
 //!
-//! [`stack`] makes extensions of a text such as `nice + rr`, [`CATALOGUE`] lists them, and [`Guarded`] stands around one that may fail.
+//! [`stack`] makes extensions from a text such as `nice + rr`, [`CATALOGUE`] lists them, and [`Guarded`] guards one that may fail.
 //!
 //! # Writing one
 //!

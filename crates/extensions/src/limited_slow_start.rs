@@ -1,11 +1,11 @@
 //! Limited Slow-Start (RFC 3742): beyond max_ssthresh a slow start no longer doubles the window each round trip, but adds max_ssthresh/2.
 //!
 //! For each acknowledged segment the window grows by 1/K segment, K = int(cwnd / (max_ssthresh/2)) (section 2), and by a whole one up to
-//! max_ssthresh: what the [native unit](transom_tcp::slow_start::limited) computes.
+//! max_ssthresh, like the [native unit](transom_tcp::slow_start::limited).
 //!
-//! What differs: acknowledged bytes are counted, not acknowledgements (RFC 3465). The window that is asked for is the extension's own, and
-//! grows whether TCP's own does or not; where that is smaller, it is what is used. So after a loss the limit is set to TCP's window, and
-//! slow start begins again from there.
+//! What differs: it counts acknowledged bytes, not acknowledgements (RFC 3465). The requested window is the extension's own and grows
+//! independently of TCP's; the smaller one is effective. So after a loss the limit is set to TCP's window, and slow start begins again
+//! from there.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::ack_context::AckContext;

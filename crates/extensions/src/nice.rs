@@ -1,18 +1,17 @@
 //! TCP Nice (Venkataramani, Kokku, Dahlin: "TCP Nice: A Mechanism for Background Transfers", OSDI 2002) as an extension: icTCP-Nice
 //! (section 5.4.1).
 //!
-//! Vegas, made sensitive to queues that others build: when more than the share f of a round trip's packets were delayed by more than
-//! minRTT + t·(maxRTT − minRTT), the window is halved. It may fall below one packet: for a window of 1/n it is one for a round trip and none
-//! for n − 1.
+//! Vegas, made sensitive to queues that others build. If more than the share f of a round trip's packets were delayed by more than minRTT + t·(maxRTT
+//! − minRTT), the window is halved. It may fall below one packet: a window of 1/n is one packet for a round trip and none for n − 1.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - f = 0.5 and t = 0.1 by default, as icTCP uses them.
-//! - A packet is a sample: each acknowledgement stands for the bytes that it acknowledges.
+//! - Samples count packets: each acknowledgement represents the bytes that it acknowledges.
 //! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement: it changes nothing. So after its n round trips
 //!   comes one with two; if they were delayed, n doubles, up to 48; if not, n halves, and at n = 1 the window grows again.
 //! - A round trip in which nothing may leave is a smoothed round-trip time long.
-//! - minRTT and maxRTT are the least and the largest sample of data, segments that travel alone aside, and maxRTT is twice minRTT at least, as the native
-//!   one has it and says why.
+//! - minRTT and maxRTT are the least and the largest sample of data, except segments that travel alone. maxRTT is twice minRTT at least; the native
+//!   controller explains why.
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
@@ -23,21 +22,24 @@ use transom_tcp::extension::{Ack, Capabilities, Event, Extension, Limits, View, 
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
-/// The most round trips one segment may stand for.
+/// The most round trips for one segment.
 const LONGEST_WAIT: u64 = 48;
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
-    summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
+    summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
     parameters: &[
-        ("fraction", "0.5 of a round's packets: with more of them delayed the window is halved"),
-        ("threshold", "0.1 of the way from the least to the largest round-trip time: a delay"),
-        ("alpha", "2 segments in queues: with fewer the window grows"),
-        ("beta", "4 segments in queues: with more it shrinks"),
-        ("gamma", "1 segment in queues: with more slow start is over"),
-        ("poll", "round, ack or send: when it looks"),
+        ("fraction", "0.5 of a round's packets: if more of them are delayed, the window is halved"),
+        (
+            "threshold",
+            "0.1: a packet is delayed above this point between the least and the largest round-trip time",
+        ),
+        ("alpha", "2 segments in queues: with fewer, the window grows"),
+        ("beta", "4 segments in queues: with more, it shrinks"),
+        ("gamma", "1 segment in queues: with more, slow start ends"),
+        ("poll", "round, ack or send: when it takes a sample"),
     ],
     read: |arguments| {
         let nice = Nice::new(Parameters::read(arguments)?, Poll::read(arguments)?);
@@ -45,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a round's packets met.
+/// The delays of a round's packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     min_rtt: Option<Duration>,
@@ -95,7 +97,7 @@ pub struct Nice {
     delays: Delays,
     /// Whether the window has fallen to one segment and not yet come back.
     below: bool,
-    /// n: a window of one segment stands for so many round trips.
+    /// n: a window of one segment for this many round trips.
     wait: u64,
     /// Nothing may leave before.
     closed_until: Option<Instant>,
@@ -166,7 +168,7 @@ impl Nice {
         }
     }
 
-    /// A round is over, whatever came of it. If it was the one round trip of a window of 1/n, n − 1 without anything follow.
+    /// Ends a round. If it was the single round trip of a window of 1/n, n − 1 round trips without data follow.
     fn rest(&mut self, view: &View<'_>) {
         if self.vegas.window <= view.mss() && self.wait > 1 {
             let span = view.srtt().unwrap_or_default().times(self.wait - 1);

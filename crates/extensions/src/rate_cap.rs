@@ -1,10 +1,9 @@
 //! A cap on the rate, in bytes per second: data leaves evenly, and no faster.
 //!
-//! TCP's own window goes on as it would; where it allows less, less is sent.
+//! TCP's own window is not changed; if it allows less, less is sent.
 //!
-//! What differs from RFC 9002 section 7.7: the rate is fixed, and no multiple of cwnd over SRTT. What leaves at once is at most a
-//! millisecond's worth of it, one segment at least, where the RFC allows an initial window. It is in the connection that this is done,
-//! not here.
+//! What differs from RFC 9002 section 7.7: the rate is fixed, not a multiple of cwnd over SRTT. A burst is at most a millisecond of
+//! the rate, one segment at least; the RFC allows an initial window. The connection enforces this, not the extension.
 
 use crate::catalogue::{Entry, choice};
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
@@ -20,11 +19,11 @@ pub struct RateCap {
 pub const ENTRY: Entry = Entry {
     name: "rate-cap",
     source: "pacing, as RFC 9002 section 7.7 has it, below a fixed rate",
-    summary: "sends no faster than a rate",
-    parameters: &[("rate", "bytes in a second, such as 2MB; must be given")],
+    summary: "limits the sending rate",
+    parameters: &[("rate", "bytes per second, such as 2MB; required")],
     read: |arguments| match arguments.bytes("rate")? {
         Some(rate) if rate > 0 => Ok(choice(arguments, RateCap { rate })),
-        _ => Err(arguments.impossible("rate says how many bytes in a second, as in rate=2MB")),
+        _ => Err(arguments.impossible("give rate in bytes per second, as in rate=2MB")),
     },
 };
 

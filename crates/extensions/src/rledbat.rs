@@ -1,22 +1,22 @@
 //! rLEDBAT (RFC 9840): the receiver keeps a background transfer behind everyone else, whatever its sender runs, by the window that it offers.
 //!
-//! The receiver has a window RLWND of its own, by the rules of LEDBAT++ ([the native
-//! controller](transom_tcp::congestion::ledbat_plus_plus), which is run here on what arrives), and offers the smaller of it and what flow
-//! control would offer (fcwnd). What was offered is never taken back: a smaller RLWND takes effect as data arrives.
+//! The receiver has its own window RLWND, by the rules of LEDBAT++ ([the native controller](transom_tcp::congestion::ledbat_plus_plus), applied to
+//! arriving data). It advertises the smaller of RLWND and flow control's own window (fcwnd). An advertised window is never taken back: a smaller
+//! RLWND takes effect as data arrives.
 //!
-//! The delay is that of round trips: from an acknowledgement of the receiver's to the first full segment that echoes its timestamp. So
-//! timestamps are required. Its clock ticks in milliseconds: what takes less than one counts as one.
+//! The delay is that of round trips: from an acknowledgement of the receiver to the first full segment that echoes its timestamp. So it requires
+//! timestamps. Its clock ticks in milliseconds, and less than one counts as one.
 //!
-//! What differs from the RFC, or is left open by it:
-//! - Written from its abstract and from descriptions of its drafts; its sections could not be compared. Implementations of drafts decrease once a round trip
-//!   and then wait until it has taken effect, where here LEDBAT++'s share is taken with everything that arrives; and they tell what was sent again
-//!   by its timestamp.
-//! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is noticed when a hole is filled that had been open for a round-trip
-//!   time at least, the least that was seen: what fills it sooner was reordered, and not sent again.
+//! Differences from the RFC, and choices that it leaves open:
+//! - It was written from the RFC's abstract and from descriptions of its drafts; its sections could not be compared. Implementations of the drafts
+//!   decrease once a round trip, and then wait until it has taken effect; here LEDBAT++ takes its share with all arriving data. They also detect
+//!   retransmissions by timestamps.
+//! - A loss halves RLWND, as in LEDBAT++, once in a round trip. It is detected when a hole is filled that was open for the least round-trip time
+//!   or longer. Data that fills it sooner was reordered, not retransmitted.
 //! - RLWND grows only where the sender made use of it: where half of it at least arrived in the last round trip. Otherwise it would be of
 //!   any size when a sender with little to send begins to have more.
-//! - A segment is taken to be as large as ours.
-//! - A sender that had nothing to send for a while makes round trips look long. Of four samples the least counts, as in LEDBAT.
+//! - It assumes the sender's segments to be as large as ours.
+//! - A sender that pauses makes round trips look long. The least of four samples counts, as in LEDBAT.
 
 use crate::catalogue::Entry;
 use transom_tcp::ack_context::AckContext;
@@ -32,7 +32,7 @@ use transom_tcp::time::{Duration, Instant};
 pub const ENTRY: Entry = Entry {
     name: "rledbat",
     source: "RFC 9840; draft-irtf-iccrg-ledbat-plus-plus",
-    summary: "a receiver keeps what it gets behind everyone else's, by the window it offers",
+    summary: "the receiver makes its incoming transfer yield to others, by its advertised window",
     parameters: &[("target", "60ms of queueing delay to keep")],
     read: |arguments| {
         let target = arguments.duration("target")?.unwrap_or(LedbatPlusPlus::default().target);
@@ -44,8 +44,8 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The least that a round trip counts as: a tick of the timestamps' clock. In no time at all no round would have any bytes, and whatever fills
-/// a hole would have been open for long enough.
+/// The least length of a round trip: a tick of the timestamps' clock. Otherwise a round of no length would have no bytes, and any hole would have
+/// been open for long enough.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The present round trip and the last.
@@ -63,14 +63,14 @@ pub struct Rledbat {
     controller: Box<dyn CongestionControl>,
     /// RLWND.
     window: Window,
-    /// What was expected next when it last looked, and how much had arrived.
+    /// The next expected position at the last call, and the bytes that had arrived.
     next: Pos,
     arrived: u64,
     /// Since when there is a hole before what has arrived.
     hole: Option<Instant>,
     /// A loss before then is of the window that was reduced already.
     reduced_until: Option<Instant>,
-    /// When the last sample that is taken into account was taken, and the least of all.
+    /// The time of the last sample that counted, and the least sample.
     sampled: Option<Instant>,
     least: Option<Duration>,
     round: Round,

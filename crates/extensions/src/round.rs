@@ -8,19 +8,19 @@ use transom_tcp::time::Duration;
 /// Follows the rounds of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
-    /// What was SND.NXT when the present round began.
+    /// SND.NXT at the beginning of the present round.
     end: Pos,
-    /// Acknowledgements looked at.
+    /// Acknowledgements processed.
     seen: u64,
     /// The least sample of this round.
     least: Option<Duration>,
 }
 
-/// What a look finds, in its order.
+/// An item of the history since the last call, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
-    /// The next acknowledgement, this one, is beyond what was outstanding when the round began: it is over. With it, the least round-trip time of its
-    /// samples and that acknowledgement's; nothing if there was none.
+    /// The next acknowledgement is beyond the data that was outstanding at the beginning of the round: the round has ended. With that acknowledgement
+    /// and the least round-trip time of the round, its own sample included; `None` without a sample.
     RoundOver(&'a Ack, Option<Duration>),
     /// An acknowledgement.
     Ack(&'a Ack),
@@ -32,7 +32,7 @@ impl Rounds {
         *self = Rounds { end: view.snd_nxt(), seen: view.acks_seen(), least: None };
     }
 
-    /// Takes in what has arrived since the last look.
+    /// Processes the history since the last call.
     pub(crate) fn follow(&mut self, view: &View<'_>, mut each: impl FnMut(Step<'_>)) {
         let new = usize::try_from(view.acks_seen() - self.seen).unwrap_or(usize::MAX);
         self.seen = view.acks_seen();
@@ -49,8 +49,7 @@ impl Rounds {
         }
     }
 
-    /// Takes in what has arrived since the last look, and forgets its round-trip times: the round goes on with those that come. Returns whether one was
-    /// over.
+    /// Processes the history since the last call, and drops its round-trip times: the round continues with later ones. Returns whether a round ended.
     pub(crate) fn pass(&mut self, view: &View<'_>, mut each: impl FnMut(&Ack)) -> bool {
         let mut over = false;
         self.follow(view, |step| match step {

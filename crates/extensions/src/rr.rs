@@ -1,14 +1,14 @@
-//! RR, robustness against reordering (Blanton, Allman: "On Making TCP More Robust to Packet Reordering", CCR 2002), as icTCP has it (section
-//! 5.4.3): when a DSACK says that a segment was sent again for nothing, so many duplicates as that reordering brought no longer
-//! mean a loss.
+//! RR, robustness against reordering (Blanton, Allman: "On Making TCP More Robust to Packet Reordering", CCR 2002), as in icTCP (section 5.4.3). A
+//! DSACK shows that a segment was retransmitted needlessly. From then on, the number of duplicates that this reordering caused no longer means a
+//! loss.
 //!
-//! The length of a reordering is the number of duplicate acknowledgements that arrived while its segment was the next one expected. It is looked
-//! up in the extension's own history of acknowledgements, which is longer than the connection's list. Then dupthresh is one more than it, if that is more
-//! than before; never more than a share of the window (90 %, so that a loss can still be found by its duplicates), and three again after a
-//! timeout, which a dupthresh that is too large causes.
+//! The length of a reordering is the number of duplicate acknowledgements that arrived while its segment was the next expected one. The extension's
+//! own history of acknowledgements, which is longer than the connection's list, has this number. dupthresh becomes one more than it, if that is an
+//! increase. It is never more than a share of the window (90 %, so that duplicates can still reveal a loss). It is three again after a timeout, which
+//! a dupthresh that is too large causes.
 //!
-//! What differs: Blanton and Allman compare several ways to raise dupthresh; this is the one that goes to the length that was measured. The
-//! window that was reduced for nothing is not restored: that would be more than TCP's own. (A profile with DSACK detection does.)
+//! What differs: Blanton and Allman compare several ways to raise dupthresh; this one uses the measured length. The extension does not restore the
+//! reduced window: that would be more than TCP's own. (A profile with DSACK detection does.)
 
 use crate::catalogue::{Entry, choice};
 use std::collections::VecDeque;
@@ -26,9 +26,9 @@ const REMEMBERED: usize = 1024;
 pub struct Rr {
     /// dupthresh is at most this share of the window.
     pub cap: Fraction,
-    /// For each position that was the next one expected, how many duplicates said so.
+    /// For each next expected position, the number of duplicates.
     history: VecDeque<(Pos, u32)>,
-    /// What is asked for; nothing at first and after a timeout.
+    /// The request; none at first and after a timeout.
     dupthresh: Option<u32>,
 }
 

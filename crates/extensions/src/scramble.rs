@@ -1,21 +1,21 @@
 //! An extension that asks anything of all variables at every event: icTCP's experiment with random settings (section 5.2).
 //!
-//! What it asks for is often absurd, so a flow that has it is slow, and may stand still for long; what it never is, is more aggressive than TCP.
-//! In one of two cases a variable is left alone, in one of four the request lies near TCP's own value, in the rest anywhere in the range of a
-//! window.
+//! Its requests are often absurd, so its flow is slow and may stall for long. The flow is never more aggressive than TCP. With probability one half
+//! it leaves a variable alone. With one quarter the request is near TCP's own value, otherwise anywhere in the range of a window.
 //!
-//! With `outside` it asks for less absurd things, so that what is seen of its flow is not merely that it stands still: for values outside of the safe ranges, on the side on which
-//! TCP would send more or sooner. Of half the variables, drawn at random, it asks for TCP's own value up to so many times over; for a timeout below its range, as many times shorter; for a dupthresh of
-//! zero; and for an snd_una and an rcv_nxt up to that many segments lower, and an snd_nxt higher. Variables and factors are held for `hold` smoothed round trips, while TCP's own values
-//! move on, and then drawn anew.
+//! With `outside` its requests are less absurd, so that a test sees more than a stalled flow. It requests values outside of the safe ranges, in the
+//! direction in which TCP would send more or sooner. For half of the variables, at random, it requests TCP's own value times a factor up to
+//! `outside`. It requests a timeout shorter by such a factor, a dupthresh of zero, an snd_una and an rcv_nxt up to that many segments lower, and an
+//! snd_nxt higher. It holds variables and factors for `hold` smoothed round trips, while TCP's own values change, and then draws new ones.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - It sets values outside of the safe ranges; here they are anywhere, inside too, and of sizes that have nothing to do with a variable's unit.
 //! - It sets variables one by one as well, and leaves out retransmits. Here all eleven take part, with pacing_rate, which is not in its table.
-//! - When it sets them anew is not said. Here that is at each acknowledgement, duplicate, loss and timeout, and when data arrives; the
-//!   numbers follow from the seed. With `outside` they follow from the round-trip time as well, so that flows of one seed do not all ask for the same at the same time.
-//! - How far outside of the ranges it sets them is not said, on which side, nor for how long. Only with `outside` is retransmits left out: more than its threshold is a flow that
-//!   is given up.
+//! - The paper does not say when it sets them. Here that is at each acknowledgement, duplicate, loss and timeout, and when data arrives. The numbers
+//!   follow from the seed. With `outside` they also follow from the round-trip time, so that flows of one seed do not make equal requests at the same
+//!   time.
+//! - The paper does not say how far outside of the ranges it sets them, in which direction, nor for how long. With `outside`, retransmits is left
+//!   out: a value above its threshold would end the connection.
 //! - A pacing_rate where TCP does not pace is one without limit. With `outside` what is multiplied is a window in a smoothed round trip.
 
 use crate::catalogue::{Entry, choice};
@@ -55,7 +55,7 @@ pub struct Scramble {
     outside: Option<u64>,
     /// For how many round trips a draw from outside is held.
     hold: u64,
-    /// In the order of [`variable::ALL`], in thousandths, how far outside it is asked for now, if it is.
+    /// For each variable, in the order of [`variable::ALL`], the present factor in thousandths, if it is requested.
     held: [Option<u64>; variable::COUNT],
     /// When that is drawn anew.
     until: Instant,
@@ -71,11 +71,11 @@ const FIRST_HOLD: Duration = Duration::from_millis(100);
 pub const ENTRY: Entry = Entry {
     name: "scramble",
     source: "icTCP (OSDI 2004), section 5.2",
-    summary: "asks anything of all variables, at every event",
+    summary: "requests random values of all variables at every event; for tests",
     parameters: &[
-        ("seed", "0: of what it asks"),
-        ("outside", "none: it asks for up to so many times what is safe, and not for anything"),
-        ("hold", "8 round trips, for which it then asks for the same"),
+        ("seed", "0: of the random requests"),
+        ("outside", "none: with N, requests up to N times the safe bound instead of any value"),
+        ("hold", "8 round trips for which it repeats the same requests"),
     ],
     read: |arguments| {
         let seed = arguments.number("seed")?.unwrap_or(0);
@@ -84,7 +84,7 @@ pub const ENTRY: Entry = Entry {
             return Err(arguments.impossible("outside is from 2 to 1000"));
         }
         if hold.is_some_and(|hold| hold == 0 || outside.is_none()) {
-            return Err(arguments.impossible("hold is 1 or more, and goes with outside"));
+            return Err(arguments.impossible("hold is 1 or more, and needs outside"));
         }
         let scramble = Scramble {
             // An xorshift never leaves zero.

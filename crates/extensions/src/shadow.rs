@@ -1,19 +1,19 @@
-//! A native congestion controller as an extension: it runs beside the connection on a window of its own, and that window is asked for as
-//! the most that cwnd may be.
+//! A native congestion controller as an extension. It runs as a shadow of the connection's controller, with its own window, and requests that window
+//! as the upper bound of cwnd.
 //!
-//! So its arithmetic is the native one's, and what differs is what the constraint makes of it. The controller is told what the connection's
-//! own was told, as far as a [`View`] shows it:
-//! - Acknowledgements with their samples. Slow start, for one that has none of its own, is that of RFC 5681. The window grows when it, or TCP's
-//!   own where that is less, was what held the sender back.
+//! So its arithmetic is that of the native controller, and only the constraint makes a difference. It receives the same information as the
+//! connection's own controller, as far as a [`View`] shows it:
+//! - Acknowledgements with their samples. If the controller has no slow start, RFC 5681's applies. The window grows when it, or TCP's own if that is
+//!   less, limited the sender.
 //! - Losses and timeouts, with what is outstanding when the extension is woken as the flight. If TCP takes its reduction back, so does this one.
 //! - That TCP's own window fell for another reason: for marks, or because it was not used.
 //!
-//! Two rules stand between its window and the request:
-//! - A window wider than TCP's own is not what is in the network, and who measures would conclude from a window that nobody uses. So it
-//!   [follows](ShadowController::following) TCP's own down to a segment above that, except where it is to be seen what a controller would have asked for.
-//! - In fast recovery the way down is TCP's (RFC 5681's at once, or RFC 9937's step by step), unless the controller wants to end below TCP.
+//! Two rules apply between its window and the request:
+//! - A window wider than TCP's own does not show in the network, and a controller that measures would draw conclusions from an unused window. So it
+//!   [follows](ShadowController::following) TCP's own down to a segment above it, unless the request of an unbounded controller is to be shown.
+//! - In fast recovery TCP decides the reduction (RFC 5681's at once, or RFC 9937's step by step), unless the controller wants to end below TCP.
 //!
-//! What it is not told: the rate samples, one-way delays and data given up that a native controller may hear of.
+//! It does not receive rate samples, one-way delays and given-up data, which a native controller may use.
 
 use transom_tcp::ack_context::AckContext;
 use transom_tcp::congestion::{
@@ -27,7 +27,7 @@ use transom_tcp::recovery::Phase;
 use transom_tcp::slow_start::SlowStart as _;
 use transom_tcp::slow_start::standard::Standard;
 
-/// What was seen of the connection at the last look.
+/// The state of the connection at the last call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     cwnd: u64,
@@ -52,19 +52,19 @@ impl Seen {
     }
 }
 
-/// A controller beside a connection.
+/// A controller that shadows a connection's own.
 #[derive(Debug)]
 pub struct ShadowController {
     name: &'static str,
     controller: Box<dyn CongestionControl>,
     slow_start: Standard,
-    /// The window that is asked for.
+    /// The requested window.
     window: Window,
     /// As it was before the last reduction.
     prior: Window,
     follows: bool,
     limits_ssthresh: bool,
-    /// What was sent before this was sent while the window was the limit.
+    /// Data before this was sent while the window was the limit.
     limited_upto: Pos,
     seen: Seen,
 }
@@ -98,13 +98,13 @@ impl ShadowController {
         ShadowController { follows, ..self }
     }
 
-    /// Its ssthresh is asked for as the most as well.
+    /// Requests its ssthresh as an upper bound as well.
     #[must_use]
     pub fn limiting_ssthresh(self) -> Self {
         ShadowController { limits_ssthresh: true, ..self }
     }
 
-    /// What the acknowledgement of this event meant.
+    /// The context of this event's acknowledgement.
     fn context(&mut self, event: &Event, ack: &Ack, view: &View<'_>) -> AckContext {
         let prior_in_flight = view.in_flight().saturating_add(ack.acked + ack.sacked);
         let used = self.window.cwnd.min(view.cwnd());

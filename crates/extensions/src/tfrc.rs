@@ -1,14 +1,19 @@
 //! Equation-based congestion control (TFRC, RFC 5348) as an extension: icTCP-Eqn (section 5.4.7).
 //!
-//! Where TCP halves and climbs, an equation says what rate a TCP would have on average with the same losses (section 3.1): X = s /
-//! (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R. p is the loss event rate, the reciprocal of an average
-//! over the lengths of the last eight loss intervals, in segments, the older half of them with falling weights; the present interval counts
-//! as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of R, X·R = s/f(p) is a window that depends on p alone.
+//! Instead of halving and growing, it uses an equation for the average rate of a TCP with the same losses (section 3.1):
 //!
-//! It is asked for as the most of cwnd, or as the most of the pacing rate. So the window grows more gradually than Reno's, as icTCP has it, but
-//! falls with it: where the equation would fall less, TCP's own half is what counts.
+//! ```text
+//! X = s / (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R
+//! ```
 //!
-//! What differs from the RFC, or is left open by it:
+//! The loss event rate p is the reciprocal of an average over the lengths of the last eight loss intervals, in segments. The older half of
+//! them have falling weights. The present interval counts as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of
+//! R, X·R = s/f(p) is a window that depends on p alone.
+//!
+//! The request is an upper bound of cwnd, or of the pacing rate. So the window grows more gradually than Reno's, as in icTCP, but falls with
+//! it: if the equation's reduction is smaller, TCP's own half is effective.
+//!
+//! Differences from the RFC, and choices that it leaves open:
 //! - It is the sender that finds the loss events. One begins with a fast recovery or a timeout, unless the one before began within a round
 //!   trip or at the same byte; all that is lost in a recovery is one event. A loss that turns out to have been none stays in the average.
 //! - The first interval is the one for which the equation gives the window that the first reduction leaves, instead of one from the rate at
@@ -16,7 +21,7 @@
 //! - Before the first loss event there is no limit: slow start is TCP's. Nor is there one by the received rate, as TCP's window is fed by what
 //!   is acknowledged.
 //! - R is TCP's smoothed round-trip time. No history discounting (section 5.5), no oscillation prevention (4.5).
-//! - The present interval reaches to SND.UNA, and the average is taken once each round trip, as a receiver would report it.
+//! - The present interval reaches to SND.UNA. The average is calculated once each round trip, as a receiver would report it.
 //! - The window is at least a segment; the rate at least one in 64 seconds.
 
 use crate::catalogue::{Entry, choice};
@@ -42,8 +47,8 @@ impl LimitedVariable {
 pub const ENTRY: Entry = Entry {
     name: "tfrc",
     source: "RFC 5348",
-    summary: "no more than the equation allows for the rate of loss events: grows more gradually than Reno",
-    parameters: &[("by", "window or rate: what is limited")],
+    summary: "limits the rate by the TFRC equation for the rate of loss events; smoother than Reno",
+    parameters: &[("by", "window or rate: the variable that is limited")],
     read: |arguments| {
         let by = arguments.word("by", &LimitedVariable::WORDS)?.unwrap_or(LimitedVariable::Window);
         Ok(choice(arguments, Tfrc::new(by)))
@@ -54,7 +59,7 @@ pub const ENTRY: Entry = Entry {
 const INTERVALS: usize = 8;
 /// Their weights (section 5.4), in fifths: the newest half counts in full.
 const WEIGHTS: [u64; INTERVALS] = [5, 5, 5, 5, 4, 3, 2, 1];
-/// t_mbi: a segment in so many seconds may always leave (section 4.3).
+/// t_mbi: one segment in this many seconds may always leave (section 4.3).
 const SLOWEST: u64 = 64;
 /// The unit of rates of loss events and of f, a millionth of a millionth.
 const UNIT: u128 = 1_000_000_000_000;
@@ -124,7 +129,7 @@ impl Intervals {
 /// TFRC for one connection.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
-    /// What it limits.
+    /// The variable that it limits.
     pub by: LimitedVariable,
     intervals: Intervals,
     /// When and where the last loss event began.

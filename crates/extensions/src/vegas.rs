@@ -5,15 +5,16 @@
 //! by one, with more than β it shrinks by one, in between it stays. Slow start doubles every other round trip, and ends with more than γ segments
 //! in queues.
 //!
-//! The window that is computed is the extension's own, and asked for as the most that cwnd may be. TCP's own window is what it would be without Vegas. So what
-//! differs from the native Vegas is that growth stops at TCP's own window plus a segment, which is where the native one would go beyond it. The rest is the same,
-//! acknowledgement by acknowledgement where it looks at each:
+//! The calculated window is the extension's own, and is requested as an upper bound of cwnd. TCP's own window is the same as without Vegas. So growth
+//! stops at TCP's own window plus a segment, where the native Vegas would continue. The rest is the same, acknowledgement by acknowledgement if it
+//! samples each one:
 //! - RTT is the least of a round's samples, a round without samples changes nothing, the window grows only when it was used, and it never shrinks below two segments;
 //! - a loss or a mark halves this window, which may be narrower than TCP's, and after a timeout Vegas's slow start begins anew and ends at half of it as well;
-//! - a reduction that TCP takes back is taken back here.
+//! - a reduction that TCP undoes is undone here.
 //!
-//! It is not where TCP's window comes down for another reason: after a silence, when it was not used (RFC 7661), and at the end of a recovery without SACK, this one is no wider, but Vegas's slow
-//! start does not begin again; and while proportional rate reduction repairs, its window may be above ssthresh for moments and this one is not. Who looks once each round knows only what is in flight by then, and nothing of reductions that were taken back before.
+//! Other reductions of TCP's window differ. After an idle period, after low use (RFC 7661), and at the end of a recovery without SACK, this window is
+//! no wider, but Vegas's slow start does not begin again. During proportional rate reduction TCP's window may exceed ssthresh for moments; this one
+//! does not. With samples once each round, only the present flight is known, and nothing of reductions that were undone before.
 
 use crate::catalogue::{Entry, choice};
 use crate::round::{Rounds, Step};
@@ -40,12 +41,12 @@ impl Poll {
     const WORDS: [(&'static str, Poll); 3] =
         [("send", Poll::Send), ("ack", Poll::Ack), ("round", Poll::Round)];
 
-    /// Takes it; once each round unless something else is said.
+    /// Reads the parameter; once each round by default.
     pub(crate) fn read(arguments: &mut Arguments<'_>) -> Result<Self, ArgumentError> {
         Ok(arguments.word("poll", &Poll::WORDS)?.unwrap_or(Poll::Round))
     }
 
-    /// What wakes it besides the end of a round.
+    /// The events that wake it besides the end of a round.
     pub(crate) fn wakes(self) -> Wake {
         match self {
             Poll::Send => Wake::SEND,
@@ -61,10 +62,10 @@ pub const ENTRY: Entry = Entry {
     source: "Brakmo, Peterson: TCP Vegas, JSAC 13(8), 1995",
     summary: "keeps between alpha and beta segments in queues",
     parameters: &[
-        ("alpha", "2 segments in queues: with fewer the window grows"),
-        ("beta", "4 segments in queues: with more it shrinks"),
-        ("gamma", "1 segment in queues: with more slow start is over"),
-        ("poll", "round, ack or send: when it looks"),
+        ("alpha", "2 segments in queues: with fewer, the window grows"),
+        ("beta", "4 segments in queues: with more, it shrinks"),
+        ("gamma", "1 segment in queues: with more, slow start ends"),
+        ("poll", "round, ack or send: when it takes a sample"),
     ],
     read: |arguments| {
         Ok({
@@ -74,7 +75,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a round found.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Fewer than α segments in queues.
@@ -85,22 +86,22 @@ pub(crate) enum Verdict {
     Stay,
 }
 
-/// The window, and where slow start stands.
+/// The window, and the state of slow start.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     parameters: Parameters,
     pub(crate) poll: Poll,
-    /// What is asked for, in bytes.
+    /// The request, in bytes.
     pub(crate) window: u64,
-    /// Slow start is over.
+    /// Slow start has ended.
     linear: bool,
     /// Whether slow start doubles in this round.
     doubling: bool,
-    /// What was sent before this had to wait for the window.
+    /// Data sent before this had to wait for the window.
     limited_upto: Pos,
-    /// Bytes delivered until the last look, and since then.
+    /// Bytes delivered until the last call, and since then.
     delivered: (u64, u64),
-    /// What TCP has done about losses so far.
+    /// TCP's reactions to losses so far.
     seen: Reductions,
     /// Slow start ends here, in bytes.
     ssthresh: u64,
@@ -108,7 +109,7 @@ pub(crate) struct Core {
     before: Option<(u64, u64, bool)>,
 }
 
-/// What TCP has done to its window because of losses and marks.
+/// TCP's changes of its window because of losses and marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reductions {
     timeouts: u64,
@@ -176,8 +177,8 @@ impl Core {
         self.delivered = (view.delivered(), 0);
     }
 
-    /// A reduction of TCP's window makes this one no wider than that, and than half of what it was. Slow start stands where TCP's does then. Returns whether
-    /// there was one: what was measured until now says nothing any more.
+    /// After a reduction of TCP's window, this one is no wider than it, and than half of its own value. Slow start takes TCP's state. Returns whether
+    /// there was a reduction: then earlier measurements are invalid.
     pub(crate) fn follow_down(&mut self, view: &View<'_>) -> bool {
         let now = Reductions { spurious: self.seen.spurious, ..Reductions::of(view) };
         let before = core::mem::replace(&mut self.seen, now);
@@ -225,8 +226,8 @@ impl Core {
         }
     }
 
-    /// Notes whether the window is what holds the sender back, and what was delivered. To be called before the acknowledgements since the last time are gone
-    /// through.
+    /// Notes whether the window limits the sender, and the delivered bytes. Must be called before the acknowledgements since the last call are
+    /// processed.
     pub(crate) fn note_limit(&mut self, view: &View<'_>) {
         let delivered = view.delivered();
         self.delivered = (delivered, delivered - self.delivered.0);
@@ -294,7 +295,7 @@ impl Core {
         }
     }
 
-    /// Slow start is over for a reason of its own.
+    /// Ends slow start for a reason of Vegas.
     pub(crate) fn end_slow_start(&mut self) {
         self.linear = true;
     }

@@ -4,15 +4,15 @@
 //! The bytes delivered in a round trip over its length, filtered, are the bandwidth that the path was seen to carry. After a loss cwnd and
 //! ssthresh are that bandwidth times the least round-trip time.
 //!
-//! The controller is the native one ([`transom_tcp::congestion::westwood`]), run [beside](crate::beside) the connection. What differs from
-//! the papers, or is left open by them, is the same:
+//! The controller is the native one ([`transom_tcp::congestion::westwood`]), run as a [shadow](crate::shadow) of the connection. It shares
+//! these differences from the papers, and choices that they leave open:
 //! - A sample spans at least 50 ms, as in Linux, and the first is the estimate, instead of a tenth of it. Before it a loss halves.
 //! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
 //! - cwnd never rises by a reduction.
 //!
-//! What the constraint makes of it: where the path carried more than half of the window, the window
-//! is TCP's half all the same, and what Westwood was made for, to be robust against losses that mean nothing, it cannot do. What is left is
-//! the other case: a window that was mostly a queue falls to what the path carries, and below the half.
+//! The effect of the constraint: if the path carried more than half of the window, the window is still TCP's half. So the purpose of
+//! Westwood, robustness against random losses, cannot be reached. The other case remains: a window that was mostly a queue falls to the
+//! path's capacity, below the half.
 
 use crate::catalogue::Entry;
 use crate::shadow::ShadowController;
@@ -23,7 +23,7 @@ use transom_tcp::extension::ExtensionChoice;
 pub const ENTRY: Entry = Entry {
     name: "westwood",
     source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
-    summary: "a loss leaves the measured bandwidth times the least round-trip time, if that is less than half",
+    summary: "after a loss, sets the window to bandwidth times the least round-trip time, if that is less than half",
     parameters: &[("filter", "0.9: the weight of the past in the bandwidth filter")],
     read: |arguments| {
         let controller = (westwood::ENTRY.read)(arguments)?;

@@ -1,12 +1,12 @@
 //! The background thread: it leads while no application thread does.
 //!
-//! It must not be woken each time a leader leaves, since a program that goes back and forth between its own work and its
-//! sockets leaves thousands of times per second, nor may it disturb those who lead. So it dozes: once a millisecond it looks,
-//! without taking the lock, whether anybody has come or gone since, and takes over when nobody has and nobody leads. When
-//! somebody else leads for long it sleeps soundly until it is called.
+//! A program that alternates between its own work and its sockets leaves thousands of times per second. The background thread
+//! must not be woken each time, nor disturb a leader. So it checks once a millisecond, without the lock, whether a thread has
+//! come or left since. If none has, and nobody leads, it takes over. When another thread leads for long, it parks until it is
+//! called.
 //!
-//! It is called to lead at once when somebody may be waiting on a descriptor, whom only it can serve, and when many threads
-//! wait at the same time: passing the lead from one to the next would then cost a wake-up for each of them.
+//! It is called at once in two cases. A program may wait on a descriptor, which only this thread can serve. Or many threads
+//! wait at the same time: then passing the lead from one to the next would cost a wake-up for each.
 
 use crate::engine::Leader;
 use crate::lock::Held;
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
-/// How often it looks whether it is needed.
+/// The interval between its checks.
 const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
-/// After so many dozes during which somebody else led without a break it sleeps soundly.
+/// After this many checks during which another thread led without a break, it parks.
 const CHECKS_UNTIL_PARK: u32 = 20;
 
 /// How the background thread is called, and when it is not needed.
@@ -57,7 +57,7 @@ impl Background {
         }
     }
 
-    /// Says that somebody else leads from now on, or nobody. Returns the number of the new epoch.
+    /// Announces a new leader, or none. Returns the number of the new epoch.
     pub(crate) fn next_epoch(&self) -> u64 {
         self.epoch.fetch_add(1, Ordering::AcqRel) + 1
     }

@@ -1,9 +1,9 @@
 //! Whether to ask the device for a moment longer before going to sleep.
 //!
-//! To be woken costs both the sleeper and, on another CPU, the one who wakes it, who in bulk transfer is the sender. Where the
-//! next packet is a few microseconds away it is better to stay awake, as hypervisors do with idle CPUs. Where it is not, or
-//! where the sender needs this very CPU, staying awake is waste. Which it is shows only in the attempt: after one that was in
-//! vain, twice as many sleeps as before pass until the next.
+//! A wake-up costs time for the sleeper and, on another CPU, for the waking thread, which in bulk transfer is the sender. If
+//! the next packet is a few microseconds away, it is better to stay awake, as hypervisors do with idle CPUs. If it is not, or
+//! if the sender needs this CPU, staying awake is waste. Only an attempt shows which. After a failed attempt, twice as many
+//! sleeps pass before the next one.
 
 use transom_tcp::time::Duration;
 
@@ -12,7 +12,7 @@ pub(crate) const MOMENT: Duration = Duration::from_micros(50);
 /// At most two to this power sleeps between two attempts.
 const MAX_BACKOFF: u32 = 10;
 
-/// What the attempts so far have taught.
+/// The results of the attempts so far.
 #[derive(Debug, Default)]
 pub(crate) struct Eagerness {
     backoff: u32,

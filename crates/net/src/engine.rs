@@ -1,9 +1,11 @@
-//! What is done under the lock: packets in, packets out, and telling whoever waits.
+//! The work under the lock: packets in, packets out, and waking the waiting threads.
 
+use crate::acceptor::Acceptor;
 use crate::clock::Clock;
 use crate::eagerness::Eagerness;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
+use crate::ports::Ports;
 use crate::readiness::Readiness;
 use std::collections::HashMap;
 use std::io;
@@ -11,18 +13,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Weak};
 use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
-use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent};
+use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent, Stray};
 use transom_tcp::connection::Event;
 use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
 const BATCH: usize = 16;
-/// After writing so many bytes a sender looks for acknowledgements.
+/// After writing this many bytes a sender looks for acknowledgements.
 pub(crate) const BYTES_PER_POLL: usize = 128 * 1024;
 /// A reader's buffer below this size is not offered to the device: packets might not fit.
 const LEAST_TO_SCATTER: usize = 65_536;
 
-/// What a thread can wait for.
+/// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Channel {
     Readable(ConnectionId),
@@ -32,7 +34,7 @@ pub(crate) enum Channel {
     Acceptable(ListenerId),
 }
 
-/// Who leads.
+/// The thread that leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leader {
     Nobody,
@@ -45,7 +47,7 @@ pub(crate) enum Leader {
 pub(crate) struct Patience<'a>(Option<(Instant, &'a AtomicUsize)>);
 
 impl<'a> Patience<'a> {
-    /// Until `until`, or until one of `contenders` wants the lock.
+    /// Until `until`, or until a thread waits for the lock.
     pub(crate) fn until(until: Instant, contenders: &'a AtomicUsize) -> Self {
         Patience(Some((until, contenders)))
     }
@@ -64,29 +66,35 @@ pub(crate) struct Waiters {
     pub(crate) condvar: Arc<Condvar>,
 }
 
-/// The host, its device, and who waits for what.
+/// The host, its device, and the waiting threads.
 pub(crate) struct Inner {
     pub(crate) host: Host,
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
-    /// The wakers of those who follow, for passing the lead on.
+    /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
-    /// Those who want to know when a connection is closed.
+    /// Listeners that are in other shards too, and the number of this shard among them.
+    pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
+    /// Who keeps the ports, if the host does not choose them itself.
+    ports: Option<Arc<Ports>>,
+    /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
-    /// What the leading application thread waits for, and whether that has happened since it last looked.
+    /// The channel that the leading application thread waits for.
     pub(crate) leader_channel: Option<Channel>,
     pub(crate) leader_notified: bool,
-    /// When the leader will look at the timers again by itself.
+    /// When the leader will check the timers.
     pub(crate) leader_wakes_at: Instant,
-    /// The background thread has to be called if it is wanted.
+    /// The background thread is parked and must be called when it is needed.
     pub(crate) background_parked: bool,
     /// Bells to be rung when the lock is free.
     pub(crate) wakers: Vec<Waker>,
+    /// Packets to be taken to other shards when the lock is free.
+    pub(crate) strays: Vec<Stray>,
     /// Whether to stay awake for the next packet.
     pub(crate) eagerness: Eagerness,
     /// Bytes written since a writer last looked for acknowledgements.
@@ -96,7 +104,7 @@ pub(crate) struct Inner {
     dropped: u64,
 }
 
-/// What a device said when it failed, for all who wait for it: an [`io::Error`] itself is for one.
+/// A device's error, for all threads that wait for it: an [`io::Error`] cannot be cloned.
 #[derive(Debug)]
 struct Failure {
     kind: io::ErrorKind,
@@ -114,7 +122,12 @@ impl Failure {
 }
 
 impl Inner {
-    pub(crate) fn new(host: Host, device: Box<dyn Device>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        device: Box<dyn Device>,
+        clock: Clock,
+        ports: Option<Arc<Ports>>,
+    ) -> Self {
         Inner {
             host,
             mtu: device.capabilities().mtu,
@@ -124,6 +137,8 @@ impl Inner {
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
+            acceptors: HashMap::new(),
+            ports,
             observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
@@ -131,6 +146,7 @@ impl Inner {
             leader_wakes_at: Instant::FAR_FUTURE,
             background_parked: false,
             wakers: Vec::new(),
+            strays: Vec::new(),
             eagerness: Eagerness::default(),
             written_since_poll: 0,
             failure: None,
@@ -199,8 +215,8 @@ impl Inner {
         }
     }
 
-    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data that arrives as expected goes straight there.
-    /// Returns how many bytes of it, and whether anything arrived.
+    /// Like [`Inner::work`] for a reader of `id` that waits with `out`: data in order is written there directly. Returns
+    /// how many bytes, and whether anything arrived.
     pub(crate) fn work_for_reader(
         &mut self,
         id: ConnectionId,
@@ -252,11 +268,12 @@ impl Inner {
             .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.update_readiness(id));
-        let ids: Vec<_> = self.listener_readiness.keys().copied().collect();
+        let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
+        let ids: Vec<_> = alone.chain(shared).copied().collect();
         ids.into_iter().for_each(|id| self.update_listener_readiness(id));
     }
 
-    /// Sends what the host has to send, and tells whoever waits what happened.
+    /// Sends the host's packets, and wakes the waiting threads.
     pub(crate) fn send(&mut self, now: Instant) {
         while let Some(packet) = self.host.poll_transmit(now) {
             let comment = packet.comment;
@@ -280,6 +297,12 @@ impl Inner {
     }
 
     fn handle_events(&mut self) {
+        self.strays.extend(std::iter::from_fn(|| self.host.poll_stray()));
+        if let Some(ports) = &self.ports {
+            while let Some(change) = self.host.poll_place() {
+                ports.on_change(change);
+            }
+        }
         while let Some(event) = self.host.poll_event() {
             self.handle(event);
         }
@@ -338,7 +361,7 @@ impl Inner {
         }
     }
 
-    /// Whether calls tell of a soft error of this connection.
+    /// Whether calls on this connection report soft errors.
     fn tells_of_trouble(&self, id: ConnectionId) -> bool {
         self.host.connection(id).is_some_and(|c| c.pending_soft_error().is_some())
     }
@@ -353,7 +376,11 @@ impl Inner {
 
     /// The same for a listener's descriptor.
     pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
-        let readable = self.host.acceptable(id) > 0 || self.failure.is_some();
+        let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
+        if let Some((shard, acceptor)) = self.acceptors.get(&id) {
+            acceptor.update(*shard, waiting, failed);
+        }
+        let readable = waiting > 0 || failed;
         if let Some(readiness) = self.listener_readiness.get_mut(&id) {
             let _ = readiness.show(readable, true);
         }
@@ -380,8 +407,10 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether somebody may be waiting on a descriptor of ours, whom only the background thread can serve.
+    /// Whether a program may wait on an exported descriptor, which only the background thread can serve.
     pub(crate) fn exports_descriptors(&self) -> bool {
-        !self.readiness.is_empty() || !self.listener_readiness.is_empty()
+        !self.readiness.is_empty()
+            || !self.listener_readiness.is_empty()
+            || self.acceptors.values().any(|(_, acceptor)| acceptor.is_exported())
     }
 }

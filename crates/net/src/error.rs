@@ -16,7 +16,8 @@ pub(crate) fn errno(error: ConnectionError) -> Errno {
     }
 }
 
-/// A soft error: of the kind that the operating system's has, and told from an error that ended the connection by the [`IcmpError`] inside.
+/// A soft error. Its kind is that of the operating system; the [`IcmpError`] inside distinguishes it from an error that ended the
+/// connection.
 pub(crate) fn soft_error(error: IcmpError) -> io::Error {
     io::Error::new(io::Error::from_raw_os_error(error.errno()).kind(), error)
 }

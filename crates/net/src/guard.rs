@@ -1,7 +1,7 @@
-//! Extensions that fail take no host with them: what stands around each that is attached here.
+//! Guards around extensions: an extension that fails does not stop the host.
 //!
-//! Time passes here, and one host's connections share a lock: an extension that takes too much of it holds up all of them. So besides panics
-//! ([`Guarded`]) the time of each call is looked at, and that of all calls of the host together ([`Budget`]).
+//! The connections of a host share a lock, so a slow extension delays all of them. Besides panics ([`Guarded`]), the guard limits the time
+//! of each call, and of all calls of the host together ([`Budget`]).
 
 use std::sync::Arc;
 use transom_extensions::guard::ALLOWED;

@@ -1,7 +1,7 @@
 //! User-level TCP sockets: a stack, a device and a clock, put together and running.
 //!
-//! [`Stack`] is a host inside this process; [`TcpStream`] and [`TcpListener`] behave like their namesakes in [`std::net`].
-//! There is no thread per connection and no thread that every packet must pass: whichever thread waits does the work (see
+//! [`Stack`] is a host inside this process. [`TcpStream`] and [`TcpListener`] behave like their namesakes in [`std::net`].
+//! There is no thread per connection, and no thread that handles every packet: a waiting thread does the work (see
 //! `runtime.rs`).
 //!
 //! # Example
@@ -34,7 +34,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod background;
+#[cfg(feature = "broker")]
+mod broker;
 pub mod clock;
 mod eagerness;
 mod engine;
@@ -44,8 +47,11 @@ mod listener;
 mod lock;
 mod log;
 pub mod observer;
+mod opening;
+mod ports;
 mod readiness;
 mod runtime;
+mod sharing;
 mod stack;
 mod stream;
 mod waiting;
@@ -53,9 +59,21 @@ mod waiting;
 pub use listener::{Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
+pub use ports::{KernelPorts, PortRegistrar, PortSource};
+pub use sharing::{HostView, KernelHost};
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::TcpStream;
+pub use transom_stack::config::Interface;
 pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report, WriteOptions};
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
+
+/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+pub fn open_options() -> transom_device::open::OpenOptions {
+    #[cfg(feature = "broker")]
+    let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);
+    #[cfg(not(feature = "broker"))]
+    let shared = None;
+    transom_device::open::OpenOptions { shared, ..Default::default() }
+}

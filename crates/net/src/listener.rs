@@ -1,18 +1,20 @@
 //! `TcpListener`, with the names and behaviour of [`std::net::TcpListener`].
 
+use crate::acceptor::Acceptor;
 use crate::engine::{Channel, Inner};
 use crate::error::{listen_error, would_block};
 use crate::guard::guarded_shared;
+use crate::ports::Reservation;
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
-use transom_stack::stack::ListenError;
+use transom_stack::stack::{ConnectionId, ListenError};
 
 /// A socket server on a [`Stack`].
 #[derive(Debug)]
@@ -22,20 +24,97 @@ pub struct TcpListener {
 
 #[derive(Debug)]
 struct Socket {
-    shared: Arc<Shared>,
-    id: ListenerId,
+    /// In each shard of the stack.
+    parts: Vec<Part>,
+    /// Of several parts: what waits in any of them.
+    acceptor: Option<Arc<Acceptor>>,
+    /// The part that is asked first.
+    turn: AtomicUsize,
     local: SocketAddr,
     non_blocking: AtomicBool,
     fd: OnceLock<OwnedFd>,
+    /// The port, if it is not the stack's own. It goes last.
+    _port: Option<Reservation>,
+}
+
+/// A connection and its peer.
+type Accepted = (ConnectionId, SocketAddr);
+
+/// A listener in one shard.
+#[derive(Debug)]
+struct Part {
+    shared: Arc<Shared>,
+    id: ListenerId,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let runtime = &self.shared.runtime;
-        runtime.with(|inner, now| {
+        // The first part goes last: who gets its place finds that of the others free.
+        while self.parts.pop().is_some() {}
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.shared.runtime.with(|inner, now| {
             inner.listener_readiness.remove(&self.id);
+            inner.acceptors.remove(&self.id);
             inner.host.close_listener(self.id, now);
         });
+    }
+}
+
+impl Part {
+    /// Listens in a shard.
+    fn listen(shared: &Arc<Shared>, addr: SocketAddr, config: &ListenConfig) -> io::Result<Part> {
+        let config = ListenConfig {
+            profile: config.profile.clone().map(|p| guarded_shared(p, &shared.budget)),
+            ..config.clone()
+        };
+        let bound = Bound::new(addr, config.v6_only);
+        let id = shared.runtime.with(|inner, _| {
+            if addr.port() != 0 && inner.host.is_listened_at(&bound) {
+                return Err(listen_error(ListenError::InUse(addr)));
+            }
+            inner.host.listen(addr, config).map_err(listen_error)
+        })?;
+        Ok(Part { shared: Arc::clone(shared), id })
+    }
+
+    fn port(&self) -> Option<u16> {
+        let inner = self.shared.runtime.lock();
+        inner.host.listener_address(self.id).map(|local| local.port())
+    }
+
+    /// Accepts, with the thread leading its shard while it waits.
+    fn accept(&self, waits: bool) -> Option<io::Result<Accepted>> {
+        if !waits {
+            return self.accept_now();
+        }
+        let runtime = &self.shared.runtime;
+        runtime.wait(Channel::Acceptable(self.id), None, |inner, _| self.take(inner))
+    }
+
+    /// Accepts what is there, or is at the device.
+    fn accept_now(&self) -> Option<io::Result<Accepted>> {
+        let runtime = &self.shared.runtime;
+        runtime.with(|inner, _| {
+            self.take(inner).or_else(|| {
+                runtime.poll_once(inner);
+                self.take(inner)
+            })
+        })
+    }
+
+    /// Takes a connection; `None` if there is none.
+    fn take(&self, inner: &mut Inner) -> Option<io::Result<Accepted>> {
+        let accepted = inner.host.accept(self.id);
+        inner.update_listener_readiness(self.id);
+        match (accepted, inner.failure()) {
+            (Some(accepted), _) => Some(Ok(accepted)),
+            (None, Some(error)) => Some(Err(error)),
+            (None, None) => None,
+        }
     }
 }
 
@@ -45,32 +124,48 @@ impl TcpListener {
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if somebody listens there, [`io::ErrorKind::AddrNotAvailable`] if the address is not the
-    /// host's.
+    /// host's. Where the [kernel](crate::PortSource::Kernel) says which ports are free, its errors for bind(2).
     pub fn bind(stack: &Stack, addr: impl ToSocketAddrs) -> io::Result<Self> {
         each_address(addr, |addr| Self::bind_with(stack, addr, ListenConfig::default()))
     }
 
-    /// Listens at `addr` with a backlog or profile of its own.
+    /// Listens at `addr` with its own backlog or profile. In a stack of several shards, each shard has the backlogs and the limit of Fast Open for
+    /// itself.
     ///
     /// # Errors
     /// As [`TcpListener::bind`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
     pub fn bind_with(stack: &Stack, addr: SocketAddr, config: ListenConfig) -> io::Result<Self> {
-        let shared = Arc::clone(&stack.shared);
-        let config = ListenConfig {
-            profile: config.profile.map(|p| guarded_shared(p, &shared.budget)),
-            ..config
-        };
-        let bound = Bound::new(addr, config.v6_only);
-        let (id, local) = shared.runtime.with(|inner, _| {
-            if addr.port() != 0 && inner.host.is_listened_at(&bound) {
-                return Err(listen_error(ListenError::InUse(addr)));
+        let mut local = addr;
+        let port = stack.ports().map(|ports| ports.reserve(&Bound::new(addr, config.v6_only)));
+        let port = port.transpose()?;
+        if let Some(port) = &port {
+            local.set_port(port.address().port());
+        }
+        let mut parts = Vec::with_capacity(stack.shard_count());
+        // Who gets a place in the first shard gets it in all: they have the same listeners.
+        for shared in stack.shards() {
+            let part = Part::listen(shared, local, &config)?;
+            local.set_port(part.port().unwrap_or(local.port()));
+            parts.push(part);
+        }
+        let acceptor = (parts.len() > 1).then(|| Arc::new(Acceptor::new(parts.len())));
+        if let Some(acceptor) = &acceptor {
+            for (number, part) in parts.iter().enumerate() {
+                part.shared.runtime.with(|inner, _| {
+                    inner.acceptors.insert(part.id, (number, Arc::clone(acceptor)));
+                    inner.update_listener_readiness(part.id);
+                });
             }
-            let id = inner.host.listen(addr, config).map_err(listen_error)?;
-            let port = inner.host.listener_address(id).map_or(addr.port(), |local| local.port());
-            Ok((id, SocketAddr::new(addr.ip(), port)))
-        })?;
-        let socket =
-            Socket { shared, id, local, non_blocking: AtomicBool::new(false), fd: OnceLock::new() };
+        }
+        let socket = Socket {
+            parts,
+            acceptor,
+            turn: AtomicUsize::new(0),
+            local,
+            non_blocking: AtomicBool::new(false),
+            fd: OnceLock::new(),
+            _port: port,
+        };
         Ok(TcpListener { socket: Arc::new(socket) })
     }
 
@@ -95,33 +190,45 @@ impl TcpListener {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the listener is non-blocking and there is none.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let Socket { shared, id, local, non_blocking, .. } = &*self.socket;
-        let runtime = &shared.runtime;
-        let attempt = |inner: &mut Inner| {
-            let accepted = inner.host.accept(*id);
-            if accepted.is_some() {
-                inner.update_listener_readiness(*id);
-            }
-            match (accepted, inner.failure()) {
-                (Some(accepted), _) => Some(Ok(accepted)),
-                (None, Some(error)) => Some(Err(error)),
-                (None, None) => None,
-            }
-        };
-        let accepted = if non_blocking.load(Ordering::Relaxed) {
-            runtime.with(|inner, _| {
-                attempt(inner).or_else(|| {
-                    runtime.poll_once(inner);
-                    attempt(inner)
-                })
-            })
-        } else {
-            runtime.wait(Channel::Acceptable(*id), None, |inner, _| attempt(inner))
+        let waits = !self.socket.non_blocking.load(Ordering::Relaxed);
+        let (part, accepted) = match (&*self.socket.parts, &self.socket.acceptor) {
+            ([part], _) => (part, part.accept(waits)),
+            (parts, Some(acceptor)) => self.accept_anywhere(parts, acceptor, waits)?,
+            (_, None) => return Err(would_block()),
         };
         let (connection, remote) = accepted.unwrap_or_else(|| Err(would_block()))?;
-        let stream = TcpStream::new(Arc::clone(shared), connection, local.is_ipv6());
+        let shared = Arc::clone(&part.shared);
+        let stream = TcpStream::new(shared, connection, self.socket.local.is_ipv6());
         let remote = stream.shown(remote);
         Ok((stream, remote))
+    }
+
+    /// Accepts from the shards in turn.
+    fn accept_anywhere<'a>(
+        &self,
+        parts: &'a [Part],
+        acceptor: &Acceptor,
+        waits: bool,
+    ) -> io::Result<(&'a Part, Option<io::Result<Accepted>>)> {
+        loop {
+            let turn = self.socket.turn.fetch_add(1, Ordering::Relaxed) % parts.len();
+            let (before, first) = parts.split_at(turn);
+            let mut failure = None;
+            for part in first.iter().chain(before) {
+                match part.accept_now() {
+                    Some(Err(error)) => failure = Some(error),
+                    Some(accepted) => return Ok((part, Some(accepted))),
+                    None => {}
+                }
+            }
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            if !waits {
+                return Err(would_block());
+            }
+            acceptor.wait();
+        }
     }
 
     /// The connections, one after the other.
@@ -166,7 +273,16 @@ impl TcpListener {
         if let Some(fd) = self.socket.fd.get() {
             return Ok(fd.as_fd());
         }
-        let fd = self.socket.shared.runtime.export_listener(self.socket.id)?;
+        let fd = match (&self.socket.acceptor, &*self.socket.parts) {
+            (Some(acceptor), parts) => {
+                let fd = acceptor.export()?;
+                // From now on somebody may wait for it, whom the background threads serve.
+                parts.iter().for_each(|part| part.shared.runtime.with(|_, _| ()));
+                fd
+            }
+            (None, [part, ..]) => part.shared.runtime.export_listener(part.id)?,
+            (None, []) => return Err(io::ErrorKind::NotConnected.into()),
+        };
         Ok(self.socket.fd.get_or_init(|| fd).as_fd())
     }
 }

@@ -1,12 +1,15 @@
 //! The host's lock, and the threads to wake when it is free.
 //!
 //! A woken thread wants the lock at once. If it is woken while the lock is held, it has to sleep
-//! again. So wakers are kept until the guard is dropped.
+//! again. So wakers are kept until the guard is dropped. So are packets for other shards, whose locks
+//! are taken then: no thread holds two.
 
 use crate::engine::Inner;
+use crate::runtime::Runtime;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use transom_stack::stack::Stray;
 use transom_tcp::time::Duration;
 
 /// A condition variable to notify, and how many of its threads.
@@ -21,6 +24,8 @@ pub(crate) struct Lock {
     inner: Mutex<Inner>,
     /// Threads that wait for it.
     contenders: AtomicUsize,
+    /// All shards of the host, in their order.
+    shards: OnceLock<Vec<Weak<Runtime>>>,
 }
 
 /// The lock, held.
@@ -32,7 +37,7 @@ pub(crate) struct Held<'a> {
 
 impl Lock {
     pub(crate) fn new(inner: Inner) -> Self {
-        Lock { inner: Mutex::new(inner), contenders: AtomicUsize::new(0) }
+        Lock { inner: Mutex::new(inner), contenders: AtomicUsize::new(0), shards: OnceLock::new() }
     }
 
     pub(crate) fn take(&self) -> Held<'_> {
@@ -50,6 +55,21 @@ impl Lock {
         Held { guard: Some(guard), lock: self }
     }
 
+    /// Says which shards there are. Only the first call counts.
+    pub(crate) fn join(&self, shards: Vec<Weak<Runtime>>) {
+        let _ = self.shards.set(shards);
+    }
+
+    /// Takes a packet to the shard it is for. One that is stopping does not want it.
+    #[cold]
+    fn hand_over(&self, stray: Stray) {
+        let to = usize::try_from(stray.to).unwrap_or(usize::MAX);
+        let shard = self.shards.get().and_then(|shards| shards.get(to)?.upgrade());
+        if let Some(shard) = shard {
+            shard.with(|inner, now| inner.host.on_stray(now, stray));
+        }
+    }
+
     /// How many threads wait for the lock.
     pub(crate) fn contenders(&self) -> &AtomicUsize {
         &self.contenders
@@ -57,9 +77,10 @@ impl Lock {
 }
 
 impl<'a> Held<'a> {
-    /// Lets a thread that waits for the lock have it, and those run who were rung for.
+    /// Lets a waiting thread have the lock, and wakes the threads that were notified.
     pub(crate) fn let_in(self) -> Held<'a> {
-        if self.lock.contenders.load(Ordering::Relaxed) == 0 && self.wakers.is_empty() {
+        let wanted = self.lock.contenders.load(Ordering::Relaxed) > 0;
+        if !wanted && self.wakers.is_empty() && self.strays.is_empty() {
             return self;
         }
         let lock = self.lock;
@@ -114,7 +135,11 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut guard) = self.guard.take() else { return };
         let wakers = std::mem::take(&mut guard.wakers);
+        let strays = std::mem::take(&mut guard.strays);
         drop(guard);
         wakers.into_iter().for_each(Waker::wake);
+        if !std::thread::panicking() {
+            strays.into_iter().for_each(|stray| self.lock.hand_over(stray));
+        }
     }
 }

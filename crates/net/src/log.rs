@@ -1,7 +1,7 @@
-//! The host's event log in a program with sockets: read now and then, or written to a file as it goes.
+//! The host's event log for programs with sockets: read it from time to time, or write it to a file continuously.
 //!
-//! A file is written by a thread of its own, which asks for what is new a hundred times a second. It takes the host's lock for as long as it takes to copy the new
-//! records, at most the whole ring of them; what is overwritten between two looks is missing in the file, and the file says so.
+//! A thread writes the file. It asks for new records a hundred times a second. It holds the host's lock while it copies them, at most the whole ring.
+//! Records that are overwritten between two reads are missing in the file, and the file says so.
 
 use crate::stack::Stack;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub struct LogReading {
 pub enum LogFormat {
     /// All records, as they are.
     Binary,
-    /// The last so many, in a ring: a file that does not grow.
+    /// The last records, this many, in a ring: the file does not grow.
     Ring(u32),
     /// All records, as lines of JSON.
     JsonLines,
@@ -45,7 +45,7 @@ pub struct LogWriter {
     thread: Option<JoinHandle<io::Result<Written>>>,
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Records.
@@ -55,9 +55,9 @@ pub struct Written {
 }
 
 impl Stack {
-    /// The host's event log from record number `from` on.
+    /// The host's event log from record number `from` on. Each shard has a log of its own, and this is the first one's: see [`Stack::shard`].
     pub fn read_log(&self, from: u64) -> LogReading {
-        let mut inner = self.shared.runtime.lock();
+        let mut inner = self.first().runtime.lock();
         let reading = inner.host.log().read(from);
         let records = reading.records().copied().collect();
         LogReading { missed: reading.missed, next: reading.next, records }
@@ -66,13 +66,18 @@ impl Stack {
     /// Writes the event log to `file`, from the oldest record that is still there, until the writer is finished or dropped. It keeps the host alive.
     ///
     /// # Errors
-    /// The operating system's for the file's beginning, and for a thread that it does not give.
+    /// The operating system's for the file's beginning, and for a thread that it does not give; [`io::ErrorKind::InvalidInput`] for a host of several
+    /// shards, each of which has a log of its own: see [`Stack::shard`].
     pub fn log_to(&self, file: File, format: LogFormat) -> io::Result<LogWriter> {
-        let since_origin = Duration::from_nanos(self.shared.runtime.now().as_nanos());
+        if self.shard_count() > 1 {
+            let why = "each shard has a log of its own: write them with Stack::shard";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let since_origin = Duration::from_nanos(self.first().runtime.now().as_nanos());
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = u64::try_from(origin.saturating_sub(since_origin).as_nanos()).unwrap_or(0);
         // What was overwritten before anybody wanted to write it is not missed.
-        let oldest = self.shared.runtime.lock().host.log().read(0).missed;
+        let oldest = self.first().runtime.lock().host.log().read(0).missed;
         let mut output = Output::begin(file, format, origin, oldest)?;
         let stack = self.clone();
         let (stop, stopped) = sync_channel(0);
@@ -90,7 +95,7 @@ impl Stack {
 }
 
 impl LogWriter {
-    /// Writes what there is and completes the file.
+    /// Writes the remaining records and completes the file.
     ///
     /// # Errors
     /// The first that writing met; nothing was written after it.

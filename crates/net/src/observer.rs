@@ -1,16 +1,16 @@
 //! Observers: a thread of the program that watches a connection, waits for what happens to it, and narrows what it does, from outside.
 //!
-//! An [`Observer`] is the handle of a layer of the connection ([`transom_tcp::extension`]). The layer lives inside, is woken there like every other,
-//! and leaves what it saw in a mailbox; the handle waits at the mailbox, and leaves there what it wants. So whatever the observer
-//! does, or does not do, the flow goes on: the mailbox holds one view and some counters, and is locked for moments only. This is how
-//! the user-level libraries of icTCP work (Gunawi et al., OSDI 2004), and as with them an observer can be late.
+//! An [`Observer`] is the handle of a layer of the connection ([`transom_tcp::extension`]). The layer is woken like every other one and puts its view
+//! into a mailbox. The handle waits at the mailbox and puts its requests there. So the observer never delays the flow: the mailbox holds one view and
+//! some counters, and is locked for moments only. The user-level libraries of icTCP work in this way (Gunawi et al., OSDI 2004). As with them, an
+//! observer can be late.
 //!
 //! # What is missed
 //!
-//! Events are counted for each kind ([`Wake`]) as they happen. [`Observer::wait`] names kinds, returns as soon as one of them
-//! has happened since it was last told, and tells how often each has. Of those it tells together all but the last are *missed* wake-ups: what the view was at
-//! them nobody has seen. So somebody who comes back in time for every event misses none, also if it was not waiting in that moment; the miss rate of
-//! the paper's section 5.3 is [`Totals::missed`] over [`Totals::happened`]. An event of several kinds counts once for each.
+//! Events are counted for each kind ([`Wake`]). [`Observer::wait`] names kinds. It returns as soon as one of them has happened since its last report,
+//! and reports how often each has. All but the last of the events that it reports together are *missed* wake-ups: the observer has not seen their
+//! views. An observer that returns in time for every event misses none, even if it was not waiting at that moment. The miss rate of the paper's
+//! section 5.3 is [`Totals::missed`] over [`Totals::happened`]. An event of several kinds counts once for each.
 //!
 //! ```no_run
 //! # fn example(stream: &transom_net::TcpStream) -> Result<(), Box<dyn std::error::Error>> {
@@ -44,20 +44,20 @@ use transom_tcp::connection::Connection;
 use transom_tcp::extension::{AttachError, Capabilities, Fault, LayerId, Limits, Wake};
 use transom_tcp::time::Instant;
 
-/// What an observer is to be.
+/// The configuration of an observer.
 #[derive(Clone, Debug)]
 pub struct ObserverOptions {
     /// The name by which reports call its layer.
     pub name: String,
-    /// The kinds of events it is told of.
+    /// The kinds of events that it receives.
     pub wake: Wake,
-    /// The lists that its snapshots have: [`Capabilities::ACK_LIST`] and [`Capabilities::MESSAGE_LIST`]. What else is named here the connection
-    /// must have.
+    /// The lists in its snapshots: [`Capabilities::ACK_LIST`] and [`Capabilities::MESSAGE_LIST`]. The connection must have all other capabilities
+    /// that are named here.
     pub requires: Capabilities,
 }
 
 impl Default for ObserverOptions {
-    /// Called "observer", told of every kind, without lists.
+    /// Named "observer", with every kind of event, without lists.
     fn default() -> Self {
         let (wake, requires) = (Wake::all(), Capabilities::empty());
         ObserverOptions { name: "observer".into(), wake, requires }
@@ -109,8 +109,8 @@ impl Observable {
     }
 }
 
-/// A layer of a connection, worked from any thread. It keeps the host alive, but not the connection open. When it is dropped its layer is detached and what it asked
-/// for with it.
+/// A layer of a connection that any thread can use. It keeps the host alive, but not the connection open. Dropping it detaches its layer and cancels
+/// its requests.
 #[derive(Debug)]
 pub struct Observer {
     shared: Arc<Shared>,
@@ -145,11 +145,11 @@ impl Observer {
         }
     }
 
-    /// Waits until one of `wake` has happened that was not told yet, at most for `timeout`, and tells everything of these kinds that has. Only the kinds
-    /// that the observer was made for are ever told. For one thread at a time: each event is told once.
+    /// Waits until one of `wake` has happened that was not reported yet, at most for `timeout`. Reports all such events. Only the kinds in the
+    /// observer's options are ever reported. For one thread at a time: each event is reported once.
     ///
     /// # Errors
-    /// [`WaitError::TimedOut`], and [`WaitError::Over`] when everything has been told and nothing will come.
+    /// [`WaitError::TimedOut`], and [`WaitError::Ended`] when every event was reported and no more will come.
     pub fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
         self.mailbox.wait(wake, timeout)
     }
@@ -157,7 +157,7 @@ impl Observer {
     /// Like [`Observer::wait`], but only if there is something to tell already.
     ///
     /// # Errors
-    /// [`Over`] when everything has been told and nothing will come.
+    /// [`ObservationEnded`] when every event was reported and no more will come.
     pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, ObservationEnded> {
         match self.wait(wake, Some(Duration::ZERO)) {
             Ok(notice) => Ok(Some(notice)),
@@ -166,7 +166,7 @@ impl Observer {
         }
     }
 
-    /// The connection as it is now. This counts as no event.
+    /// The present state of the connection. This does not count as an event.
     ///
     /// # Errors
     /// When it is over.
@@ -181,9 +181,9 @@ impl Observer {
         look.ok_or(ObservationEnded)
     }
 
-    /// Changes what the layer asks for, at once. `change` gets its limits as it left them; times are those of [`Observer::now`]. It may use the
-    /// connection and any observer; while it runs, what was asked before holds. Where others change the same limits meanwhile, the last counts, for each
-    /// variable by itself.
+    /// Changes the layer's requests at once. `change` gets the limits as it left them; times are those of [`Observer::now`]. It may use the
+    /// connection and any observer. While it runs, the earlier requests hold. If several calls change the limits at the same time, the last one
+    /// counts, for each variable separately.
     ///
     /// # Errors
     /// When it is over. An interval that ends before it begins ends it.
@@ -199,7 +199,7 @@ impl Observer {
         self.wake();
     }
 
-    /// Detaches the layer, and what it asks for with it.
+    /// Detaches the layer and cancels its requests.
     pub fn detach(&self) {
         self.with(|connection, now| connection.detach(now, self.layer).is_some());
     }
@@ -209,7 +209,7 @@ impl Observer {
         self.shared.runtime.now()
     }
 
-    /// What has happened and what was missed since the observer was made.
+    /// The number of events and of missed ones since the observer was made.
     pub fn totals(&self) -> Totals {
         self.mailbox.totals()
     }
@@ -241,7 +241,7 @@ impl Drop for Observer {
 }
 
 impl Inner {
-    /// Has `mailbox` told when the connection is closed.
+    /// Notifies `mailbox` when the connection is closed.
     fn observe(&mut self, connection: ConnectionId, mailbox: &Arc<Mailbox>) {
         // Of a connection that no stream belongs to any more nobody says that it is closed, so what is left of those is removed now and then.
         if self.observers.len() == self.observers.capacity() {
@@ -253,7 +253,7 @@ impl Inner {
         observers.push(Arc::downgrade(mailbox));
     }
 
-    /// The connection is closed: extensions are not told, but those who wait have to know.
+    /// The connection is closed. Extensions are not called, but waiting observers must know.
     pub(crate) fn end_observers(&mut self, connection: ConnectionId) {
         let observers = self.observers.remove(&connection).unwrap_or_default();
         observers.iter().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.end());
@@ -289,6 +289,6 @@ mod tests {
         }
         drop(peers);
         // The smallest table there is has three or so places.
-        assert!(a.shared.runtime.lock().observers.len() < 10);
+        assert!(a.first().runtime.lock().observers.len() < 10);
     }
 }

@@ -1,22 +1,22 @@
-//! Who does the work: whichever thread waits.
+//! The runtime: a waiting thread does the work.
 //!
-//! A stack in the application's own process has no interrupt handler to do its work. Handing every packet to a thread of its
-//! own would cost a wake-up per packet, which is more than the packet's processing. So a thread that waits for its socket does
-//! the work meanwhile ([`waiting`](crate::waiting)). When no thread waits at all, a background thread leads, so that
-//! acknowledgements and retransmissions go on ([`background`](crate::background)); a thread that comes to wait takes the lead
-//! from it at once.
+//! A stack in the application's process has no interrupt handler. A separate thread for every packet would cost a wake-up per
+//! packet, which is more than the processing of the packet. So a thread that waits for its socket does the work meanwhile
+//! ([`waiting`](crate::waiting)). If no thread waits, a background thread leads, so that acknowledgements and retransmissions go
+//! on ([`background`](crate::background)). A thread that starts to wait takes the lead from it at once.
 //!
 //! Three rules keep it live:
-//! - Every thread that is done, whatever the reason, calls `leave`: if nobody leads, the lead is passed on; if somebody does and
-//!   there is news for it (its channel was rung, a timer is earlier than it knows), it is woken.
-//! - The leading application thread and the background thread wait on an eventfd each, and nobody drains another's: a wake-up
-//!   cannot be taken by the wrong one.
+//! - Every thread that has finished, for any reason, calls `leave`. If nobody leads, this passes the lead on. If the leader's
+//!   channel was notified, or a timer is earlier than the leader knows, it wakes the leader.
+//! - The leading application thread and the background thread each wait on their own eventfd, so that no thread takes the
+//!   other's wake-up.
 //! - A leader that finds other threads waiting for the lock lets one in between two batches.
 
 use crate::background::Background;
 use crate::clock::Clock;
 use crate::engine::{BYTES_PER_POLL, Inner, Leader, Patience};
 use crate::lock::{Held, Lock, Waker};
+use crate::ports::Ports;
 use crate::readiness::Readiness;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -29,7 +29,7 @@ use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host};
 use transom_tcp::time::{Duration, Instant};
 
-/// So many threads beside the leader make a crowd.
+/// This many threads beside the leader make a crowd.
 const CROWD: usize = 2;
 
 /// A running host.
@@ -57,11 +57,12 @@ impl Runtime {
         device: Box<dyn Device>,
         clock: Clock,
         busy_poll: Duration,
+        ports: Option<Arc<Ports>>,
     ) -> io::Result<Arc<Self>> {
         let device_fd = device.poll_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let runtime = Arc::new(Runtime {
-            inner: Lock::new(Inner::new(host, device, clock)),
+            inner: Lock::new(Inner::new(host, device, clock, ports)),
             background: Background::default(),
             device_fd,
             wake_leader: eventfd(0, flags)?,
@@ -71,6 +72,13 @@ impl Runtime {
         });
         Background::start(&runtime)?;
         Ok(runtime)
+    }
+
+    /// Makes one host of several shards, in their order.
+    pub(crate) fn join(shards: &[Arc<Runtime>]) {
+        for shard in shards {
+            shard.inner.join(shards.iter().map(Arc::downgrade).collect());
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -114,12 +122,12 @@ impl Runtime {
         result
     }
 
-    /// Whether so many threads wait that passing the lead among them costs more than a thread that does nothing else.
+    /// Whether so many threads wait that passing the lead among them costs more than the background thread.
     pub(crate) fn is_crowded(&self, inner: &Inner) -> bool {
         inner.followers.len() >= CROWD && self.background.is_alive()
     }
 
-    /// What every thread does that has changed something, or stops waiting.
+    /// Must be called by every thread that has changed something, or stops waiting.
     pub(crate) fn leave(&self, inner: &mut Inner) {
         match inner.leader {
             Leader::Nobody => {
@@ -150,13 +158,11 @@ impl Runtime {
         }
     }
 
-    /// Before a thread that has written much goes on: looks whether acknowledgements have come, unless an application
-    /// thread does so anyway. It counts as leading for a moment: who writes all the time does not need the background thread,
-    /// and would only meet it at the lock.
+    /// Looks for acknowledgements after a long write, unless an application thread does so. The writer leads for a moment: a
+    /// thread that writes all the time does not need the background thread, and would only wait for the lock with it.
     ///
-    /// A writer that went on until its buffer is full would find the acknowledgements too, but late: the round-trip times it
-    /// measures would be of its own making, and all of a large buffer would pass through the caches instead of the same small
-    /// part of it again and again.
+    /// A writer that continued until its buffer is full would find the acknowledgements late. Its round-trip times would be
+    /// wrong, and the whole of a large buffer would pass through the caches instead of the same small part.
     pub(crate) fn poll_for_acks(&self, inner: &mut Inner) {
         if inner.leader == Leader::Application || inner.written_since_poll < BYTES_PER_POLL {
             return;
@@ -170,7 +176,7 @@ impl Runtime {
         inner.work(Patience::default());
     }
 
-    /// Processes what has arrived, if nobody else is doing so.
+    /// Processes arrived packets, if no other thread does.
     pub(crate) fn poll_once(&self, inner: &mut Inner) {
         if inner.leader != Leader::Application {
             inner.work(Patience::default());

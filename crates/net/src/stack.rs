@@ -3,17 +3,23 @@
 use crate::clock::Clock;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
+use crate::ports::{KernelPorts, PortSource, Ports};
 use crate::runtime::Runtime;
+use crate::sharing::{Follower, HostView, Sharing};
 use crate::stream::TcpStream;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use transom_device::Device;
+use transom_device::interface::IpPrefix;
+use transom_device::open::{OpenOptions, Opened, open};
+use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
-use transom_stack::config::{Offload, StackConfig, StackCounters};
+use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
 use transom_stack::fast_open::FastOpenConfig;
 use transom_stack::memory::{MemoryInfo, MemoryLimits};
-use transom_stack::stack::Stack as Host;
+use transom_stack::stack::{Shard, Stack as Host};
 use transom_tcp::profile::Profile;
 use transom_tcp::time::Duration;
 
@@ -24,20 +30,35 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 ///
 /// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
 /// waits up to two seconds for data that was written and not yet acknowledged, and stops.
+///
+/// A host of several [shards](StackBuilder::shards) is one for its programs and its peers. Each connection is in one shard for all its life; a listener
+/// is in all of them.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    pub(crate) shared: Arc<Shared>,
+    /// At least one.
+    shards: Arc<[Arc<Shared>]>,
+    /// Whose turn it is to have the next connection.
+    pub(crate) turn: Arc<AtomicUsize>,
 }
 
-/// What all handles share; its end is the host's end.
+/// State that all handles of one shard share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
-    /// The time of the host's extensions.
+    /// The time of the shard's extensions.
     pub(crate) budget: Arc<Budget>,
+    host: Arc<Family>,
 }
 
-/// What the extensions of a host have taken of its time.
+/// All shards of a host; its end is the host's end.
+#[derive(Debug)]
+struct Family {
+    runtimes: Vec<Arc<Runtime>>,
+    ports: Option<Arc<Ports>>,
+    follower: Option<Follower>,
+}
+
+/// The time that the extensions of a host have used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionTime {
     /// How long they ran, all together.
@@ -46,24 +67,31 @@ pub struct ExtensionTime {
     pub missed: u64,
 }
 
-impl Drop for Shared {
+impl Drop for Family {
     fn drop(&mut self) {
-        wait_until(&self.runtime, DRAIN_ON_DROP, |host| !host.has_undelivered());
-        self.runtime.stop();
+        self.follower = None;
+        let runtimes = self.runtimes.iter().map(|runtime| &**runtime);
+        wait_until(runtimes, DRAIN_ON_DROP, |host| !host.has_undelivered());
+        self.runtimes.iter().for_each(|runtime| runtime.stop());
     }
 }
 
-/// Waits until `done`, or until `timeout`, or until the device fails. Returns whether it was done.
-fn wait_until(
-    runtime: &Runtime,
+/// Waits until all are `done`, or until `timeout`, or until the devices of the others have failed. Returns whether all were done.
+fn wait_until<'a>(
+    runtimes: impl Iterator<Item = &'a Runtime> + Clone,
     timeout: std::time::Duration,
     done: impl Fn(&Host) -> bool,
 ) -> bool {
     let deadline = std::time::Instant::now() + timeout;
     loop {
-        let (done, failed) = runtime.with(|inner, _| (done(&inner.host), inner.has_failed()));
-        if done || failed || std::time::Instant::now() >= deadline {
-            return done;
+        let (mut all, mut waits) = (true, false);
+        for runtime in runtimes.clone() {
+            let (done, failed) = runtime.with(|inner, _| (done(&inner.host), inner.has_failed()));
+            all &= done;
+            waits |= !done && !failed;
+        }
+        if !waits || std::time::Instant::now() >= deadline {
+            return all;
         }
         // The background thread does the work; this one only looks.
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -82,6 +110,9 @@ pub struct StackBuilder {
     comments: bool,
     extension_time: Duration,
     fast_open: FastOpenConfig,
+    shards: Option<usize>,
+    ports: PortSource,
+    sharing: Option<Sharing>,
 }
 
 /// Bounds on what a host keeps.
@@ -116,7 +147,46 @@ impl Stack {
             comments: false,
             extension_time: transom_extensions::budget::PER_SECOND,
             fast_open: FastOpenConfig::default(),
+            shards: None,
+            ports: PortSource::Own,
+            sharing: None,
         }
+    }
+
+    /// The shards of this handle, in their order.
+    pub(crate) fn shards(&self) -> &[Arc<Shared>] {
+        &self.shards
+    }
+
+    /// The first shard.
+    pub(crate) fn first(&self) -> &Arc<Shared> {
+        &self.shards[0]
+    }
+
+    /// Who keeps the ports, if the host does not choose them itself.
+    pub(crate) fn ports(&self) -> Option<&Arc<Ports>> {
+        self.first().host.ports.as_ref()
+    }
+
+    /// The kernel's routes, if the host shares its addresses.
+    pub(crate) fn follower(&self) -> Option<&Follower> {
+        self.first().host.follower.as_ref()
+    }
+
+    fn runtimes(&self) -> impl Iterator<Item = &Runtime> + Clone {
+        self.shards.iter().map(|shard| &*shard.runtime)
+    }
+
+    /// How many [shards](StackBuilder::shards) this handle is for.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// A handle to one shard: what it opens, counts and logs is that shard's. A listener made by it is in that shard alone; the others hand over
+    /// what comes for it.
+    pub fn shard(&self, index: usize) -> Option<Stack> {
+        let shard = Arc::clone(self.shards.get(index)?);
+        Some(Stack { shards: [shard].into(), turn: Arc::clone(&self.turn) })
     }
 
     /// Connects to the first of `addr`'s addresses that answers, as [`std::net::TcpStream::connect`] does.
@@ -135,35 +205,38 @@ impl Stack {
         TcpListener::bind(self, addr)
     }
 
-    /// What the host has counted.
+    /// The host's counters.
     pub fn counters(&self) -> StackCounters {
-        self.shared.runtime.lock().host.counters()
+        self.runtimes().map(|runtime| runtime.lock().host.counters()).sum()
     }
 
-    /// What the data of all connections takes, and what has come of the [limits](Limits::memory) on it.
+    /// The memory of all connections' data, and the effects of its [limits](Limits::memory).
     pub fn memory(&self) -> MemoryInfo {
-        self.shared.runtime.lock().host.memory()
+        self.runtimes().map(|runtime| runtime.lock().host.memory()).sum()
     }
 
-    /// What the host's extensions have taken of its time.
+    /// The time that the host's extensions have used.
     pub fn extension_time(&self) -> ExtensionTime {
-        let budget = &self.shared.budget;
-        ExtensionTime { used: budget.used().into(), missed: budget.missed() }
+        let budgets = || self.shards.iter().map(|shard| &shard.budget);
+        ExtensionTime {
+            used: budgets().map(|budget| std::time::Duration::from(budget.used())).sum(),
+            missed: budgets().map(|budget| budget.missed()).sum(),
+        }
     }
 
     /// Packets that the device refused.
     pub fn dropped_by_device(&self) -> u64 {
-        self.shared.runtime.lock().dropped()
+        self.runtimes().map(|runtime| runtime.lock().dropped()).sum()
     }
 
     /// Connections that exist, TIME-WAIT and half-open ones not included.
     pub fn connection_count(&self) -> usize {
-        self.shared.runtime.lock().host.connection_count()
+        self.runtimes().map(|runtime| runtime.lock().host.connection_count()).sum()
     }
 
     /// Waits until every connection has ended in order, or until `timeout`. Returns whether they have.
     pub fn drain(&self, timeout: std::time::Duration) -> bool {
-        wait_until(&self.shared.runtime, timeout, |host| host.connection_count() == 0)
+        wait_until(self.runtimes(), timeout, |host| host.connection_count() == 0)
     }
 }
 
@@ -174,8 +247,8 @@ impl StackBuilder {
         self
     }
 
-    /// The profile of connections that do not name their own. Its extensions are guarded: one that panics, or takes longer than
-    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached, and its connection goes on.
+    /// The profile of connections that do not name their own. Its extensions are guarded. An extension that panics, or that exceeds
+    /// [`ALLOWED`](transom_extensions::guard::ALLOWED) three times in a row, is detached; its connection continues.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
@@ -187,8 +260,8 @@ impl StackBuilder {
         self
     }
 
-    /// A thread that waits looks at the device without sleeping for so long before it sleeps. It trades CPU time for
-    /// latency. Without it, or with zero, a thread stays awake for at most 50 µs, and only while that spares it a sleep.
+    /// How long a waiting thread polls the device before it sleeps. It trades CPU time for latency. Without it, or with zero, a thread stays awake
+    /// for at most 50 µs, and only while that spares it a sleep.
     pub fn busy_poll(mut self, span: std::time::Duration) -> Self {
         self.busy_poll = span.into();
         self
@@ -206,8 +279,8 @@ impl StackBuilder {
         self
     }
 
-    /// Has the device told of each segment how its sender stood ([`Device::annotate`]), which a
-    /// [`Tapped`](transom_device::capture::Tapped) one writes into its capture. By default it is not.
+    /// Gives the device a comment on the sender's state with each segment ([`Device::annotate`]). A [`Tapped`](transom_device::capture::Tapped)
+    /// device writes it into its capture. Off by default.
     pub fn comments(mut self, comments: bool) -> Self {
         self.comments = comments;
         self
@@ -227,42 +300,205 @@ impl StackBuilder {
         self
     }
 
+    /// Works in so many shards, 1 to 64: each has a queue of the device, a lock and timers of its own, so that each can use a core. By default there is
+    /// one for each queue of the device. The [limits](StackBuilder::limits), and what the [extensions](StackBuilder::extension_time) may take, are shared out
+    /// evenly.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// Says where ports come from; by default from the host's own range.
+    pub fn ports(mut self, ports: PortSource) -> Self {
+        self.ports = ports;
+        self
+    }
+
+    /// Who says which ports are free.
+    #[cfg(feature = "broker")]
+    pub(crate) fn port_source(&self) -> &PortSource {
+        &self.ports
+    }
+
+    /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
+    /// instead of [addresses](StackBuilder::address) of its own. The kernel says which [ports](StackBuilder::ports) are free, unless that is said otherwise. It
+    /// also chooses the address from which a remote one is reached.
+    ///
+    /// Packets for these ports must come to the device, and no others: a broker or the kernel's routing rules see to that. The host is to be
+    /// started in the network namespace whose addresses it shares.
+    pub fn shared(mut self, host: impl HostView + 'static) -> Self {
+        self.sharing = Some(Sharing::new(host));
+        if matches!(self.ports, PortSource::Own) {
+            self.ports = PortSource::Kernel(KernelPorts::new());
+        }
+        self
+    }
+
+    /// Opens the device that a word names, such as `tun:transom0` or `udp:192.0.2.1:4000`, and starts the host on it. [`DeviceWord`] has all
+    /// words. Without an [address](StackBuilder::address) the host has those that the device gives.
+    ///
+    /// ```no_run
+    /// # use transom_net::Stack;
+    /// let stack = Stack::builder().device("udp:192.0.2.1:4000")?;
+    /// let stream = stack.connect("10.9.0.1:80")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a text that is no such word, and otherwise what is wrong with the device
+    /// ([`OpenError`](transom_device::open::OpenError)) or as [`StackBuilder::start`].
+    pub fn device(self, word: &str) -> io::Result<Stack> {
+        let word: DeviceWord =
+            word.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let prefixes = self.addresses.iter();
+        let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
+        let options = OpenOptions {
+            addresses: prefixes.collect(),
+            queues: self.shards.unwrap_or(1),
+            ..crate::open_options()
+        };
+        let (builder, device) = self.on(open(&word, &options)?)?;
+        builder.start(device)
+    }
+
+    /// Prepares for a device that is open: with the addresses that go with it, or, on a device of a broker's, with all that the lease says. Returns the
+    /// device, on which the host is to be started.
+    ///
+    /// # Errors
+    /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
+    pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
+        let Opened { device, addresses, lease, .. } = opened;
+        if let Some(lease) = lease {
+            return Ok((self.with_any_lease(lease)?, device));
+        }
+        let builder = StackBuilder { addresses: Vec::new(), ..self };
+        let with_address = |builder: StackBuilder, prefix: IpPrefix| {
+            builder.address(prefix.address(), prefix.prefix_len())
+        };
+        Ok((addresses.into_iter().fold(builder, with_address), device))
+    }
+
+    #[cfg(not(feature = "broker"))]
+    fn with_any_lease(self, _: Box<dyn std::any::Any + Send>) -> io::Result<StackBuilder> {
+        let why = "this program has no client of the broker";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+
     /// Starts the host on `device`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] with the reason if the configuration does not make sense, and the operating system's
-    /// errors for descriptors, threads and randomness.
-    pub fn start(self, device: impl Device + 'static) -> io::Result<Stack> {
-        let capabilities = device.capabilities();
+    /// [`io::ErrorKind::InvalidInput`] with the reason if the configuration does not make sense, or the device has fewer queues than there are to be
+    /// shards; and the operating system's errors for descriptors, threads and randomness.
+    pub fn start(self, mut device: impl Device + 'static) -> io::Result<Stack> {
+        let mut queues = device.take_queues();
+        queues.insert(0, Box::new(device));
+        let shards = self.shards.unwrap_or(queues.len());
+        if shards == 0 || shards > queues.len() {
+            let queues = queues.len();
+            let why = format!("the device has {queues} queues, and {shards} shards need one each");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        // A queue that nobody reads would swallow its packets.
+        queues.truncate(shards);
+        self.start_on(queues)
+    }
+
+    /// Starts the host with a shard for each of several devices, which have one network behind them. Packets of one connection must arrive at one device,
+    /// but for few: those are handed over.
+    ///
+    /// # Errors
+    /// As [`StackBuilder::start`].
+    pub fn start_on(self, devices: Vec<Box<dyn Device>>) -> io::Result<Stack> {
         let secret = match self.secret {
             Some(secret) => secret,
             None => random_secret()?,
         };
-        let budget = Arc::new(Budget::new(self.extension_time));
-        let default = StackConfig::new(self.addresses);
-        let config = StackConfig {
-            mtu: u32::try_from(capabilities.mtu).unwrap_or(65_535).min(65_535),
+        let count = u32::try_from(devices.len()).unwrap_or(u32::MAX);
+        let clock = Clock::start();
+        let ports = match &self.ports {
+            PortSource::Own => None,
+            PortSource::Kernel(source) => Some(Ports::new(source.clone())),
+        };
+        let limits = devices.iter().map(|device| mtu_of(&**device));
+        let limit = limits.min().unwrap_or(65_535);
+        let known = self.sharing.as_ref().map(|sharing| sharing.interface(limit)).transpose()?;
+        let share = Duration::from_nanos(self.extension_time.as_nanos() / u64::from(count.max(1)));
+        let (mut runtimes, mut budgets) = (Vec::new(), Vec::new());
+        for (index, device) in (0..).zip(devices) {
+            let budget = Arc::new(Budget::new(share));
+            let mut config = self.config(&*device, Shard { index, count }, secret, &budget);
+            if let Some(Interface { mtu, addresses, address_mtus }) = known.clone() {
+                config = StackConfig { shared: true, mtu, addresses, address_mtus, ..config };
+            }
+            let host = Host::new(config, clock.now())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            let started = Runtime::start(host, device, clock, self.busy_poll, ports.clone());
+            match started {
+                Ok(runtime) => runtimes.push(runtime),
+                Err(error) => {
+                    runtimes.iter().for_each(|runtime: &Arc<Runtime>| runtime.stop());
+                    return Err(error);
+                }
+            }
+            budgets.push(budget);
+        }
+        if runtimes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a host needs a device"));
+        }
+        Runtime::join(&runtimes);
+        let mut host = Family { runtimes: runtimes.clone(), ports, follower: None };
+        if let (Some(sharing), Some(known)) = (self.sharing, known) {
+            host.follower = Some(Follower::start(sharing, runtimes.clone(), limit, known)?);
+        }
+        let host = Arc::new(host);
+        let shards = runtimes.into_iter().zip(budgets);
+        let shard = |(runtime, budget)| Arc::new(Shared { runtime, budget, host: host.clone() });
+        Ok(Stack { shards: shards.map(shard).collect(), turn: Arc::default() })
+    }
+
+    /// The configuration of one shard.
+    fn config(
+        &self,
+        device: &dyn Device,
+        shard: Shard,
+        secret: [u8; 16],
+        budget: &Arc<Budget>,
+    ) -> StackConfig {
+        let capabilities = device.capabilities();
+        let share = |limit: usize| limit.div_ceil(shard.count.max(1) as usize);
+        let memory = self.limits.memory.unwrap_or_else(memory_of_the_machine);
+        let default = StackConfig::new(self.addresses.clone());
+        StackConfig {
+            shard,
+            ports: match self.ports {
+                PortSource::Own => transom_stack::config::PortSource::Own,
+                PortSource::Kernel(_) => transom_stack::config::PortSource::Caller,
+            },
+            mtu: mtu_of(device),
             offload: Offload {
                 tx_checksum: capabilities.tx_checksum,
                 segmentation: capabilities.segmentation,
             },
-            profile: Arc::new(guarded(self.profile, &budget)),
+            profile: Arc::new(guarded(self.profile.clone(), budget)),
             secret,
-            max_connections: self.limits.connections,
-            max_half_open: self.limits.half_open,
-            max_time_wait: self.limits.time_wait,
-            memory: self.limits.memory.unwrap_or_else(memory_of_the_machine),
+            max_connections: share(self.limits.connections),
+            max_half_open: share(self.limits.half_open),
+            max_time_wait: share(self.limits.time_wait),
+            memory: MemoryLimits {
+                low: share(memory.low),
+                pressure: share(memory.pressure),
+                limit: share(memory.limit),
+            },
             log_records: self.log_records.unwrap_or(default.log_records),
             comments: self.comments,
             fast_open: self.fast_open,
             ..default
-        };
-        let clock = Clock::start();
-        let host = Host::new(config, clock.now())
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let runtime = Runtime::start(host, Box::new(device), clock, self.busy_poll)?;
-        Ok(Stack { shared: Arc::new(Shared { runtime, budget }) })
+        }
     }
+}
+
+fn mtu_of(device: &dyn Device) -> u32 {
+    u32::try_from(device.capabilities().mtu).unwrap_or(65_535).min(65_535)
 }
 
 /// In the proportions of Linux' `tcp_mem`: an eighth of the memory at most.

@@ -41,8 +41,8 @@ use transom_tcp::time::Instant;
 
 /// A TCP connection on a [`Stack`].
 ///
-/// Handles made by [`TcpStream::try_clone`] share the connection. When the last is dropped it is closed in order, and what was
-/// written is still delivered; [`TcpStream::set_linger`] changes that.
+/// Handles made by [`TcpStream::try_clone`] share the connection. Dropping the last one closes the connection in order, and written data is still
+/// delivered; [`TcpStream::set_linger`] changes that.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket>,
@@ -59,7 +59,7 @@ struct Socket {
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
     linger: Mutex<Option<Duration>>,
-    /// A blocking read waits for so many bytes.
+    /// A blocking read waits for this many bytes.
     receive_low_water: AtomicUsize,
     /// The connection's error has been reported once, as the operating system does.
     reported: AtomicBool,
@@ -104,7 +104,7 @@ impl Drop for Socket {
 }
 
 impl TcpStream {
-    /// A stream of its own for a connection; with `v6` it shows IPv4 addresses as mapped ones.
+    /// A separate stream for a connection; with `v6` it shows IPv4 addresses as mapped ones.
     pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId, v6: bool) -> Self {
         let socket = Socket {
             shared,
@@ -144,7 +144,7 @@ impl TcpStream {
         Self::connect_with(stack, None, *addr, None, Some(timeout))
     }
 
-    /// Connects from a local address and port of one's choice (either may be unspecified), with a profile of one's own.
+    /// Connects from a given local address and port (either may be unspecified), with a given profile.
     ///
     /// # Errors
     /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
@@ -196,9 +196,9 @@ impl TcpStream {
         remote: SocketAddr,
         profile: Option<Profile>,
     ) -> io::Result<Self> {
-        let shared = Arc::clone(&stack.shared);
-        let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
-        let id = shared.runtime.with(|inner, now| {
+        let (shared, id) = stack.open(local, remote, &|shared, inner, now, local| {
+            let profile = profile.clone();
+            let profile = profile.map(|profile| Arc::new(guarded(profile, &shared.budget)));
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
         Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))
@@ -253,7 +253,7 @@ impl TcpStream {
         Some(self.socket.shared.runtime.now() + timeout.into())
     }
 
-    /// The outcome as the operating system would report it: an error that ended the connection is told once.
+    /// The outcome in the operating system's form: an error that ended the connection is reported once.
     fn report<T>(&self, outcome: Option<io::Result<T>>) -> io::Result<T> {
         let outcome = outcome.unwrap_or_else(|| Err(would_block()));
         if outcome.as_ref().is_err_and(is_final)
@@ -277,7 +277,7 @@ impl TcpStream {
         end_of_stream_after_error(self.report(outcome))
     }
 
-    /// Reads when the low-water mark is reached, or what there is when the timeout has passed.
+    /// Reads when the low-water mark is reached. When the timeout has passed, reads the available data.
     fn read_enough(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Socket { shared, id, .. } = &*self.socket;
         let deadline = self.deadline(&self.socket.read_timeout);
@@ -364,10 +364,9 @@ impl TcpStream {
     /// Reads bytes, or takes note of a hole: a part of the stream that was given up and will never come. Waits until there is
     /// something. See [`Connection::read_or_hole`].
     ///
-    /// In front of a hole [`io::Read::read`] and [`TcpStream::peek`] fail with [`io::ErrorKind::InvalidData`], as often as they are
-    /// called, so that a program that does not know of holes never takes what stands behind one for what stands before it. This is how
-    /// to read on. There are holes only where the profile gives up data, or accepts or skips holes
-    /// ([`Profile::persistence`], [`Profile::holes`]).
+    /// In front of a hole, [`io::Read::read`] and [`TcpStream::peek`] fail with [`io::ErrorKind::InvalidData`] at every call. So a program that
+    /// ignores holes never joins the data on both sides of one. This call continues behind the hole. Holes exist only if the profile gives up data,
+    /// or accepts or skips holes ([`Profile::persistence`], [`Profile::holes`]).
     ///
     /// # Errors
     /// As [`io::Read::read`], but for [`io::ErrorKind::InvalidData`].
@@ -401,8 +400,8 @@ impl TcpStream {
             .map(|error| errno(error).into()))
     }
 
-    /// What the network last said of the connection's packets, such as that the host cannot be reached, once. It does not end the connection
-    /// (RFC 9293 section 3.9.2.2). If the connection times out later, this is the error it ends with.
+    /// The last error that the network reported about the connection's packets, such as an unreachable host. Each is returned once. It does not end
+    /// the connection (RFC 9293 section 3.9.2.2). If the connection times out later, it ends with this error.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -418,7 +417,7 @@ impl TcpStream {
         self.inspect(|connection, now| connection.info(now))
     }
 
-    /// Attaches an observer that is told of `wake`, without lists: see [`Observer`].
+    /// Attaches an observer for the events `wake`, without lists: see [`Observer`].
     ///
     /// # Errors
     /// As [`TcpStream::observer_with`].
@@ -440,8 +439,8 @@ impl TcpStream {
         Observable::new(&self.socket.shared, self.socket.id)
     }
 
-    /// Attaches an extension as the topmost layer, guarded as those of [profiles](crate::StackBuilder::profile) are. What becomes of it is in
-    /// [`Connection::poll_departure`].
+    /// Attaches an extension as the topmost layer, guarded like those of [profiles](crate::StackBuilder::profile). [`Connection::poll_departure`]
+    /// reports when it is removed.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone; [`io::ErrorKind::InvalidInput`] with the [reason](transom_tcp::extension::AttachError) if it
@@ -452,7 +451,7 @@ impl TcpStream {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
 
-    /// Detaches a layer, and what it asks for with it. Whether there was such a layer.
+    /// Detaches a layer and cancels its requests. Returns whether there was such a layer.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
-/// A device that failed is tried again so often; one without a descriptor to wait on is looked at so often.
+/// The interval for retries of a failed device, and for polls of a device without a descriptor.
 const RETRY_FAILED: Duration = Duration::from_secs(1);
 const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
-/// What a thread waits for, and how it works while it leads.
+/// The event that a thread waits for, and its own way of working while it leads.
 trait Task<T> {
     /// The result, if it is there.
     fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T>;
@@ -30,7 +30,7 @@ trait Task<T> {
     }
 }
 
-/// A task without a way of working of its own.
+/// A task with the ordinary way of working.
 struct Ordinary<F>(F);
 
 impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
@@ -100,7 +100,7 @@ impl<'a> Lead<'a> {
         self.epoch
     }
 
-    /// Whether somebody else has taken the lead.
+    /// Whether another thread has taken the lead.
     pub(crate) fn is_replaced(&self) -> bool {
         self.runtime.background.epoch() != self.epoch
     }
@@ -133,7 +133,7 @@ impl Drop for Lead<'_> {
 pub(crate) enum Awake {
     /// It sleeps as soon as there is nothing to do, unless it has learned better.
     No,
-    /// Until then, because the application wants it so.
+    /// Until then, because the application has set it so.
     Always(Instant),
     /// Until then, to see whether it pays.
     Attempt(Instant),
@@ -216,6 +216,11 @@ impl Runtime {
             if inner.leader == Leader::Application
                 || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
+                if !inner.strays.is_empty() {
+                    // They leave with the lock, and asleep this thread would not look again.
+                    inner = inner.let_in();
+                    continue;
+                }
                 // What was just sent may be news for whoever leads.
                 self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);

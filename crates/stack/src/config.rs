@@ -1,14 +1,15 @@
-//! What a host is configured with, and what it counts.
+//! The configuration of a host, and its counters.
 
 use crate::fast_open::FastOpenConfig;
 use crate::fragments::FragmentLimits;
 use crate::memory::MemoryLimits;
+use crate::stack::Shard;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use transom_tcp::profile::{Profile, ProfileError};
 
-/// What the device below takes off the stack, as far as the stack needs to know.
+/// The work that the device does for the stack, as far as the stack needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offload {
     /// The device completes partial checksums.
@@ -17,24 +18,55 @@ pub struct Offload {
     pub segmentation: Option<usize>,
 }
 
+/// Who says which ports are free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortSource {
+    /// The host: its addresses are nobody else's, so a port is free when no socket of the host has it.
+    #[default]
+    Own,
+    /// The caller, who has reserved the port where the addresses are shared, for instance with the kernel. Each call names its port: port 0 is refused.
+    /// [`Stack::poll_place`](crate::stack::Stack::poll_place) says when a reservation is not needed any more.
+    Caller,
+}
+
+/// What may change of a host's interface while the host runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// [`StackConfig::mtu`].
+    pub mtu: u32,
+    /// [`StackConfig::addresses`].
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// [`StackConfig::address_mtus`].
+    pub address_mtus: Vec<(IpAddr, u32)>,
+}
+
 /// A host's configuration.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     /// Its addresses with their prefix lengths. The prefix only tells the directed broadcast address.
     pub addresses: Vec<(IpAddr, u8)>,
+    /// Its addresses are others' too: the kernel of the same machine has them, and other processes. The ports are what is the host's own, so the caller
+    /// says which they are ([`PortSource::Caller`]). Such a host may be without addresses for a while.
+    pub shared: bool,
     /// The longest IP packet its interface takes.
     pub mtu: u32,
-    /// What the device does for it.
+    /// Addresses whose packets must be shorter than that, and how long they may be.
+    pub address_mtus: Vec<(IpAddr, u32)>,
+    /// The offload of the device.
     pub offload: Offload,
     /// The profile of connections for which none is named.
     pub profile: Arc<Profile>,
     /// From this every sequence number, port and hash key is derived. Random on a real network.
     pub secret: [u8; 16],
-    /// Ports for active opens.
+    /// Which of how many stacks of one host it is. They have the same addresses and the same secret, and listen at the same places.
+    pub shard: Shard,
+    /// Who says which ports are free.
+    pub ports: PortSource,
+    /// Ports for active opens, where the host chooses them itself.
     pub ephemeral_ports: core::ops::RangeInclusive<u16>,
     /// Half-open connections kept in all; beyond that (or beyond a listener's share) SYNs are answered by cookies.
     pub max_half_open: usize,
-    /// Connections in TIME-WAIT kept; beyond that the oldest goes.
+    /// The most connections in TIME-WAIT; beyond that the oldest is dropped.
     pub max_time_wait: usize,
     /// Connections in all; beyond that opens are refused and SYNs dropped.
     pub max_connections: usize,
@@ -50,8 +82,8 @@ pub struct StackConfig {
     pub echo: bool,
     /// How many records of the [event log](crate::log) are kept, 64 bytes each; with none it is off.
     pub log_records: usize,
-    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is formatted for
-    /// each.
+    /// Adds a comment on the sender's state to each segment ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is
+    /// formatted for each.
     pub comments: bool,
 }
 
@@ -61,10 +93,14 @@ impl StackConfig {
     pub fn new(addresses: Vec<(IpAddr, u8)>) -> Self {
         StackConfig {
             addresses,
+            shared: false,
             mtu: 1500,
+            address_mtus: Vec::new(),
             offload: Offload { tx_checksum: false, segmentation: None },
             profile: Arc::new(Profile::default()),
             secret: [0; 16],
+            shard: Shard::ALONE,
+            ports: PortSource::Own,
             ephemeral_ports: 32_768..=65_535,
             max_half_open: 1024,
             max_time_wait: 65_536,
@@ -79,10 +115,13 @@ impl StackConfig {
         }
     }
 
-    /// Checks that the configuration makes sense.
+    /// Checks that the configuration is consistent.
     pub fn validate(&self) -> Result<(), StackConfigError> {
-        if self.addresses.is_empty() {
+        if self.addresses.is_empty() && !self.shared {
             return Err(StackConfigError::NoAddress);
+        }
+        if self.shared && self.ports == PortSource::Own {
+            return Err(StackConfigError::SharedPorts);
         }
         for &(address, prefix) in &self.addresses {
             let bits = if address.is_ipv4() { 32 } else { 128 };
@@ -97,8 +136,17 @@ impl StackConfig {
         if self.mtu < least || self.mtu > 65_535 {
             return Err(StackConfigError::Mtu(self.mtu, least));
         }
+        for &(address, mtu) in &self.address_mtus {
+            let least = if address.is_ipv6() { 1280 } else { 68 };
+            if mtu < least {
+                return Err(StackConfigError::Mtu(mtu, least));
+            }
+        }
         if self.ephemeral_ports.is_empty() || *self.ephemeral_ports.start() == 0 {
             return Err(StackConfigError::Ports);
+        }
+        if !self.shard.is_possible() {
+            return Err(StackConfigError::Shard(self.shard));
         }
         if !self.memory.are_ordered() {
             return Err(StackConfigError::Memory(self.memory));
@@ -111,9 +159,12 @@ impl StackConfig {
 /// Why a configuration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackConfigError {
-    /// A host without an address can talk to nobody.
+    /// A host needs an address.
     #[error("a host needs at least one address")]
     NoAddress,
+    /// On a shared address somebody else says which ports are free.
+    #[error("a host on shared addresses cannot choose its ports itself")]
+    SharedPorts,
     /// A prefix longer than the address.
     #[error("{0} cannot have a prefix of {1} bits")]
     Prefix(IpAddr, u8),
@@ -126,6 +177,9 @@ pub enum StackConfigError {
     /// No ports to choose from.
     #[error("the range of ephemeral ports is empty or contains port 0")]
     Ports,
+    /// An index beyond the count, or too many.
+    #[error("stack {0:?} of a host: there are 1 to 64, counted from 0")]
+    Shard(Shard),
     /// Thresholds that do not grow.
     #[error("limits on memory must grow from low to pressure to limit: {0:?} do not")]
     Memory(MemoryLimits),
@@ -148,7 +202,7 @@ pub fn is_unicast(address: IpAddr) -> bool {
     }
 }
 
-/// What a host has counted.
+/// The counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
     /// Packets received (a super-segment counts once).
@@ -157,7 +211,7 @@ pub struct StackCounters {
     pub packets_sent: u64,
     /// Packets that were no valid IP.
     pub malformed: u64,
-    /// Packets for somebody else, or from an impossible source.
+    /// Packets for another host, or from an impossible source.
     pub misaddressed: u64,
     /// Packets whose checksum was wrong.
     pub bad_checksum: u64,
@@ -173,11 +227,11 @@ pub struct StackCounters {
     pub fast_opens_active: u64,
     /// Connections that began with a peer's SYN and its cookie.
     pub fast_opens_passive: u64,
-    /// Cookies that peers asked for.
+    /// Cookie requests from peers.
     pub fast_open_requests: u64,
     /// SYNs with a cookie that was not ours, not for that peer, or too old.
     pub fast_open_bad_cookies: u64,
-    /// SYNs whose option was not looked at: too many connections that began so waited for their handshake, or memory was short.
+    /// SYNs whose option was ignored: too many such connections waited for their handshake, or memory was short.
     pub fast_open_overflows: u64,
     /// Resets sent because there was no connection.
     pub resets_sent: u64,
@@ -193,4 +247,45 @@ pub struct StackCounters {
     pub icmp_errors_received: u64,
     /// Packets given up in reassembly.
     pub fragments_dropped: u64,
+    /// Segments on a shared address that concern nobody here, and were left to others to refuse.
+    pub left_to_others: u64,
+    /// Packets not sent, because their address was not the host's any more.
+    pub unsent_homeless: u64,
+    /// Packets handed to another [stack of the host](Shard), because their connection is not here.
+    pub passed_on: u64,
+    /// Those dropped because too many were waiting to be handed on.
+    pub strays_dropped: u64,
+}
+
+impl core::iter::Sum for StackCounters {
+    /// What several stacks have counted together.
+    fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
+        counters.fold(StackCounters::default(), |a, b| StackCounters {
+            packets_received: a.packets_received + b.packets_received,
+            packets_sent: a.packets_sent + b.packets_sent,
+            malformed: a.malformed + b.malformed,
+            misaddressed: a.misaddressed + b.misaddressed,
+            bad_checksum: a.bad_checksum + b.bad_checksum,
+            bad_tcp: a.bad_tcp + b.bad_tcp,
+            syns_dropped: a.syns_dropped + b.syns_dropped,
+            cookies_sent: a.cookies_sent + b.cookies_sent,
+            cookies_accepted: a.cookies_accepted + b.cookies_accepted,
+            fast_opens_active: a.fast_opens_active + b.fast_opens_active,
+            fast_opens_passive: a.fast_opens_passive + b.fast_opens_passive,
+            fast_open_requests: a.fast_open_requests + b.fast_open_requests,
+            fast_open_bad_cookies: a.fast_open_bad_cookies + b.fast_open_bad_cookies,
+            fast_open_overflows: a.fast_open_overflows + b.fast_open_overflows,
+            resets_sent: a.resets_sent + b.resets_sent,
+            active_opens: a.active_opens + b.active_opens,
+            passive_opens: a.passive_opens + b.passive_opens,
+            replies_dropped: a.replies_dropped + b.replies_dropped,
+            icmp_errors_sent: a.icmp_errors_sent + b.icmp_errors_sent,
+            icmp_errors_received: a.icmp_errors_received + b.icmp_errors_received,
+            fragments_dropped: a.fragments_dropped + b.fragments_dropped,
+            left_to_others: a.left_to_others + b.left_to_others,
+            unsent_homeless: a.unsent_homeless + b.unsent_homeless,
+            passed_on: a.passed_on + b.passed_on,
+            strays_dropped: a.strays_dropped + b.strays_dropped,
+        })
+    }
 }

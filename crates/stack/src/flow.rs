@@ -1,11 +1,12 @@
 //! Demultiplexing: from a packet's addresses and ports to what handles it, in constant time.
 //!
-//! The table is hashed with SipHash-1-3 under a secret key, because the peer chooses the keys: nobody without the
-//! secret can aim many flows at one bucket. Iteration order is never used, so runs stay deterministic.
+//! The table is hashed with SipHash-1-3 under a secret key, because the peer chooses the keys: without the secret nobody can
+//! put many flows into one bucket. Iteration order is never used, so runs stay deterministic.
 
+use alloc::collections::VecDeque;
 use core::hash::{BuildHasher, Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use siphasher::sip::SipHasher13;
 
 /// The four values that name a connection.
@@ -32,8 +33,8 @@ impl FlowKey {
         }
     }
 
-    /// The key of a packet from outside, read where it is in most packets: TCP right behind an IP header without options. What
-    /// is found is not checked, and means nothing if the packet is another kind.
+    /// The key of a packet from outside, read from its usual place: TCP right behind an IP header without options. The result
+    /// is not verified, and meaningless for other packets.
     pub fn peek(packet: &[u8]) -> Option<Self> {
         let port = |at: usize| {
             packet
@@ -118,7 +119,7 @@ impl BuildHasher for KeyedHash {
     }
 }
 
-/// What handles a flow.
+/// The handler of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// A connection, by its place.
@@ -129,5 +130,99 @@ pub enum Handler {
     TimeWait(u32),
 }
 
+/// What became of one of our places, an address and a port, when somebody else says which are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceChange {
+    /// The first flow is there.
+    Taken(SocketAddr),
+    /// The last flow has gone, TIME-WAIT included.
+    Freed(SocketAddr),
+}
+
 /// The table of flows.
-pub type FlowTable = HashMap<FlowKey, Handler, KeyedHash>;
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    flows: HashMap<FlowKey, Handler, KeyedHash>,
+    /// Where somebody wants to know of it.
+    places: Option<Places>,
+}
+
+/// How many flows there are at each of our places.
+#[derive(Debug)]
+struct Places {
+    flows: HashMap<SocketAddr, u32, KeyedHash>,
+    /// Those of which was told that they are taken.
+    told: HashSet<SocketAddr, KeyedHash>,
+    /// Those that had their first flow, or lost their last one. Many of these have another by now.
+    changed: VecDeque<SocketAddr>,
+}
+
+impl Places {
+    fn poll_change(&mut self) -> Option<PlaceChange> {
+        loop {
+            let place = self.changed.pop_front()?;
+            if self.flows.contains_key(&place) {
+                if self.told.insert(place) {
+                    return Some(PlaceChange::Taken(place));
+                }
+            } else if self.told.remove(&place) {
+                return Some(PlaceChange::Freed(place));
+            }
+        }
+    }
+}
+
+impl FlowTable {
+    /// An empty table; with `watched` it tells when a place is taken and when it is free.
+    pub(crate) fn new(hash: KeyedHash, watched: bool) -> Self {
+        let places = || Places {
+            flows: HashMap::with_hasher(hash.clone()),
+            told: HashSet::with_hasher(hash.clone()),
+            changed: VecDeque::new(),
+        };
+        FlowTable { places: watched.then(places), flows: HashMap::with_hasher(hash) }
+    }
+
+    pub(crate) fn get(&self, key: &FlowKey) -> Option<&Handler> {
+        self.flows.get(key)
+    }
+
+    /// Whether there are flows at a place of ours; only where places are watched.
+    pub(crate) fn has_place(&self, place: SocketAddr) -> bool {
+        self.places.as_ref().is_some_and(|places| places.flows.contains_key(&place))
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &FlowKey> {
+        self.flows.keys()
+    }
+
+    pub(crate) fn insert(&mut self, key: FlowKey, handler: Handler) {
+        let known = self.flows.insert(key, handler).is_some();
+        if !known && let Some(places) = &mut self.places {
+            let flows = places.flows.entry(key.local()).or_default();
+            *flows += 1;
+            if *flows == 1 {
+                places.changed.push_back(key.local());
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &FlowKey) {
+        let known = self.flows.remove(key).is_some();
+        if known
+            && let Some(places) = &mut self.places
+            && let Some(flows) = places.flows.get_mut(&key.local())
+        {
+            *flows -= 1;
+            if *flows == 0 {
+                places.flows.remove(&key.local());
+                places.changed.push_back(key.local());
+            }
+        }
+    }
+
+    /// The next change of a place.
+    pub(crate) fn poll_change(&mut self) -> Option<PlaceChange> {
+        self.places.as_mut()?.poll_change()
+    }
+}

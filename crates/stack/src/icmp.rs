@@ -13,7 +13,7 @@ use transom_wire::ipv6::Ipv6Header;
 use transom_wire::tcp::QuotedTcp;
 use transom_wire::{IpPacket, Protocol};
 
-/// What an ICMP message means for the connection it names. `None`: nothing (source quench is dropped without a word
+/// The meaning of an ICMP message for the connection that it names. `None`: none (source quench is dropped silently
 /// [MUST-55]).
 fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
     Some(match message {
@@ -63,15 +63,16 @@ fn meaning_v6(message: &Icmpv6Message<'_>) -> Option<IcmpError> {
 }
 
 impl Stack {
-    pub(crate) fn on_icmp(&mut self, now: Instant, ip: &IpPacket<'_>) {
+    /// Returns the flow of an error that no connection here has.
+    pub(crate) fn on_icmp(&mut self, now: Instant, ip: &IpPacket<'_>) -> Option<FlowKey> {
         match ip {
             IpPacket::V4(v4) if v4.protocol() == Protocol::ICMP => {
                 let Ok(message) = IcmpMessage::parse(v4.payload()) else {
                     self.count_bad_icmp();
-                    return;
+                    return None;
                 };
                 if let IcmpMessage::EchoRequest { ident, seq, data } = message {
-                    let Some(most) = self.echo_room(20 + icmp::HEADER_LEN) else { return };
+                    let most = self.echo_room(20 + icmp::HEADER_LEN)?;
                     // RFC 1122 section 3.2.2.6: without fragmentation the reply is cut to what may leave.
                     let data = data.get(..most).unwrap_or(data);
                     let reply = IcmpMessage::EchoReply { ident, seq, data };
@@ -81,19 +82,19 @@ impl Stack {
                         self.packet_reply(packet);
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning(&message), message.quoted()) {
-                    self.on_icmp_error(now, error, quoted);
+                    return self.on_icmp_error(now, error, quoted);
                 }
             }
             IpPacket::V6(v6) if v6.protocol() == Protocol::ICMPV6 => {
                 let Ok(message) = Icmpv6Message::parse(v6.src(), v6.dst(), v6.payload()) else {
                     self.count_bad_icmp();
-                    return;
+                    return None;
                 };
                 if let Icmpv6Message::EchoRequest { ident, seq, data } = message {
-                    let Some(most) = self.echo_room(40 + icmpv6::HEADER_LEN) else { return };
+                    let most = self.echo_room(40 + icmpv6::HEADER_LEN)?;
                     // RFC 4443 section 4.2 wants the data entire or not at all.
                     if data.len() > most {
-                        return;
+                        return None;
                     }
                     let reply = Icmpv6Message::EchoReply { ident, seq, data };
                     let header = Ipv6Header::new(v6.dst(), v6.src(), Protocol::ICMPV6);
@@ -103,30 +104,32 @@ impl Stack {
                     }
                 } else if let (Some(error), Some(quoted)) = (meaning_v6(&message), message.quoted())
                 {
-                    self.on_icmp_error(now, error, quoted);
+                    return self.on_icmp_error(now, error, quoted);
                 }
             }
             _ => self.count_bad_icmp(),
         }
+        None
     }
 
     /// [MUST-54] An error goes to the connection whose segment it quotes.
-    fn on_icmp_error(&mut self, now: Instant, error: IcmpError, quoted: &[u8]) {
-        let Ok(quote) = QuotedPacket::parse(quoted) else { return };
+    fn on_icmp_error(&mut self, now: Instant, error: IcmpError, quoted: &[u8]) -> Option<FlowKey> {
+        let quote = QuotedPacket::parse(quoted).ok()?;
         if quote.protocol != Protocol::TCP {
-            return;
+            return None;
         }
-        let Ok(tcp) = QuotedTcp::parse(quote.transport) else { return };
+        let tcp = QuotedTcp::parse(quote.transport).ok()?;
         let key = FlowKey {
             local: quote.src,
             remote: quote.dst,
             local_port: tcp.src_port,
             remote_port: tcp.dst_port,
         };
-        self.deliver_icmp(now, &key, error, tcp.seq);
+        let delivered = self.deliver_icmp(now, &key, error, tcp.seq);
+        (!delivered).then_some(key)
     }
 
-    /// Answers a packet of a protocol nobody here speaks, within the budget.
+    /// Answers a packet of an unsupported protocol, within the budget.
     pub(crate) fn on_unknown_protocol(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8]) {
         // What the offending packet was is quoted from its start to its end.
         let Some(offending) = bytes.get(..ip.total_len()) else { return };

@@ -1,8 +1,8 @@
 //! Accurate ECN (RFC 9768): how many packets and bytes arrived with each codepoint, and not only whether any was marked.
 //!
-//! Each end counts what arrives ([`ReceiverCounters`]) and tells it in every segment: the lowest three bits of the count of marked packets stand in the
-//! flags AE, CWR and ECE, which together are the field ACE, and 24 bits of each count of bytes in an option, where there is room. The other end
-//! follows the counts ([`SenderCounters`]). Nothing here knows a connection: when segments leave and what follows from marks is decided there.
+//! Each end counts what arrives ([`ReceiverCounters`]) and reports it in every segment. The flags AE, CWR and ECE, together the field ACE, carry the
+//! lowest three bits of the count of marked packets. An option carries 24 bits of each count of bytes, if there is room. The other end reconstructs
+//! the counts ([`SenderCounters`]). This module knows no connection: the connection decides when segments leave and how to respond to marks.
 //!
 //! # What the handshake agrees on
 //!
@@ -18,9 +18,10 @@
 //!
 //! # What is left open by the RFC
 //!
-//! - How often the field ACE has wrapped is found from the option's bytes if there is one: the fewest packets that can have carried them. It takes the
-//!   place of appendix A.2.2 and agrees with its examples. Without an option it is the safest likely case of appendix A.2.1, unless options arrive
-//!   otherwise, so that the next one will tell, or acknowledgements usually cover half of a wrap or more, so that it would be a guess with each of them.
+//! - If the segment has an option, its bytes decide how often the field ACE has wrapped: the fewest packets that can have carried them. This replaces
+//!   appendix A.2.2 and agrees with its examples. Without an option the safest likely case of appendix A.2.1 is assumed, with two exceptions. Either
+//!   options usually arrive, so that the next one will decide. Or acknowledgements usually cover half of a wrap or more, so that every one would be a
+//!   guess.
 //! - A count of bytes that would go back is ignored (section 3.2.3.1 would take it for nearly 16 MiB of it).
 //! - There is no test for continuous marks (section 3.2.2.3).
 
@@ -35,10 +36,10 @@ pub use sender::{Arrival, NewMarks, SenderCounters};
 use crate::ecn::EcnConfig;
 use transom_wire::{Ecn, Flags};
 
-/// With whom accurate ECN is agreed, and what it is used for.
+/// The use of accurate ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccurateConfig {
-    /// As for RFC 3168, which is what is used with a peer that knows nothing better.
+    /// The settings of RFC 3168, for a peer without accurate ECN.
     pub ecn: EcnConfig,
     /// Send options with counts of bytes too. Those of the peer are read in any case.
     pub options: bool,
@@ -50,7 +51,7 @@ impl Default for AccurateConfig {
     }
 }
 
-/// What has arrived, or has been told to have arrived, since the connection began.
+/// What has arrived, or was reported as arrived, since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets with congestion experienced.
@@ -63,7 +64,7 @@ pub struct Counts {
     pub ect1_bytes: u64,
 }
 
-/// The counters of marked packets start here (section 3.2.1), so that a field of zeros is noticed.
+/// The initial value of the counters of marked packets (section 3.2.1), so that a field of zeros is detected.
 const FIRST_PACKETS: u64 = 5;
 /// The counters of ECT(0) and ECT(1) start here.
 const FIRST_BYTES: u64 = 1;
@@ -81,7 +82,7 @@ pub const fn flags(value: u64) -> Flags {
     Flags::from_bits_truncate(((value & 7) as u16) << Flags::ECE.bits().trailing_zeros())
 }
 
-/// The flags of a segment that tells of `packets` marked packets.
+/// The flags of a segment that reports `packets` marked packets.
 pub const fn count_flags(packets: u64) -> Flags {
     flags(FIRST_PACKETS.wrapping_add(packets))
 }
@@ -118,7 +119,7 @@ pub enum Agreement {
     None,
 }
 
-/// What an end with accurate ECN uses that receives a SYN (table 2 and section 3.1.3).
+/// The agreement of an end with accurate ECN that receives a SYN (table 2 and section 3.1.3).
 pub const fn answer_to_syn(syn: Flags) -> Agreement {
     match ace(syn) {
         0b000 => Agreement::None,
@@ -127,7 +128,7 @@ pub const fn answer_to_syn(syn: Flags) -> Agreement {
     }
 }
 
-/// What the end that offered accurate ECN uses, by the SYN-ACK (table 2 and section 3.1.3).
+/// The agreement of the end that offered accurate ECN, from the SYN-ACK (table 2 and section 3.1.3).
 pub const fn agreed_by_syn_ack(syn_ack: Flags) -> Agreement {
     match ace(syn_ack) {
         0b000 | 0b111 => Agreement::None,

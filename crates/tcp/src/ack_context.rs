@@ -1,7 +1,7 @@
 //! The one value that carries what an acknowledgement meant to every unit.
 //!
-//! It is filled once, by the connection, and read by loss recovery (what to send), congestion control (how
-//! much), pacing (when) and whoever observes. No unit keeps its own idea of what was acknowledged.
+//! The connection fills it once. Loss recovery (what to send), congestion control (how much), pacing (when) and observers read
+//! it. No unit has its own view of what was acknowledged.
 
 use crate::pos::Pos;
 use crate::rate::RateSample;
@@ -17,7 +17,7 @@ pub struct Newest {
     pub again: Option<(Instant, Pos)>,
 }
 
-/// Everything one acknowledgement told the sender. The default is one that told nothing.
+/// Everything that one acknowledgement means to the sender. The default is an acknowledgement without information.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckContext {
     /// When it arrived.
@@ -59,11 +59,11 @@ pub struct AckContext {
     pub min_rtt: Option<Duration>,
     /// The peer's timestamp and its echo of ours, if it sends them.
     pub timestamps: Option<Timestamps>,
-    /// Whether a round trip is over: everything that was outstanding when it began is acknowledged. The next one begins.
+    /// Whether a round trip ended: everything that was outstanding at its beginning is acknowledged. The next one begins.
     pub round_start: bool,
     /// Bytes delivered on the connection so far.
     pub delivered: u64,
-    /// Whether fast recovery goes on.
+    /// Whether the connection stays in fast recovery.
     pub recovering: bool,
     /// The delivery-rate sample, if it gave one.
     pub rate: Option<RateSample>,
@@ -76,7 +76,7 @@ pub struct AckContext {
     pub cwnd_limited: bool,
     /// The receiver echoed congestion experienced (RFC 3168), or counted more of it (RFC 9768).
     pub ecn_echo: bool,
-    /// Bytes newly said to have arrived marked, where accurate ECN tells it (RFC 9768).
+    /// Bytes newly reported as marked, with accurate ECN (RFC 9768).
     pub marked: Option<u64>,
     /// The segment size, SMSS of RFC 5681, in bytes.
     pub mss: u32,

@@ -8,7 +8,7 @@ use crate::rto::RetransmissionTimer;
 use crate::time::{Duration, Instant};
 use core::fmt;
 
-/// What arrived, as the policy sees it.
+/// An arrival, as the policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// When.
@@ -17,7 +17,7 @@ pub struct Arrival<'a> {
     pub bytes: u64,
     /// The largest segment the peer seems to send, in bytes (an estimate of its SMSS).
     pub segment: u64,
-    /// It was in order and left no gap behind it: neither out of order nor filling a hole, nor a duplicate.
+    /// In order and without a gap behind it: neither out of order nor filling a hole, nor a duplicate.
     pub in_order: bool,
     /// It was all that the peer had to send: it was not full, or it carried PSH.
     pub pushed: bool,
@@ -25,7 +25,7 @@ pub struct Arrival<'a> {
     pub fin: bool,
     /// The window that was offered last, in bytes.
     pub window: u64,
-    /// What is known of the path's times.
+    /// The estimates of the path's times.
     pub timer: &'a dyn RetransmissionTimer,
 }
 
@@ -63,13 +63,13 @@ pub trait AckPolicy: fmt::Debug + Send {
     /// The longest the policy may wait.
     fn max_delay(&self) -> Duration;
 
-    /// Acknowledge the next few arrivals at once (the application turned interactive, or asked for it), or none.
+    /// Acknowledges the next few arrivals at once (the application turned interactive, or requested it), or none.
     fn quick(&mut self, arrivals: u32);
 
     /// Whether an arrival would be acknowledged at once for that reason.
     fn is_quick(&self) -> bool;
 
-    /// The policy takes over from another one, not at the beginning of the connection, where the peer's slow start is to be helped.
+    /// The policy replaces another one in the middle of a connection; at its beginning it would help the peer's slow start.
     fn begin_late(&mut self) {
         self.quick(0);
     }

@@ -1,11 +1,11 @@
 //! Application data units (ADUs) in a byte stream: application level framing (Clark and Tennenhouse, "Architectural Considerations for a
-//! New Generation of Protocols", SIGCOMM 1990, section 5) over a TCP that knows nothing of it.
+//! New Generation of Protocols", SIGCOMM 1990, section 5) over an unchanged TCP.
 //!
-//! TCP keeps no boundaries: offloads, middleboxes and retransmissions cut the stream anew. So the boundaries are in the stream itself, in
-//! the way of Minion's uCOBS (Nowlan et al., "Fitting Square Pegs Through Round Pipes", NSDI 2012, section 5): a unit is encoded with
-//! Consistent Overhead Byte Stuffing (Cheshire and Baker, SIGCOMM 1997), which leaves no zero byte in it and costs one byte in 254, and a
-//! zero stands before and behind it. Whatever part of the stream a receiver holds, what stands between two zeros is one whole unit; it
-//! needs nothing that came before. Any program can read and write the encoding over any TCP.
+//! TCP keeps no boundaries: offloads, middleboxes and retransmissions divide the stream in new ways. So the boundaries are in the stream
+//! itself, as in Minion's uCOBS (Nowlan et al., "Fitting Square Pegs Through Round Pipes", NSDI 2012, section 5). A unit is encoded with
+//! Consistent Overhead Byte Stuffing (Cheshire and Baker, SIGCOMM 1997). The encoding has no zero byte and costs one byte in 254. A zero
+//! precedes and follows each unit. Data between two zeros is one whole unit, whatever part of the stream the receiver holds. Any program
+//! can read and write the encoding over any TCP.
 //!
 //! [`encoding`] is the codec, [`Assembler`] makes units of parts of the stream as they arrive.
 

@@ -1,10 +1,12 @@
 //! Choosing units by name: texts such as `sack + ltcp(beta=0.15) + delayed-ack`.
 //!
-//! A text is a list of words joined by `+`. Each word is a choice of one unit, or a preset, which stands for a list of words. A unit that
-//! no word names keeps its default, which is that of the preset `modern`; experiments that want the core RFCs begin with `classic`. Two words for the same unit contradict each other, except that a word of the text's own wins over one of a
-//! preset, and that a text can be laid [over](Composer::over) another. A word also wins over words for other units that it cannot work
-//! with: `no-sack` over a preset's `rack-tlp`. A word that has lost does nothing. Where a choice cannot do without another and no word is
-//! about that one, it is made too: without the SACK option NewReno repairs losses, and a controller that counts on pacing is paced. The words of congestion control are its [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
+//! A text is a list of words joined by `+`. Each word chooses one unit, or is a preset, which represents a list of words. A unit without
+//! a word keeps its default, that of the preset `modern`; experiments with the core RFCs begin with `classic`. Two words for the same
+//! unit contradict each other. There are two exceptions: a word of the text wins over one of a preset, and a text can be laid
+//! [over](Composer::over) another. A word also wins over words for other units that are incompatible with it: `no-sack` over a preset's
+//! `rack-tlp`. The losing word has no effect. If a choice needs another one, and no word is about that one, it is made too: without the
+//! SACK option NewReno repairs losses, and a controller that needs pacing is paced. The words of congestion control are its
+//! [algorithms](crate::congestion::ALGORITHMS); a program can add its own.
 //!
 //! This is the only language of profiles: the command line, scenarios and the C interface take these texts. A table with one key for each
 //! unit ([`Unit::key`]), as scenarios have it, says the same.
@@ -47,9 +49,9 @@ pub enum ComposeError {
     /// A word that nothing is called by.
     #[error("there is no unit called `{word}`{}", Near(near))]
     Unknown {
-        /// What was written.
+        /// The unknown word.
         word: String,
-        /// Words that look like it.
+        /// Similar words.
         near: Vec<String>,
     },
     /// Two choices for one unit.
@@ -94,7 +96,7 @@ impl fmt::Display for Near<'_> {
     }
 }
 
-/// The profile that a text stands for, beginning with [`Profile::default`].
+/// The profile for a text, based on [`Profile::default`].
 ///
 /// # Errors
 /// [`ComposeError`].
@@ -102,7 +104,7 @@ pub fn compose(text: &str) -> Result<Profile, ComposeError> {
     Composer::default().compose(Profile::default(), text)
 }
 
-/// The profile that a text stands for, beginning with [`Profile::classic`]. For experiments that compare one unit at a time.
+/// The profile for a text, based on [`Profile::classic`]. For experiments that compare one unit at a time.
 ///
 /// # Errors
 /// [`ComposeError`].
@@ -123,7 +125,7 @@ impl Default for Composer {
     }
 }
 
-/// A word, and what it chooses.
+/// A word, and its choice.
 #[derive(Clone, Copy, Debug)]
 struct Chosen<'a> {
     unit: Unit,
@@ -254,8 +256,7 @@ impl Composer {
         Ok(chosen)
     }
 
-    /// Whether two words for different units can be chosen together, as far as their names say it. What is left is for
-    /// [`Profile::validate`].
+    /// Whether two words for different units are compatible, as far as their names show it. [`Profile::validate`] checks the rest.
     fn works_with(&self, one: &Chosen<'_>, other: &Chosen<'_>) -> bool {
         let against = |one: &str, other: &str| match (one, other) {
             ("no-sack", "sack" | "rack-tlp" | "rr") => true,
@@ -272,7 +273,7 @@ impl Composer {
         self.algorithm(name).and_then(reads).is_some_and(|choice| choice.needs_pacing())
     }
 
-    /// What a word chooses. Its parameters are not looked at.
+    /// The choice of a word. Its parameters are not read.
     fn word<'a>(&self, text: &'a str, rank: u8) -> Result<Chosen<'a>, ComposeError> {
         let name = Arguments::read(text)?.choice();
         let unit = match WORDS.iter().find(|word| word.name == name) {
@@ -313,7 +314,7 @@ impl Composer {
     }
 }
 
-/// The words of a text. A `+` belongs to a word that ends with it, as `ecn++` does, or stands inside of parentheses.
+/// The words of a text. A `+` at the end of a word (as in `ecn++`) or inside of parentheses is part of the word.
 fn split(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;

@@ -1,20 +1,19 @@
 //! Congestion control: *how much* may be in flight.
 //!
-//! The connection owns the [`Window`]; a controller changes it through the calls of [`CongestionControl`] and
-//! nothing else. Slow start is another unit's ([`crate::slow_start`]) unless the controller has its own, and so are
-//! the moments at which a reduction takes effect; most controllers therefore say no more than how the window grows in congestion
-//! avoidance and to what a loss reduces it.
+//! The connection owns the [`Window`]; a controller changes it through the calls of [`CongestionControl`] and nothing else. Other units control
+//! slow start ([`crate::slow_start`]), unless the controller has its own, and the moments at which a reduction takes effect. So most controllers
+//! only decide how the window grows in congestion avoidance, and to what a loss reduces it.
 //!
-//! An [`Algorithm`] is what a [`crate::profile::Profile`] names: a controller's parameters, of which each connection gets a
-//! controller of its own. The set is open: a program's own algorithm is chosen like those here.
+//! A [`crate::profile::Profile`] names an [`Algorithm`]: the parameters of a controller. Each connection gets its own controller from it. The
+//! set is open: a program's own algorithm is chosen in the same way.
 //!
 //! # Writing one
 //!
-//! `examples/my_controller.rs` is a whole one. What it says, step by step:
+//! `examples/my_controller.rs` is a complete one, step by step:
 //!
-//! 1. What a connection keeps is a type, here an empty one. A [`CongestionControl`] needs a name and how the window grows outside
-//!    recovery, when it was what held the sender back. [`Window::additive_increase`] adds a segment for each so many bytes acknowledged:
-//!    for each window of them it is Reno, for every second one it is half a segment each round trip.
+//! 1. The state of a connection is a type, here an empty one. A [`CongestionControl`] needs a name, and a rule for the growth of the window
+//!    outside recovery, when the window limited the sender. [`Window::additive_increase`] adds a segment for a given number of acknowledged
+//!    bytes: for each window of them it is Reno, for every second one it is half a segment each round trip.
 //!
 //!    ```
 //!    # use transom_tcp::ack_context::AckContext;
@@ -54,15 +53,15 @@
 //! 2. To what a loss reduces the window is [`ssthresh`](CongestionControl::ssthresh), two segments at least. When the reduction takes
 //!    effect, what a timeout does and where slow start ends is what RFC 5681 says, unless [`on_event`](CongestionControl::on_event) is
 //!    replaced; [`react`] is there for the events that are not of interest.
-//! 3. An algorithm that measures does so in [`on_sample`](CongestionControl::on_sample), which sees every acknowledgement first, and may
-//!    change the window there. One that takes care of slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so
-//!    does one that counts on being paced ([`needs_pacing`](CongestionControl::needs_pacing)).
+//! 3. An algorithm that measures does so in [`on_sample`](CongestionControl::on_sample), which sees every acknowledgement first, and may change
+//!    the window there. An algorithm with its own slow start says so ([`has_own_slow_start`](CongestionControl::has_own_slow_start)), and so does
+//!    one that needs pacing ([`needs_pacing`](CongestionControl::needs_pacing)).
 //! 4. [`Algorithm`] makes a controller for each connection, and its `Display` is the text by which people name it. With it,
 //!    `Profile { congestion: CongestionChoice::new(Gentle), ..Profile::default() }` is a profile that uses it.
 //! 5. To be chosen by name like those here, with parameters read from text, it needs an [`Entry`] in [`ALGORITHMS`].
 //!
-//! No floating point, nothing allocated for an acknowledgement, sums that saturate: a peer chooses the numbers. Of what a division leaves
-//! over, see how the algorithms here keep it. `tests/congestion_properties.rs` throws anything at every algorithm in the list.
+//! Use no floating point, allocate nothing for an acknowledgement, and let sums saturate: a peer chooses the numbers. The algorithms here show
+//! how to keep the remainders of divisions. `tests/congestion_properties.rs` tests every algorithm in the list with arbitrary input.
 
 mod arithmetic;
 pub mod bbr;
@@ -172,7 +171,7 @@ pub fn initial_window(mss: u32) -> u64 {
     (10 * mss).min((2 * mss).max(14_600))
 }
 
-/// What a controller is told besides acknowledgements.
+/// Events for a controller besides acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionEvent {
     /// Loss recovery starts: duplicate acknowledgements or SACK say that a segment is lost.
@@ -197,11 +196,11 @@ pub enum CongestionEvent {
         /// Bytes in flight now.
         flight: u64,
     },
-    /// The window was not used, and the validation unit says what it is still worth.
+    /// The window was not fully used, and the validation unit reduces it.
     Unvalidated {
-        /// cwnd is to be so much at most, in bytes.
+        /// The upper bound of cwnd, in bytes.
         cwnd: u64,
-        /// ssthresh is to be so much at least, in bytes.
+        /// The lower bound of ssthresh, in bytes.
         ssthresh: u64,
         /// Whether nothing was sent at all, for longer than the retransmission timeout (RFC 5681 section 4.1).
         idle: bool,
@@ -210,7 +209,7 @@ pub enum CongestionEvent {
     HandshakeLoss,
 }
 
-/// A congestion controller. It is trusted: whoever runs the stack chooses it.
+/// A congestion controller. It is trusted code: the operator of the stack chooses it.
 ///
 /// Only [`name`](CongestionControl::name) and [`on_ack`](CongestionControl::on_ack) must be written; without the rest it reacts as
 /// RFC 5681 does.
@@ -218,7 +217,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
-    /// The connection begins with the window of RFC 6928; a controller with another idea says so here.
+    /// The connection begins with the window of RFC 6928; a controller with another initial window sets it here.
     fn on_start(&mut self, _window: &mut Window, _now: Instant) {}
 
     /// The controller takes over on a live connection; `window` is what the one before it left. It is held to that window until it grows it. A
@@ -228,21 +227,20 @@ pub trait CongestionControl: fmt::Debug + Send {
         self.on_start(window, takeover.now);
     }
 
-    /// Another controller takes over: what it can build upon is to stand in `window`. Only a controller that does not keep cwnd and
-    /// ssthresh as RFC 5681 means them has to say something here.
+    /// Another controller takes over: `window` must then hold values that it can use. Only a controller whose cwnd and ssthresh differ in
+    /// meaning from RFC 5681's has to do something here.
     fn on_leave(&mut self, _window: &mut Window) {}
 
     /// A transmission is newly believed lost, by an acknowledgement (then before [`on_sample`](CongestionControl::on_sample)), a deadline or a
-    /// timeout. For controllers that weigh losses against what was in flight; that recovery begins is told by
-    /// [`on_event`](CongestionControl::on_event).
+    /// timeout. For controllers that relate losses to the flight; [`on_event`](CongestionControl::on_event) reports the beginning of recovery.
     fn on_lost(&mut self, _window: &mut Window, _lost: &LostTransmission) {}
 
     /// Something was acknowledged, cumulatively, selectively or once more, in whatever phase. Called before the window grows: for
     /// controllers that measure.
     fn on_sample(&mut self, _window: &mut Window, _ack: &AckContext) {}
 
-    /// Whether the controller takes care of slow start itself, in [`on_ack`](CongestionControl::on_ack); otherwise the slow-start
-    /// unit does, and the controller is asked for what is left over.
+    /// Whether the controller has its own slow start, in [`on_ack`](CongestionControl::on_ack). Otherwise the slow-start unit does it, and the
+    /// controller gets the rest.
     fn has_own_slow_start(&self) -> bool {
         false
     }
@@ -250,7 +248,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// `acked` bytes of new data were acknowledged outside recovery, and the window was what held the sender back: grow it.
     fn on_ack(&mut self, window: &mut Window, acked: u64, ack: &AckContext);
 
-    /// A loss was found with `flight` bytes outstanding: what ssthresh is to be, and cwnd after it (RFC 5681 equation 4).
+    /// A loss was found with `flight` bytes outstanding: returns the new ssthresh, and cwnd after it (RFC 5681 equation 4).
     fn ssthresh(&mut self, window: &Window, flight: u64, _now: Instant) -> u64 {
         half(window, flight)
     }
@@ -266,7 +264,7 @@ pub trait CongestionControl: fmt::Debug + Send {
         react(self, window, event, now);
     }
 
-    /// What was taken for a loss was none: `prior` is the window as it was before the reduction.
+    /// A reduction was spurious: `prior` is the window before it.
     fn on_undo(&mut self, window: &mut Window, prior: Window, _now: Instant) {
         restore(window, prior);
     }
@@ -284,20 +282,20 @@ pub trait CongestionControl: fmt::Debug + Send {
         false
     }
 
-    /// Whether the window grows by counting acknowledged bytes in [`Window::cwnd_cnt`], so that who holds the count back holds the window back
-    /// and nothing else.
+    /// Whether the window grows by counting acknowledged bytes in [`Window::cwnd_cnt`]. Then an extension that limits the count limits the
+    /// growth of the window, and nothing else.
     fn counts_acknowledged_bytes(&self) -> bool {
         false
     }
 
-    /// Whether the controller reduces its window for marks ([`CongestionEvent::Ecn`]). What is sent for one that does not is not marked as
-    /// ECN-capable, though ECN may have been agreed on: a mark would be lost, and a router that drops is heard (RFC 3168 section 5).
+    /// Whether the controller reduces its window for marks ([`CongestionEvent::Ecn`]). If not, its packets are not ECN-capable, even if ECN was
+    /// agreed on: it would ignore a mark, but it responds to a drop (RFC 3168 section 5).
     fn answers_marks(&self) -> bool {
         true
     }
 }
 
-/// What RFC 5681 does about an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
+/// RFC 5681's response to an event, with the controller's own [`ssthresh`](CongestionControl::ssthresh).
 pub fn react<C: CongestionControl + ?Sized>(
     controller: &mut C,
     window: &mut Window,
@@ -356,7 +354,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub summary: &'static str,
     /// Reads its parameters.
     pub read: fn(&mut Arguments<'_>) -> Result<CongestionChoice, ArgumentError>,

@@ -6,10 +6,9 @@
 //! for segments to send until there are none ([`Connection::poll_transmit`]), for events
 //! ([`Connection::poll_event`]) and for the next deadline ([`Connection::next_timeout`]).
 //!
-//! The parts, each in a file of its own: opening, arrival of segments, acknowledgements, output, timers, closing,
-//! network errors, the user timeout, the application's calls, and what can be observed. What is decided by a unit
-//! (congestion control, recovery, timer, ordering, flow control, acknowledgement policy, pacing) is asked of the unit;
-//! nothing here knows which choice it is.
+//! Each part has its own file: opening, arrival of segments, acknowledgements, output, timers, closing, network errors, the user timeout, the
+//! application's calls, and what can be observed. The connection calls its units (congestion control, recovery, timer, ordering, flow control,
+//! acknowledgement policy, pacing) for their decisions; nothing here depends on the choice of a unit.
 
 mod accurate;
 mod acks;
@@ -68,7 +67,7 @@ use limiter::ReplyLimiter;
 use timers::Timers;
 use transom_wire::{Ecn, Seq, TcpHeader};
 
-/// The least payload of a full segment: what the smallest path MTU of IPv4, 68 bytes, leaves beside timestamps.
+/// The least payload of a full segment: the smallest path MTU of IPv4, 68 bytes, minus headers and timestamps.
 const MIN_SEGMENT: u32 = 16;
 
 /// The states of RFC 9293 section 3.3.2 (LISTEN belongs to the host, not to a connection).
@@ -138,10 +137,10 @@ pub enum ConnectionError {
     /// The peer reset the connection.
     #[error("connection reset by peer")]
     Reset,
-    /// Nothing was heard for too long (R2, the user timeout, or keep-alive).
+    /// The peer was silent for too long (R2, the user timeout, or keep-alive).
     #[error("connection timed out")]
     TimedOut,
-    /// Nothing was heard for too long, and ICMP says why; or the host does not speak TCP at all.
+    /// The peer was silent for too long, and ICMP gave the reason; or the host has no TCP.
     #[error(transparent)]
     Unreachable(IcmpError),
     /// The application aborted it.
@@ -149,7 +148,7 @@ pub enum ConnectionError {
     Aborted,
 }
 
-/// Something the owner may want to act upon.
+/// An event for the owner of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The handshake is complete.
@@ -186,10 +185,10 @@ struct Sender {
     validation: units::ValidationUnit,
     /// The last reduction of the window, while it lasts or may turn out to have been for nothing.
     episode: Option<Box<reductions::Episode>>,
-    /// Bytes that duplicates have said to be delivered since the last advance, where there is no SACK.
+    /// Bytes that duplicates have reported as delivered since the last advance, without SACK.
     duplicates_delivered: u64,
     recovery: units::RecoveryUnit,
-    /// What duplicates have shown of reordering, once there was one and where that is of interest.
+    /// The reordering that duplicates have shown, if the profile needs it and there was one.
     reordering: Option<Box<Reordering>>,
     /// Whether it has deadlines.
     recovery_waits: bool,
@@ -203,35 +202,34 @@ struct Sender {
     wl2: Pos,
     /// The largest window the peer ever offered.
     max_window: u64,
-    /// No data beyond this position counts towards growing the window: what lies below was sent while cwnd was the
-    /// limit.
+    /// Only data below this position counts towards growing the window: it was sent while cwnd was the limit.
     cwnd_limited_upto: Pos,
     /// End of the last segment sent with less than a full payload (Minshall's refinement of Nagle's algorithm).
     small_upto: Pos,
-    /// Everything the application wrote is to be followed by a FIN.
+    /// A FIN follows everything that the application wrote.
     fin_queued: bool,
-    /// SND.UP: one past the last urgent byte. What is acknowledged is not urgent any more, nor was anything before the first byte.
+    /// SND.UP: one past the last urgent byte. Acknowledged data is not urgent any more, and neither is data before the first byte.
     urgent: Pos,
     /// A zero-window probe of one unit was sent beyond SND.NXT.
     probe_outstanding: bool,
-    /// A segment has to leave for the recovery unit to hear something of the peer.
+    /// The recovery unit needs a probe segment.
     tail_probe_due: bool,
     /// A probe, or a segment overriding silly-window avoidance, has to leave.
     probe_due: bool,
-    /// The last write was cut short and the application wants to hear of room.
+    /// The last write was cut short; the application waits for room.
     writer_waits: bool,
-    /// The retransmission timer has expired, and what it sends again has not left yet: pacing may hold it.
+    /// The retransmission timer has expired, and the retransmission has not left yet: pacing may hold it.
     repeat_due: bool,
     /// Retransmissions of the oldest segment.
     retransmits: u32,
     /// Zero-window probes sent since the window last was open: the exponent of their back-off.
     probes: u32,
-    /// Zero-window probes sent since anything was heard.
+    /// Zero-window probes sent since the last arrival.
     unanswered_probes: u32,
     /// Since when the data at SND.UNA has waited to be acknowledged, for the user timeout: since it was written, if it has not been sent, or else
     /// since it was first sent. A closed window that is confirmed starts it anew. [`Instant::FAR_FUTURE`] without any.
     unacked_since: Instant,
-    /// What was SND.NXT when the present round trip began.
+    /// SND.NXT at the beginning of the present round trip.
     round_end: Pos,
     /// Over how many segments the path was seen to reorder, at most, and how often.
     reordered_over: u32,
@@ -252,8 +250,8 @@ impl Sender {
         (self.sent.end() > Pos::FIRST_DATA).then(|| now.since(self.sent.latest()))
     }
 
-    /// Of what has been delivered now, the first that was never sent again stands at `lowest`; up to `highest` something was known to have arrived before. So
-    /// it was overtaken.
+    /// Detects reordering. Of the data delivered now, `lowest` is the first position that was never retransmitted; up to `highest` something was
+    /// known to have arrived before. So it was overtaken.
     fn note_reordering(&mut self, lowest: Pos, highest: Pos, mss: u32) {
         if lowest < highest {
             let over = highest.since(lowest).div_ceil(u64::from(mss.max(1)));
@@ -290,12 +288,12 @@ impl Receiver {
 struct Receiver {
     space: SeqSpace,
     ordering: units::OrderingUnit,
-    /// RCV.NXT, as the ordering unit said when it last moved.
+    /// RCV.NXT, as reported by the ordering unit when it last moved.
     next: Pos,
     /// Something was read, or dropped, since nothing was left to be reclaimed.
     reclaimable: bool,
     flow: units::Flow,
-    /// What flow control lets unread data take, in bytes, as it said when that last changed.
+    /// The bytes that flow control allows for unread data, as reported when that last changed.
     buffer_limit: usize,
     /// Whether it may drop what is within the window.
     flow_drops: bool,
@@ -311,11 +309,11 @@ struct Receiver {
     timestamps: TimestampState,
     /// An acknowledgement has to leave now.
     ack_now: bool,
-    /// The peer's FIN stands here.
+    /// The position of the peer's FIN.
     fin: Option<Pos>,
     /// RCV.UP; [`Pos::INITIAL`] before there is any.
     urgent: Pos,
-    /// What arrived twice and is not yet reported (RFC 2883); empty if nothing did.
+    /// A duplicate range that is not yet reported (RFC 2883); empty if there is none.
     dsack: Range<Pos>,
     /// The largest segment the peer has sent, an estimate of its SMSS.
     segment: u64,
@@ -333,11 +331,11 @@ struct Receiver {
     keep_alives_unanswered: u32,
     /// The application will not read any more.
     shut: bool,
-    /// What came with the peer's SYN, until the handshake is complete.
+    /// The data and options of the peer's SYN, until the handshake is complete.
     early: Option<Box<Early>>,
 }
 
-/// What came with a SYN besides the SYN.
+/// The contents of a SYN besides the SYN.
 #[derive(Debug)]
 struct Early {
     header: TcpHeader,
@@ -365,7 +363,7 @@ pub struct Connection {
     limiter: ReplyLimiter,
     /// A reset to send before anything else.
     reset_due: Option<Box<TcpHeader>>,
-    /// Where Fast Open is asked for, or has opened the connection.
+    /// The state of Fast Open, if it is used.
     fast_open: Option<Box<fast_open::FastOpenState>>,
     /// Where data may be given up, by either end.
     partial: Option<Box<partial::PartialState>>,
@@ -375,14 +373,14 @@ pub struct Connection {
     error: Option<ConnectionError>,
     soft_error: Option<Box<icmp::SoftError>>,
     reports: reports::Reports,
-    /// The application has closed its handle: nobody will read or write any more.
+    /// The application has closed its handle: nothing will be read or written any more.
     orphaned: bool,
     /// It was closed, and its extensions have had their time.
     dismissed: bool,
     nodelay: bool,
-    /// How things stand with the memory of the host.
+    /// The state of the host's memory.
     memory: MemoryState,
-    /// While anything was asked for.
+    /// The controls, while any is set.
     controls: Option<Box<controls::Controls>>,
     /// For the log: see [`Connection::take_duplicate`].
     duplicate_seen: bool,
@@ -403,7 +401,7 @@ impl Connection {
         self.error
     }
 
-    /// The profile it has: the one it was opened with, and what was [exchanged](exchange) since.
+    /// The present profile: the one it was opened with, and the units [exchanged](exchange) since.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -447,8 +445,8 @@ impl Connection {
             .max(MIN_SEGMENT)
     }
 
-    /// The next event, oldest kind first. Each kind waits once, however often it has happened, and holds nothing up: an
-    /// application that does not want reports of trouble leaves them alone [SHLD-20].
+    /// The next event, oldest kind first. Each kind waits once, however often it has happened, and delays nothing: an application that does not
+    /// want reports of errors ignores them [SHLD-20].
     pub fn poll_event(&mut self) -> Option<Event> {
         const ALL: [Event; 7] = [
             Event::Connected,

@@ -1,16 +1,16 @@
 //! Explicit congestion notification: how a receiver tells its sender of the marks that routers set.
 //!
-//! Both ends agree in the handshake (RFC 3168 section 6.1.1). From then on a sender marks its data as ECN-capable, a router that
-//! would drop marks instead, and the receiver echoes the mark. How it does that is the unit's choice; that the sender answers an
-//! echo once a window, as it would a loss, and says so with CWR, is the connection's business.
+//! Both ends agree in the handshake (RFC 3168 section 6.1.1). From then on a sender marks its data as ECN-capable, a router marks it
+//! instead of dropping it, and the receiver echoes the mark. The unit decides how. The connection makes the sender respond to an echo once
+//! a window, as to a loss, and report it with CWR.
 //!
 //! Accurate ECN (RFC 9768) tells counts instead of an echo, in both directions at once: [`accurate_ecn`](crate::accurate_ecn).
 
 //! # Beyond RFC 3168
 //!
-//! RFC 3168 lets only new data be marked. Packets that are lost instead can cost more than data does: a SYN-ACK or a retransmission costs a
-//! timeout. draft-ietf-tcpm-generalized-ecn ("ECN++", an experiment under RFC 8311 section 4.3) lets more be marked;
-//! [`EcnConfig::control_packets`] chooses it, as far as it is safe with the feedback of RFC 3168, and the same with that of RFC 9768:
+//! RFC 3168 lets only new data be marked. The loss of other packets can cost more: a SYN-ACK or a retransmission costs a timeout.
+//! draft-ietf-tcpm-generalized-ecn ("ECN++", an experiment under RFC 8311 section 4.3) lets more be marked. [`EcnConfig::control_packets`]
+//! chooses it, as far as it is safe with the feedback of RFC 3168, and the same with that of RFC 9768:
 //!
 //! | packet | ECN-capable | why |
 //! |---|---|---|

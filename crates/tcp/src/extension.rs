@@ -1,18 +1,17 @@
-//! Information and safe control: what anyone may see of a connection, and how far anyone may change it.
+//! Information and safe control: what any program may see of a connection, and how far it may change it.
 //!
-//! A *congestion controller* is trusted; whoever runs the stack chooses it. An [`Extension`] is not. It sees everything of its connection
-//! ([`View`]) and sets *limited virtual variables* ([`Limits`]): for each [`Variable`] an interval in which it wants the value that TCP
-//! uses. After icTCP (Gunawi, Arpaci-Dusseau and Arpaci-Dusseau, OSDI 2004), what makes that safe is:
+//! A *congestion controller* is trusted; the operator of the stack chooses it. An [`Extension`] is not. It sees everything of its
+//! connection ([`View`]) and sets *limited virtual variables* ([`Limits`]): for each [`Variable`] an interval for the value that TCP uses.
+//! After icTCP (Gunawi, Arpaci-Dusseau and Arpaci-Dusseau, OSDI 2004), three rules make that safe:
 //!
-//! - Any request is accepted. What is *used* is coerced into the variable's [safe range](safe) at every use, because the range moves with
-//!   the connection.
+//! - Any request is accepted. The *effective* value is clamped into the variable's [safe range](safe) at every use, because the range moves
+//!   with the connection.
 //! - TCP's own value never changes. A value that was used is a [`safe::Effective`], which can be compared and used up, and cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
-//! - Each extension is a *layer*. Layers only narrow: what a [stack] of them wants is the intersection of what each wants, so their
-//!   order does not matter and two of the same are as good as one. Where nothing is left of it, TCP's own value is used, and the conflict
-//!   is recorded.
+//! - Each extension is a *layer*. Layers only narrow: the request of a [stack] is the intersection of all requests. So their order does not
+//!   matter, and two equal layers act like one. If the intersection is empty, TCP's own value is effective, and the conflict is recorded.
 //! - All layers that an event wakes see the connection as it was before any of them was woken.
-//! - A layer that fails is detached, its limits with it, and the connection goes on ([`Fault`], [`Departure`]).
+//! - A layer that fails is detached with its limits, and the connection continues ([`Fault`], [`Departure`]).
 //!
 //! ```
 //! use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
@@ -40,7 +39,7 @@
 //! }
 //! ```
 //!
-//! What an extension sees it cannot change:
+//! An extension cannot change what it sees:
 //!
 //! ```compile_fail
 //! # use transom_tcp::extension::{Limits, View};
@@ -49,7 +48,7 @@
 //! }
 //! ```
 //!
-//! and a variable takes values of its own kind only:
+//! and a variable only takes values of its own kind:
 //!
 //! ```compile_fail
 //! # use transom_tcp::extension::{Limits, variable};
@@ -71,7 +70,9 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{LayerChange, LayerEvent, Tallies, View};
+pub use crate::connection::extensions::{
+    LayerChange, LayerEvent, Observed, ObservedLayers, Tallies, View,
+};
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};
@@ -84,7 +85,7 @@ use crate::time::Duration;
 use alloc::string::String;
 use core::fmt;
 
-/// How many layers a connection takes. Every event costs a call for each, and a stack nobody can survey is of no use.
+/// The most layers of a connection. Every event costs a call for each layer.
 pub const MAX_LAYERS: usize = 16;
 
 /// The clock wakes a layer at most once in this time, so that no layer keeps its host busy with itself.
@@ -98,7 +99,7 @@ pub trait Extension: fmt::Debug + Send {
     /// The name by which reports call it.
     fn name(&self) -> &str;
 
-    /// What it cannot do without; it is not attached to a connection that does not have it.
+    /// The capabilities that it requires; it is not attached to a connection without them.
     fn requires(&self) -> Capabilities {
         Capabilities::empty()
     }
@@ -106,14 +107,14 @@ pub trait Extension: fmt::Debug + Send {
     /// The events it is woken for. Asked once, when it is attached.
     fn wake_on(&self) -> Wake;
 
-    /// It is attached: the first look, and the first limits.
+    /// It is attached: the first view, and the first limits.
     fn on_attach(&mut self, _view: &View<'_>, _limits: &mut Limits) {}
 
     /// One of its events has happened. `limits` are its own, as it left them.
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits);
 }
 
-/// Why a layer was detached though nobody asked for it.
+/// Why a layer was detached without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// It panicked.
@@ -133,7 +134,7 @@ pub enum Fault {
     /// All extensions of its host together have used up the time they may take.
     #[error("the extensions of this host have used up their time")]
     NoTime,
-    /// It asked for an interval that ends before it begins.
+    /// It requested an interval that ends before it begins.
     #[error("it asked nonsense of {0}: the least is more than the most")]
     Nonsense(Variable),
     /// It lives in another process, which has gone or does not answer.
@@ -183,7 +184,7 @@ impl fmt::Display for Departure {
     }
 }
 
-/// A layer that is not there though nobody detached it.
+/// A layer that was removed without a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// Which it was, if it ever was attached.

@@ -1,7 +1,7 @@
 //! Flow control: how much the receiver offers.
 //!
-//! Two things are decided here: how far the window reaches that the peer is told, and how much memory arriving data may take. With
-//! flow control the one follows from the other; that is what flow control is.
+//! Flow control decides two things: the right edge of the advertised window, and the memory for arriving data. Usually the one follows
+//! from the other.
 
 pub mod fixed;
 pub mod none;
@@ -22,9 +22,9 @@ pub trait FlowControl: fmt::Debug + Send {
     /// The largest window it may ever offer, in bytes; the window scale is chosen for it.
     fn max_window(&self) -> usize;
 
-    /// Where the right edge of the window should be, if RCV.NXT is `next` and the receive buffer begins at `base`: what is free of
-    /// it begins there ([`Ordering::window_base`](crate::ordering::Ordering::window_base)). `widest` is the largest window that can
-    /// be expressed on this connection, in bytes.
+    /// The right edge that the window should have, if RCV.NXT is `next` and the receive buffer begins at `base`
+    /// ([`Ordering::window_base`](crate::ordering::Ordering::window_base)). `widest` is the largest window that can be expressed on
+    /// this connection, in bytes.
     fn right_edge(&self, next: Pos, base: Pos, widest: u64) -> Pos {
         let _ = (next, widest);
         base + self.buffer_limit() as u64
@@ -35,8 +35,8 @@ pub trait FlowControl: fmt::Debug + Send {
         false
     }
 
-    /// Up to where data is taken in that reaches to `end` and is within the window. What lies beyond is dropped, as if it had not
-    /// arrived.
+    /// The end of the part that is accepted of data that reaches to `end` and is within the window. The rest is dropped, as if it had
+    /// not arrived.
     fn takes_upto(&self, base: Pos, end: Pos) -> Pos {
         let _ = base;
         end

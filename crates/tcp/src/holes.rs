@@ -1,38 +1,38 @@
-//! Holes: parts of the stream that never come, and what a receiver does about them.
+//! Holes: parts of the stream that never come, and how a receiver handles them.
 //!
-//! An ordinary receiver waits for what is missing as long as it takes. There are two other ways. One needs the sender: when both ends
-//! have agreed on partial reliability ([`crate::persistence`]) the sender says what it will not send any more. The other needs nobody: the
-//! receiver loses patience, and acknowledges what it has not got. Its sender, any TCP at all, believes that it has arrived.
+//! An ordinary receiver waits for missing data without a limit. There are two other ways. One needs the sender: when both ends have agreed
+//! on partial reliability ([`crate::persistence`]), the sender announces what it will not send any more. The other needs only the receiver:
+//! after some time it acknowledges data that is missing. Its sender, any TCP at all, assumes that it has arrived.
 //!
-//! Either way the reader is told of each hole at its place, before it gets anything from behind. What arrives for it later is dropped
-//! like any other old data. It is not reported as a duplicate (RFC 2883), because it arrived only once: a sender that undoes its reductions
-//! of the window for such reports would take a loss for none.
+//! In both cases the reader learns of each hole at its position, before it gets any data from behind. Later data for the hole is dropped
+//! like other old data. It is not reported as a duplicate (RFC 2883), because it arrived only once: a sender that undoes reductions for
+//! such reports would take a real loss for a spurious one.
 //!
 //! # What a receiver's impatience does to the sender's congestion control
 //!
 //! A loss that the sender never hears of makes it no slower. So a hole is given up only
 //! - when something beyond it has arrived, never at the end of what has;
-//! - after [`Patience::after`], which should be longer than a round trip: then the sender has had the time to find the loss, to repair it,
-//!   and to let the repair arrive, and what is given up is what was lost twice, or is late by that much;
+//! - after [`Patience::after`], which should be longer than a round trip. By then the sender has had the time to find and repair the loss.
+//!   So the data that is given up was lost twice, or is late by that much;
 //! - and after three more segments with data have arrived, each of which was answered by a duplicate acknowledgement at once: three
 //!   duplicates are what makes any sender reduce its window (RFC 5681 section 3.2). Where fewer follow, the hole stays a second longer, the
 //!   least retransmission timeout of RFC 6298, so that the sender's timer finds the loss.
 //!
-//! The acknowledgement that moves over a hole echoes the latest timestamp that has arrived (RFC 7323), and not that of the last segment in
-//! order, which would look as if the original had arrived after all (RFC 3522).
+//! The acknowledgement that moves over a hole echoes the latest timestamp that has arrived (RFC 7323). That of the last segment in order
+//! would look as if the original had arrived after all (RFC 3522).
 
 use crate::pos::Pos;
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-/// What a receiver does about data that does not come.
+/// A receiver's handling of missing data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoleChoice {
     /// It waits.
     #[default]
     Wait,
-    /// It believes a sender that says so.
+    /// It accepts holes that the sender announces.
     Accept,
     /// The same, and with any other sender it waits no longer than this.
     Skip(Patience),
@@ -66,7 +66,7 @@ impl From<Range<Pos>> for Hole {
     }
 }
 
-/// Segments beyond a hole after which the sender has been told of it (DupThresh of RFC 5681).
+/// Segments beyond a hole after which the sender must have detected it (DupThresh of RFC 5681).
 const LATER: u64 = 3;
 /// How much longer a hole stays beyond which fewer have arrived (RFC 6298 section 2.4).
 const LONGER: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ impl Ages {
         Ages { patience, missing, highest: Pos::FIRST_DATA, arrivals: 0 }
     }
 
-    /// What stands at `range` (data, or the FIN) has arrived in `segments` segments. `next` is RCV.NXT after it.
+    /// Data or the FIN at `range` has arrived in `segments` segments. `next` is RCV.NXT after it.
     pub(crate) fn on_arrival(&mut self, now: Instant, range: Range<Pos>, segments: u64, next: Pos) {
         if range.start > next {
             self.arrivals = self.arrivals.saturating_add(segments);
@@ -131,12 +131,12 @@ impl Ages {
         if self.is_told(missing) { end } else { end + LONGER }
     }
 
-    /// When the first hole is to be given up.
+    /// When to give up the first hole.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.missing.front().map(|missing| self.end_of_patience(missing))
     }
 
-    /// How far the stream is to be given up at `now`.
+    /// Up to where the stream is given up at `now`.
     pub(crate) fn overdue(&self, now: Instant) -> Option<Pos> {
         let old = self.missing.iter().take_while(|missing| self.end_of_patience(missing) <= now);
         old.last().map(|missing| missing.upto)

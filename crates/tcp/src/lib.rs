@@ -1,10 +1,10 @@
 //! One TCP connection, sans-IO, composed of replaceable units.
 //!
-//! The crate owns no clock, no thread and no socket. Its centre is [`connection::Connection`]; around it stand the
-//! units a connection is composed of, each a small trait with its choices: [`congestion`] (how much may be in
-//! flight), [`slow_start`] (how that grows at the beginning), [`recovery`] (what is sent again), [`rto`] (how long silence is tolerated), [`ordering`] (in what order
-//! data is delivered), [`flow`] (what the receiver offers), [`ack_policy`] (when it acknowledges) and [`pacing`] (when
-//! transmissions leave). A [`profile::Profile`] names one choice for each.
+//! The crate owns no clock, no thread and no socket. Its centre is [`connection::Connection`]. Around it are the units of which a connection is
+//! composed, each a small trait with several choices. The sender has [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at
+//! the beginning), [`recovery`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`ordering`] (in which order
+//! data is delivered), [`flow`] (the advertised window), [`ack_policy`] (when to acknowledge) and [`pacing`] (when transmissions leave). A
+//! [`profile::Profile`] names one choice for each.
 //!
 //! # Example
 //!

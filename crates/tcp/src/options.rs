@@ -25,7 +25,7 @@ pub fn user_timeout_option(timeout: Duration) -> Option<UserTimeout> {
     (secs > 0).then(|| UserTimeout::from_secs(u32::try_from(secs).unwrap_or(u32::MAX)))
 }
 
-/// What was agreed in the handshake.
+/// The options that the handshake agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// The MSS the peer announced, or the default.
@@ -47,7 +47,7 @@ pub struct Agreed {
 }
 
 /// The options of our SYN or SYN-ACK, the only segments with an MSS option [MUST-65]. `answer_to` is the peer's SYN:
-/// what it did not offer is not sent.
+/// options that it did not offer are not sent.
 pub fn syn_options(
     profile: &Profile,
     our_mss: u16,

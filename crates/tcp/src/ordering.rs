@@ -15,7 +15,7 @@ use core::fmt;
 use core::ops::Range;
 use transom_wire::SackBlocks;
 
-/// What became of an arriving segment's payload.
+/// How an arriving payload was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// Bytes that were new.
@@ -29,10 +29,10 @@ pub struct Accepted {
     pub refused: bool,
 }
 
-/// What became of a payload, and what the receive buffer is like after it.
+/// How a payload was accepted, and the state of the receive buffer after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// What became of the payload.
+    /// How the payload was accepted.
     pub accepted: Accepted,
     /// RCV.NXT.
     pub next: Pos,
@@ -42,10 +42,10 @@ pub struct Arrived {
     pub readable: bool,
 }
 
-/// Parts of the stream that were no application data units, though they stood where one should be.
+/// Parts of the stream in the place of application data units that were not units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitFaults {
-    /// What no encoder would have written.
+    /// Data that no encoder produces.
     pub malformed: u64,
     /// Larger than agreed.
     pub oversized: u64,
@@ -63,7 +63,7 @@ impl UnitFaults {
     }
 }
 
-/// What the application gets, and with which call.
+/// The form in which the application gets data, and the call for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Delivery {
     /// Bytes in order.
@@ -79,7 +79,7 @@ pub trait Ordering: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
-    /// What the application gets.
+    /// The form in which the application gets data.
     fn delivery(&self) -> Delivery {
         Delivery::Stream
     }
@@ -90,8 +90,8 @@ pub trait Ordering: fmt::Debug + Send {
     /// Takes in `payload` standing at `at`, already trimmed to the window. `limit` is the receive buffer's size.
     fn accept(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Accepted;
 
-    /// [`Ordering::accept`], and what is asked before and after it each time. The connection makes this one call for every segment; the
-    /// calls in it are the unit's own, so that the compiler knows them.
+    /// [`Ordering::accept`], with the questions before and after it. The connection makes this one call for every segment. The calls in it are the
+    /// unit's own, so that the compiler can inline them.
     fn take_in(&mut self, at: Pos, payload: Payload<'_>, limit: usize) -> Arrived {
         let (had_gap, before) = (self.has_gap(), self.readable());
         let accepted = self.accept(at, payload, limit);
@@ -107,22 +107,21 @@ pub trait Ordering: fmt::Debug + Send {
     /// One unit of sequence space without data (the FIN) was consumed at [`Ordering::next`].
     fn consume_fin(&mut self);
 
-    /// Gives up what is missing below `upto`: nobody will send it (again). RCV.NXT moves to `upto`, and further if what follows
-    /// is held; what was given up stands as holes in what the reader gets ([`Ordering::hole`]). Returns the bytes given up:
-    /// none, with nothing moved, in an ordering that knows no holes. The caller sees to it that `upto` is within the window and
-    /// not beyond the FIN.
+    /// Gives up the missing data below `upto`: nobody will send it (again). RCV.NXT moves to `upto`, and further over data that is held. The reader
+    /// gets the missing parts as holes ([`Ordering::hole`]). Returns the bytes given up; an ordering without holes returns zero and moves nothing.
+    /// The caller ensures that `upto` is within the window and not beyond the FIN.
     fn skip(&mut self, upto: Pos) -> u64 {
         let _ = upto;
         0
     }
 
-    /// The hole that the reader has to be told of before it gets anything more, if there is one: nothing of it was or will be
-    /// delivered. A stream in order has it here when everything before it has been read; an unordered one at once.
+    /// The hole that the reader must note before it gets more data, if there is one: nothing of it was or will be delivered. A stream in order has
+    /// it here when everything before it has been read; an unordered one at once.
     fn hole(&self) -> Option<Range<Pos>> {
         None
     }
 
-    /// The reader has been told of [`Ordering::hole`].
+    /// The reader has noted [`Ordering::hole`].
     fn take_hole(&mut self) -> Option<Range<Pos>> {
         None
     }
@@ -142,8 +141,8 @@ pub trait Ordering: fmt::Debug + Send {
     /// Forgets up to `bytes` readable bytes and returns how many those were. Units are forgotten whole.
     fn discard(&mut self, bytes: usize) -> usize;
 
-    /// After [`Ordering::accept`] of a payload whose buffer was on offer: here is the buffer, in which the payload begins at
-    /// `start`. Returns it if it is not wanted.
+    /// After [`Ordering::accept`] of a payload with a buffer on offer: supplies the buffer, in which the payload begins at `start`. Returns it if it
+    /// is not needed.
     fn supply(&mut self, buffer: PacketBuf, start: usize) -> Option<PacketBuf>;
 
     /// A buffer that was supplied and has been read to its end.
@@ -161,7 +160,7 @@ pub trait Ordering: fmt::Debug + Send {
     /// The next readable piece of memory, for reading without a copy.
     fn front(&self) -> &[u8];
 
-    /// Where [`Ordering::front`] stands.
+    /// The position of [`Ordering::front`].
     fn front_pos(&self) -> Pos {
         self.read_pos()
     }
@@ -169,8 +168,8 @@ pub trait Ordering: fmt::Debug + Send {
     /// Everything before it has been read.
     fn read_pos(&self) -> Pos;
 
-    /// Where the receive buffer begins in the sequence space: with a buffer of so many bytes the window may reach so far from
-    /// here. It never moves left. For a stream that is what has been read; otherwise further, by what was read beyond it.
+    /// The position at which the receive buffer begins: the window may reach from here as far as the buffer is large. It never moves left. For a
+    /// stream it is the end of the data that was read; otherwise it is further, by the data read beyond it.
     fn window_base(&self) -> Pos {
         self.read_pos()
     }
@@ -181,12 +180,12 @@ pub trait Ordering: fmt::Debug + Send {
         None
     }
 
-    /// What was no application data unit.
+    /// The pieces that were not application data units.
     fn unit_faults(&self) -> UnitFaults {
         UnitFaults::default()
     }
 
-    /// What to report as SACK blocks (RFC 2018 section 4): most recent first, at most as many as fit.
+    /// The SACK blocks to report (RFC 2018 section 4): most recent first, as many as fit.
     fn sack_blocks(
         &self,
         blocks: &mut SackBlocks,
@@ -206,7 +205,7 @@ pub trait Ordering: fmt::Debug + Send {
     /// Bytes of memory owned or pinned.
     fn memory(&self) -> usize;
 
-    /// What is held, as it is charged to a host's memory: the bytes, and for small pieces more. Unlike [`Ordering::memory`] it costs nothing to ask.
+    /// The charge to a host's memory: the held bytes, and more for small pieces. Unlike [`Ordering::memory`] it is cheap.
     fn charge(&self) -> usize {
         self.buffered()
     }

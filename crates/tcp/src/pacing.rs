@@ -22,9 +22,9 @@ pub trait Pacing: fmt::Debug + Send {
     fn on_sent(&mut self, now: Instant, bytes: u64, rate: Option<u64>);
 }
 
-/// A rate that sends `window` in a little less than a round trip, in bytes per second: twice as fast in slow start, where the window
-/// doubles meanwhile, and a quarter faster afterwards, as QUIC has it (RFC 9002 section 7.7), so that pacing never is what limits the
-/// flow. `None` before there is a round-trip time.
+/// The rate that sends `window` in a little less than a round trip, in bytes per second. It is twice as fast in slow start, where the
+/// window doubles meanwhile, and a quarter faster afterwards, as in QUIC (RFC 9002 section 7.7). So pacing never limits the flow.
+/// `None` before the first round-trip time.
 pub fn window_rate(window: &Window, srtt: Option<Duration>) -> Option<u64> {
     let nanos = u128::from(srtt?.as_nanos());
     let percent = if window.in_slow_start() { 200 } else { 125 };
@@ -48,7 +48,7 @@ impl Default for RatePacing {
 }
 
 impl RatePacing {
-    /// The rate is `new` from now on: what is still owed at the old one is owed at this.
+    /// Sets the rate to `new`; the remaining debt at the old rate is scaled to the new one.
     pub fn change_rate(&mut self, now: Instant, old: u64, new: u64) {
         if self.next <= now {
             return;

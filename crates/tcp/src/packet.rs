@@ -1,9 +1,9 @@
-//! Buffers that received packets live in, and who holds them.
+//! Buffers of received packets, and their owners.
 //!
-//! A device reads a packet into a [`PacketBuf`] and hands it upwards, and with it the ownership. When a segment fills a good part of
-//! its buffer, the receive queue keeps the buffer itself instead of copying the payload out of it; the application's `read`
-//! is then the first and only copy, and the buffer goes back to the device afterwards. Small payloads are copied, so that a
-//! peer who sends one byte per packet cannot pin 64 KB for each of them.
+//! A device reads a packet into a [`PacketBuf`] and passes it up with its ownership. When a segment fills a large part of its
+//! buffer, the receive queue keeps the buffer instead of copying the payload. Then the application's `read` is the first and only
+//! copy, and the buffer returns to the device afterwards. Small payloads are copied, so that a peer who sends one byte per packet
+//! cannot pin 64 KB for each of them.
 //!
 //! A buffer always has exactly one owner. Nothing is counted, and the buffer used last is the one used next, while it is still in
 //! the processor's cache.
@@ -71,7 +71,7 @@ impl BufferPool {
     }
 }
 
-/// A received segment's payload, and what may be done with the memory it lies in.
+/// A received segment's payload, and the permitted uses of its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     bytes: &'a [u8],
@@ -80,9 +80,9 @@ pub struct Payload<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Place<'a> {
-    /// Somebody else's: what is to be kept must be copied.
+    /// Borrowed memory: data to keep must be copied.
     Borrowed,
-    /// A buffer that the receive queue will be given if it wants it.
+    /// A buffer that the receive queue can have.
     OnOffer,
     /// The waiting application's own memory.
     Reader(&'a Cell<usize>),
@@ -92,7 +92,7 @@ impl<'a> Payload<'a> {
     /// No payload.
     pub const EMPTY: Payload<'static> = Payload::borrowed(&[]);
 
-    /// A payload that must be copied if it is to be kept.
+    /// A payload that must be copied to be kept.
     pub const fn borrowed(bytes: &'a [u8]) -> Self {
         Payload { bytes, place: Place::Borrowed }
     }
@@ -126,7 +126,7 @@ impl<'a> Payload<'a> {
         self.bytes.is_empty()
     }
 
-    /// The part of the payload at `range`, clamped to what there is.
+    /// The part of the payload at `range`, clamped to its length.
     pub fn slice(&self, range: Range<usize>) -> Payload<'a> {
         let end = range.end.min(self.bytes.len());
         let start = range.start.min(end);
@@ -143,7 +143,7 @@ impl<'a> Payload<'a> {
         Payload { place: Place::Borrowed, ..self }
     }
 
-    /// Whether the buffer can be had instead of a copy.
+    /// Whether the buffer is available instead of a copy.
     pub(crate) const fn is_on_offer(&self) -> bool {
         matches!(self.place, Place::OnOffer)
     }

@@ -35,11 +35,11 @@ pub struct HalfOpen {
     silent: bool,
     /// The SYN has arrived again.
     repeated: bool,
-    /// A SYN cookie stood for it.
+    /// It was restored from a SYN cookie.
     cookie: bool,
 }
 
-/// What to do after a segment arrived for a half-open connection.
+/// The action after a segment arrived for a half-open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HalfOpenAction {
     /// Nothing.
@@ -238,7 +238,7 @@ impl HalfOpen {
         self.syn_ack_header(profile, now)
     }
 
-    /// The SYN-ACK's header without counting a transmission: what a SYN cookie's answer looks like.
+    /// The SYN-ACK's header without counting a transmission: the answer of a SYN cookie.
     pub fn syn_ack_header(&self, profile: &Profile, now: Instant) -> TcpHeader {
         let max_window = profile.flow.max_window();
         let stamps = self.timestamps.option(now);
@@ -295,8 +295,8 @@ impl HalfOpen {
         }
     }
 
-    /// The peer repeats its SYN. If it does so without the offer of ECN it must not be used: whoever has said both may use it or not (RFC 3168
-    /// section 6.1.1). With accurate ECN what was agreed on stays, but nothing leaves ECN-capable (RFC 9768 section 3.1.5).
+    /// The peer repeats its SYN. If it now does not offer ECN, ECN must not be used: a host that has sent both may use it or not (RFC 3168 section
+    /// 6.1.1). With accurate ECN the agreement stays, but packets are not ECN-capable (RFC 9768 section 3.1.5).
     pub fn on_repeated_syn(&mut self, syn: &TcpHeader, arrived: Ecn) {
         self.agreed.ecn &= syn.flags.contains(Flags::ECE | Flags::CWR);
         self.silent |= self.agreed.accurate && accurate_ecn::ace(syn.flags) == 0;
@@ -304,8 +304,7 @@ impl HalfOpen {
         self.repeated = true;
     }
 
-    /// Whether a SYN asks for another feedback than the one before it, so that the two ends could come to use different ones (RFC 9768 section
-    /// 3.1.5).
+    /// Whether a SYN requests a different feedback than the one before it, so that the two ends could disagree (RFC 9768 section 3.1.5).
     fn is_contradicted_by(&self, syn: Flags) -> bool {
         let wanted = accurate_ecn::answer_to_syn(syn);
         self.knows_accurate

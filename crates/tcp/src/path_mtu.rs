@@ -1,14 +1,14 @@
 //! The search for the path MTU with probes of data (packetization layer path MTU discovery: RFC 4821, RFC 8899).
 //!
-//! It needs no ICMP, which many networks drop. Somewhere between a size that passes (`low`) and one that may not (`high`) lies the path MTU. A probe is one
-//! segment larger than the others. If it arrives, `low` rises to it; if it is lost three times, `high` falls below it. The difference is halved until it is
-//! not worth a probe. After ten minutes the path may have changed: the whole MTU of the interface is tried again.
+//! It needs no ICMP, which many networks drop. The path MTU is between a size that passes (`low`) and one that may not (`high`). A probe is one
+//! segment larger than the others. If it arrives, `low` rises to it; if it is lost three times, `high` falls below it. The difference is halved until
+//! it is too small for a probe. After ten minutes the path may have changed: the interface's whole MTU is tried again.
 //!
-//! What is here knows sizes and times only. Sending, losing and cutting is the [connection's](crate::connection) business.
+//! This module knows sizes and times only. The [connection](crate::connection) sends, detects losses and divides data.
 
 use crate::time::{Duration, Instant};
 
-/// BASE_PLPMTU of RFC 8899 section 5.1.2, in bytes of an IP packet: what nearly every path carries.
+/// BASE_PLPMTU of RFC 8899 section 5.1.2, in bytes of an IP packet: nearly every path has it.
 pub const BASE: u32 = 1200;
 
 /// The same for IPv6, of which it is the minimum (RFC 8200 section 5).
@@ -20,7 +20,7 @@ const MAX_PROBES: u8 = 3;
 /// PMTU_RAISE_TIMER of RFC 8899 section 5.1.1.
 const RAISE: Duration = Duration::from_secs(600);
 
-/// A difference of so many bytes is not worth a probe.
+/// A difference of this many bytes is too small for a probe.
 const GRAIN: u32 = 16;
 
 /// How a connection finds out what its path carries.
@@ -33,13 +33,13 @@ pub enum PathMtuChoice {
     Probing,
 }
 
-/// What a program wants of path MTU discovery (`IP_MTU_DISCOVER` and `IPV6_MTU_DISCOVER` of Linux). What TCP does with each is what Linux 6.18 was seen
-/// to do; its manual says something else of `PROBE`.
+/// A program's setting of path MTU discovery (`IP_MTU_DISCOVER` and `IPV6_MTU_DISCOVER` of Linux). The behaviour of each is that observed with Linux
+/// 6.18; its manual describes `PROBE` differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathMtuDiscovery {
-    /// `DONT`: IPv4 packets may be fragmented, and what routers report of IPv4 packets is not believed.
+    /// `DONT`: IPv4 packets may be fragmented, and reports of routers on IPv4 packets are ignored.
     Dont,
-    /// `WANT`: packets are not to be fragmented, and reports count. Only where a report is of less than
+    /// `WANT`: packets must not be fragmented, and reports count. If a report is below
     /// [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu), IPv4 packets of that size may be fragmented from then on.
     #[default]
     Want,
@@ -93,18 +93,18 @@ impl Search {
         Search { low, high, highest_first: false, lost: 0, raise_at: now + RAISE }
     }
 
-    /// A router has said how much passes, and there is nothing to search for now. What it says is checked if hardly any path is so narrow.
+    /// A router has reported the MTU, and no search is needed now. The report is verified if few paths are so narrow.
     pub fn reported(mtu: u32, before: u32, base: u32, now: Instant) -> Self {
         let high = if mtu < base { before } else { mtu };
         Search { highest_first: false, ..Search::between(mtu, high, now) }
     }
 
-    /// What passes.
+    /// The size that passes.
     pub fn low(&self) -> u32 {
         self.low
     }
 
-    /// The size to probe now, on an interface with this MTU, if there is any worth it.
+    /// The size to probe now, on an interface with this MTU, if any.
     pub fn candidate(&mut self, interface: u32, now: Instant) -> Option<u32> {
         if self.high - self.low < GRAIN && !self.highest_first {
             if now < self.raise_at || self.low >= interface {

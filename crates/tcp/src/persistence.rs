@@ -1,29 +1,28 @@
 //! Persistence: how often, and for how long, lost data is sent again.
 //!
-//! An ordinary TCP sends it again until it has arrived. With less persistence the stream is *partially reliable*: what is lost too often,
-//! or found lost too late, is given up and leaves a hole. Detecting losses is another unit's business and goes on as before, so that
-//! congestion control sees each of them; only the repair is left out.
+//! An ordinary TCP retransmits it until it has arrived. With less persistence the stream is *partially reliable*: data that is lost too
+//! often, or found lost too late, is given up and leaves a hole. Other units detect losses as before, so that congestion control sees
+//! each of them; only the repair is omitted.
 //!
-//! Giving up needs a peer that can move over a hole, which is agreed in the handshake by an option
-//! ([`PartialReliability`](transom_wire::PartialReliability)). With any other peer everything is repaired, for a plain receiver would
-//! wait for ever. A sender with something given up announces its *forward point*: nothing before it will be sent (again). It is what
-//! SCTP's Advanced.Peer.Ack.Point is (RFC 3758 section 3.5), without the requirement that everything before it was abandoned or
-//! acknowledged cumulatively: what the receiver holds beyond a hole it keeps.
+//! Giving up needs a peer that can move over a hole; an option in the handshake agrees on it
+//! ([`PartialReliability`](transom_wire::PartialReliability)). With any other peer everything is repaired, because a plain receiver
+//! would wait for ever. A sender that has given up data announces its *forward point*: nothing before it will be sent (again). It is
+//! SCTP's Advanced.Peer.Ack.Point (RFC 3758 section 3.5), without the requirement that everything before it was abandoned or
+//! acknowledged cumulatively: the receiver keeps its data beyond a hole.
 //!
-//! The forward point travels in a segment without data, of its own, like SACK blocks do. When no acknowledgement shows that it has
-//! arrived it is repeated, a round trip later or by the retransmission timer. Two things are sent again however little persistence there
-//! is: SYN and FIN, because without them the stream has no beginning or no end and both sides would wait; and a window probe, which is
-//! not lost data but a question.
+//! The forward point travels in its own segment without data, like SACK blocks. Until an acknowledgement shows that it has arrived, it
+//! is repeated, a round trip later or by the retransmission timer. Two things are always retransmitted: SYN and FIN, because without
+//! them the stream has no beginning or no end and both sides would wait; and a window probe, which is not lost data but a question.
 
 use crate::sent::Sent;
 use crate::time::{Duration, Instant};
 
-/// What is tried before lost data is given up.
+/// The attempts before lost data is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Persistence {
     /// How often data is sent again at most; `None`: as often as its lifetime allows.
     pub retransmissions: Option<u16>,
-    /// How long after it was first sent lost data is still worth sending again; `None`: for ever.
+    /// How long after its first transmission lost data is still retransmitted; `None`: for ever.
     pub lifetime: Option<Duration>,
 }
 

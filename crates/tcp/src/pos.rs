@@ -14,8 +14,8 @@ use transom_wire::Seq;
 pub struct Pos(u64);
 
 impl Pos {
-    /// Where the SYN stands. It is 2³² rather than zero so that a stale segment from before it still has a
-    /// position, and needs no special case.
+    /// The position of the SYN. It is 2³² rather than zero, so that a stale segment from before it still has
+    /// a position and needs no special case.
     pub const INITIAL: Pos = Pos(1 << 32);
     /// The first byte of data, one after the SYN.
     pub const FIRST_DATA: Pos = Pos((1 << 32) + 1);
@@ -84,7 +84,7 @@ impl SeqSpace {
         self.initial
     }
 
-    /// The sequence number that stands for `pos` on the wire.
+    /// The sequence number of `pos` on the wire.
     pub fn to_wire(self, pos: Pos) -> Seq {
         self.initial + (pos.0.wrapping_sub(Pos::INITIAL.0) as u32)
     }

@@ -49,31 +49,31 @@ impl Default for KeepAlive {
 /// Everything that can be chosen about a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// How much may be in flight.
+    /// Congestion control: how much may be in flight.
     pub congestion: CongestionChoice,
-    /// How that grows at the beginning.
+    /// Slow start: how the window grows at the beginning.
     pub slow_start: SlowStartChoice,
-    /// What is sent again.
+    /// Loss recovery: which data is retransmitted.
     pub recovery: RecoveryChoice,
     /// How often and how long that is tried, with a peer that has agreed to it; `None`: until it has arrived.
     pub persistence: Option<Persistence>,
-    /// What this end does about data that does not come.
+    /// This end's handling of missing data.
     pub holes: HoleChoice,
-    /// How long silence is tolerated.
+    /// The retransmission timer.
     pub timer: TimerChoice,
     /// The order of delivery.
     pub ordering: OrderingChoice,
-    /// What the receiver offers.
+    /// The window that the receiver advertises.
     pub flow: FlowChoice,
     /// When the receiver acknowledges.
     pub ack: AckChoice,
     /// When transmissions leave.
     pub pacing: PacingChoice,
-    /// How the window comes down in fast recovery.
+    /// How fast recovery reduces the window.
     pub reduction: ReductionChoice,
-    /// What a window that was not used is still worth.
+    /// The validation of a window that was not fully used.
     pub validation: ValidationChoice,
-    /// Who watches for reductions that were for nothing.
+    /// The detectors of spurious reductions.
     pub undo: UndoConfig,
     /// How marks are fed back, and whether ECN is offered.
     pub ecn: EcnChoice,
@@ -99,9 +99,9 @@ pub struct Profile {
     pub reordering: Option<Robustness>,
     /// Let the first of them bring new data out (RFC 3042).
     pub limited_transmit: bool,
-    /// Ignore what acknowledges data beyond the window that the peer offers by now, although it was within when it was sent: the
-    /// mistake of Linux 2.0 with a window that shrinks (RFC 9293 section 3.8.6.2 asks senders to be robust against it). Such a
-    /// connection stands still for ever. For laboratories.
+    /// Ignores acknowledgements of data beyond the peer's present window, although it was within when it was sent. This is the error of Linux 2.0
+    /// with a window that shrinks (RFC 9293 section 3.8.6.2 asks senders to be robust against it). Such a connection stalls for ever. For
+    /// laboratories.
     pub mishandles_shrinking: bool,
     /// Send buffer at the start, in bytes; it grows with the congestion window.
     pub send_buffer: usize,
@@ -111,11 +111,11 @@ pub struct Profile {
     pub nodelay: bool,
     /// Keep-alive probes; off by default.
     pub keep_alive: Option<KeepAlive>,
-    /// Retransmissions of one segment after which the application is told of trouble (R1 of RFC 9293).
+    /// Retransmissions of one segment after which the application gets a report (R1 of RFC 9293).
     pub r1: u32,
     /// Retransmissions of one segment after which the connection is given up (R2 of RFC 9293); `None`: never.
     pub r2: Option<u32>,
-    /// The same for a SYN; with the back-off this has to come to three minutes at least.
+    /// The same for a SYN; with the back-off this has to amount to three minutes at least.
     pub syn_r2: u32,
     /// Give up when data that the application has written stays unacknowledged for so long, sent or not (RFC 9293 section 3.9.1.2, RFC 5482).
     pub user_timeout: Option<Duration>,
@@ -123,7 +123,7 @@ pub struct Profile {
     pub advertise_user_timeout: bool,
     /// Take over the peer's User Timeout option within these bounds (RFC 5482 section 3.1): (lower, upper).
     pub adopt_user_timeout: Option<(Duration, Duration)>,
-    /// Calls tell of soft errors as they come; see [`Connection::set_report_soft_errors`](crate::connection::Connection::set_report_soft_errors).
+    /// Calls report soft errors; see [`Connection::set_report_soft_errors`](crate::connection::Connection::set_report_soft_errors).
     pub report_soft_errors: bool,
     /// How long TIME-WAIT lasts: 2·MSL.
     pub time_wait: Duration,
@@ -131,8 +131,8 @@ pub struct Profile {
     pub fin_wait_2: Duration,
     /// Zero-window probes or retransmissions after which a connection that the application has closed is given up.
     pub orphan_retries: u32,
-    /// How long a connection keeps its extensions after the application has closed it. Then it is plain TCP, which ends by itself, whatever an
-    /// extension asked for.
+    /// How long a connection keeps its extensions after the application has closed it. After that it is plain TCP, which ends by itself, even if an
+    /// extension delayed it.
     pub extensions_after_close: Duration,
     /// Hop limit (time to live) of its packets.
     pub hop_limit: u8,

@@ -1,7 +1,7 @@
 //! Quantities as people write them: "20ms", "0.5%".
 //!
-//! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine. What cannot be read gets
-//! an error that says what to write instead.
+//! Decimal digits are scaled with integer arithmetic, so "0.1%" is the same number on every machine. The error for an
+//! unreadable text has an example of a valid one.
 
 mod decimal;
 mod duration;
@@ -19,19 +19,19 @@ pub enum UnitError {
     /// The text does not have the quantity's form.
     #[error("`{text}` is not a {quantity}: write it like {example}")]
     Malformed {
-        /// What was wanted, such as "rate".
+        /// The expected quantity, such as "rate".
         quantity: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
-        /// What would be accepted.
+        /// An example of an accepted text.
         example: &'static str,
     },
     /// The number has no unit, or one that the quantity does not have.
     #[error("`{text}` needs a unit to be a {quantity}: one of {units}")]
     Unit {
-        /// What was wanted.
+        /// The expected quantity.
         quantity: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
         /// The units there are.
         units: &'static str,
@@ -39,9 +39,9 @@ pub enum UnitError {
     /// The value is too large or too small for the quantity.
     #[error("`{text}` is out of range for a {quantity}: {range}")]
     OutOfRange {
-        /// What was wanted.
+        /// The expected quantity.
         quantity: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
         /// The values there are.
         range: &'static str,

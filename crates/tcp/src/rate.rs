@@ -1,14 +1,13 @@
 //! Delivery-rate estimation (draft-ietf-ccwg-bbr-06 section 4.1, before that draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! Every transmission carries a stamp of what had been delivered when it left. When it is acknowledged, the
-//! bytes delivered since, over the longer of the sending and the acknowledging interval, are one sample of
-//! the rate the path sustained. A sample taken while the application had nothing to send says so.
+//! Every transmission carries a stamp of the bytes delivered when it left. When it is acknowledged, the bytes delivered since, over the longer of the
+//! sending and the acknowledging interval, are one sample of the path's rate. A sample is flagged if the application had nothing to send.
 
 use crate::pos::Pos;
 use crate::time::{Duration, Instant};
 use core::ops::Range;
 
-/// What a transmission remembers about the moment it left.
+/// The state that a transmission keeps from the moment it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStamp {
     delivered: u64,
@@ -42,7 +41,7 @@ pub struct RateSample {
 pub struct LostTransmission {
     /// When it was found.
     pub now: Instant,
-    /// What it covered.
+    /// Its range.
     pub range: Range<Pos>,
     /// Bytes in flight just after it had left.
     pub in_flight: u64,
@@ -63,7 +62,7 @@ impl RateSample {
     }
 }
 
-/// What a sample leaves behind for those who look later: the rate as a quotient, as a division for each acknowledgement would cost more than keeping it.
+/// The rate of a sample as a quotient, kept for later readers: a division for each acknowledgement would cost more.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latest {
     delivered: u32,
@@ -102,8 +101,8 @@ impl DeliveryRate {
         }
     }
 
-    /// The last estimate that says something of the path, in bytes per second, and whether the application had too little to send when it was taken:
-    /// such a one counts only if it is not below the one before it. Nothing before the first.
+    /// The last valid estimate of the path's rate, in bytes per second, and whether the application had too little to send when it was taken. Such an
+    /// estimate counts only if it is not below the one before it. `None` before the first.
     pub fn latest(&self) -> Option<(u64, bool)> {
         let Latest { delivered, app_limited, interval } = self.latest;
         let rate =
@@ -148,7 +147,7 @@ impl DeliveryRate {
         }
     }
 
-    /// Whether data that leaves now leaves a gap behind it: until more has been delivered than was outstanding when the application ran out.
+    /// Whether data that leaves now is application-limited: until more has been delivered than was outstanding when the application ran out.
     fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0 && self.delivered <= self.app_limited_until
     }

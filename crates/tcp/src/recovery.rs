@@ -17,7 +17,7 @@ use crate::time::{Duration, Instant};
 use core::fmt;
 use core::ops::Range;
 
-/// Where the sender stands with respect to loss.
+/// The sender's phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Nothing is suspicious.
@@ -43,15 +43,15 @@ impl Phase {
     }
 }
 
-/// What an acknowledgement did to the phase.
+/// The effect of an acknowledgement on the phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Fast recovery begins with this acknowledgement.
     pub entered: bool,
     /// Recovery (fast or after a timeout) ended with it.
     pub exited: bool,
-    /// Recovery has ended without knowing how much was in the pipe meanwhile: the window is to be cut to what is in flight
-    /// (RFC 6582 section 3.2 step 3).
+    /// Recovery has ended, and the amount in the pipe during it is unknown: the window must be reduced to the flight (RFC 6582
+    /// section 3.2 step 3).
     pub deflates: bool,
     /// It acknowledged a part of what recovery has to repair: the retransmission timer may be restarted.
     pub restart_timer: bool,
@@ -59,7 +59,7 @@ pub struct Verdict {
     pub lost: u64,
 }
 
-/// What a unit needs to know to set a deadline.
+/// The times that a unit needs to set a deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// The present.
@@ -72,21 +72,21 @@ pub struct Times {
     pub mss: u32,
 }
 
-/// What a deadline that has passed asks for.
+/// The action that a passed deadline requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// Nothing.
     Nothing,
     /// Something is believed lost now.
     Losses(Verdict),
-    /// A segment is to be sent, new or the last one again, congestion window or not, to hear something of the peer.
+    /// Send a segment, new or the last one again, independently of the congestion window, as a probe.
     Probe,
 }
 
 /// A segment to send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// What to cover; the sender may send less.
+    /// The range to cover; the sender may send less.
     pub range: Range<Pos>,
     /// Whether the congestion window does not apply: the fast retransmission itself (RFC 5681 section 3.2 step
     /// 3, RFC 6675 section 5 step 4.3).
@@ -115,10 +115,10 @@ pub trait Recovery: fmt::Debug + Send {
     /// The retransmission timer expired. Returns the bytes newly marked lost.
     fn on_timeout(&mut self, sent: &mut SentList) -> u64;
 
-    /// What was taken for a loss was none; the scoreboard has been told.
+    /// A loss was spurious; the scoreboard is updated already.
     fn on_undo(&mut self);
 
-    /// What to send again now, best first. `new_data` says whether unsent data could go out instead.
+    /// The data to retransmit now, most urgent first. `new_data` says whether unsent data could leave instead.
     fn next(&mut self, sent: &mut SentList, new_data: bool, mss: u32) -> Option<Retransmission>;
 
     /// `range`, named by [`Recovery::next`], left.
@@ -127,10 +127,10 @@ pub trait Recovery: fmt::Debug + Send {
     /// The end of the data whose acknowledgement ends recovery.
     fn recovery_point(&self) -> Option<Pos>;
 
-    /// Whether the unit ever sets a deadline: one that does not is not asked for it after every segment.
+    /// Whether the unit ever sets a deadline; if not, it is not asked for one after every segment.
     fn has_deadlines(&self) -> bool;
 
-    /// When [`Recovery::on_deadline`] is to be called, if it is. Asked after everything that was sent or acknowledged.
+    /// When to call [`Recovery::on_deadline`], if at all. Asked after all data was sent or acknowledged.
     fn deadline(&mut self, _sent: &SentList, _times: &Times) -> Option<Instant> {
         None
     }
@@ -140,11 +140,11 @@ pub trait Recovery: fmt::Debug + Send {
         Expiry::Nothing
     }
 
-    /// The probe that [`Expiry::Probe`] asked for has left: new data, or the last segment `again`. `end` is SND.NXT.
+    /// The probe that [`Expiry::Probe`] requested has left: new data, or the last segment `again`. `end` is SND.NXT.
     fn on_probed(&mut self, _again: bool, _end: Pos) {}
 
-    /// Losses have been marked: gives up what will not be repaired. The data ends at `end`; the FIN behind it is always repaired.
-    /// Returns the bytes given up. Ordinary recovery gives up nothing.
+    /// Losses have been marked: gives up the data that will not be repaired. The data ends at `end`; the FIN behind it is always
+    /// repaired. Returns the bytes given up. Ordinary recovery gives up nothing.
     fn give_up(&mut self, _sent: &mut SentList, _end: Pos, _now: Instant) -> u64 {
         0
     }

@@ -1,7 +1,7 @@
-//! Reduction: how the window comes down in fast recovery from what it was to what congestion control wants it to be.
+//! Reduction: how fast recovery reduces the window to the controller's value.
 //!
-//! The controller says how much: it lowers ssthresh, and cwnd to it. Without a unit that is all, and the sender falls silent until
-//! so much has left the network (RFC 5681, RFC 6675). A unit spreads the fall over the round trip that recovery takes.
+//! The controller decides how much: it lowers ssthresh, and cwnd to it. Without a unit, the sender then pauses until enough data
+//! has left the network (RFC 5681, RFC 6675). A unit spreads the reduction over the round trip of recovery.
 
 pub mod prr;
 
@@ -18,13 +18,13 @@ pub trait Reduction: fmt::Debug + Send {
     /// arrived; ssthresh is what the window is to come down to.
     fn on_enter(&mut self, flight: u64);
 
-    /// An acknowledgement in fast recovery, the first one included; `progress` says whether it advanced SND.UNA and told of no
-    /// further loss. cwnd becomes what is in flight and what may be sent now.
+    /// An acknowledgement in fast recovery, the first one included. `progress` says whether it advanced SND.UNA without
+    /// reporting a further loss. Sets cwnd to the flight plus the data that may be sent now.
     fn on_ack(&mut self, window: &mut Window, ack: &AckContext, progress: bool);
 
     /// `bytes` left, new or again.
     fn on_sent(&mut self, bytes: u64);
 
-    /// Fast recovery is over.
+    /// Fast recovery has ended.
     fn on_exit(&mut self, window: &mut Window);
 }

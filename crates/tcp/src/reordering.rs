@@ -1,19 +1,19 @@
 //! RR, robustness against reordering: how many duplicates a path that reorders brings without a loss (Blanton, Allman: "On Making TCP More Robust
 //! to Packet Reordering", CCR 2002; in icTCP, section 5.4.3, as an extension).
 //!
-//! The length of a reordering is the number of duplicates that arrived while its segment was the next one expected. It is kept for every position
-//! that has seen any. When the peer reports (RFC 2883) that the segment at such a position arrived twice, sending it again was for nothing: from
-//! then on it takes one duplicate more than that to mean a loss, if that is more than before. Never more than a share of the window, so that a
-//! loss can still be found by its duplicates; and as before after a timeout, which a threshold that is too large causes.
+//! The length of a reordering is the number of duplicates that arrived while its segment was the next expected one. It is kept for every position
+//! with duplicates. A report (RFC 2883) of a second copy of the segment at such a position shows a spurious retransmission. From then on, one
+//! duplicate more than that means a loss, if this is an increase. The threshold is never more than a share of the window, so that duplicates can
+//! still reveal a loss. It is reset after a timeout, which a threshold that is too large causes.
 //!
-//! What differs: Blanton and Allman compare several ways to raise the threshold; this is the one that goes to the length that was measured. That
-//! the window comes back when a reduction was for nothing is not done here, but by [undo](crate::undo).
+//! What differs: Blanton and Allman compare several ways to raise the threshold; this one uses the measured length. [Undo](crate::undo) restores
+//! the window after a spurious reduction; this module does not.
 
 use crate::compose::Fraction;
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
 
-/// So many positions are remembered; only those that saw duplicates are.
+/// The most positions that are remembered; only those with duplicates are.
 const REMEMBERED: usize = 128;
 
 /// The choice of RR.
@@ -31,17 +31,17 @@ impl Default for Robustness {
 }
 
 impl Robustness {
-    /// The threshold where `learnt` is wanted: within the cap of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
+    /// The threshold for `learnt`: within the cap of a window of `cwnd` bytes in segments of `mss`, and not below `usual`.
     pub fn capped(&self, learnt: u32, cwnd: u64, mss: u64, usual: u32) -> u32 {
         let most = self.cap.of(cwnd) / mss.max(1);
         learnt.min(u32::try_from(most).unwrap_or(u32::MAX)).max(usual)
     }
 }
 
-/// What a connection has learnt of its path; it begins with the first duplicate.
+/// The reordering that a connection has learned of; it begins with the first duplicate.
 #[derive(Clone, Debug, Default)]
 pub struct Reordering {
-    /// For positions that were the next ones expected, how many duplicates said so; in their order.
+    /// The number of duplicates for each next expected position; in their order.
     history: VecDeque<(Pos, u32)>,
     threshold: Option<u32>,
 }
@@ -72,7 +72,7 @@ impl Reordering {
         self.threshold = None;
     }
 
-    /// Nothing has moved for long: no report is to be expected any more.
+    /// Nothing has moved for long: no report is expected any more.
     pub fn release(&mut self) {
         self.history = VecDeque::new();
     }

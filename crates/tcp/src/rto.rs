@@ -16,7 +16,8 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// A round-trip time sample that Karn's rule admits.
     fn on_sample(&mut self, rtt: Duration, now: Instant);
 
-    /// A round trip is over: what was outstanding when it began is acknowledged. The next sample is the next one's first.
+    /// A round trip ended: the data that was outstanding at its beginning is acknowledged. The next sample is the first of the
+    /// next one.
     fn on_round(&mut self) {}
 
     /// The smoothed round-trip time, once there is a sample.
@@ -40,6 +41,6 @@ pub trait RetransmissionTimer: fmt::Debug + Send {
     /// How many times it has backed off since the last sample.
     fn backoffs(&self) -> u32;
 
-    /// The handshake is over and its SYN was retransmitted without a sample: RFC 6298 section 5.7.
+    /// The handshake ended and its SYN was retransmitted without a sample: RFC 6298 section 5.7.
     fn on_handshake_loss(&mut self);
 }

@@ -1,4 +1,4 @@
-//! What goes into a connection and what comes out of it.
+//! The input and output of a connection.
 
 use crate::packet::Payload;
 use crate::time::Instant;
@@ -67,8 +67,8 @@ pub fn reset_for(segment: &Segment<'_>) -> Option<TcpHeader> {
     })
 }
 
-/// The timestamp clock of RFC 7323 section 5.4: milliseconds, from a starting point of the connection's own so that
-/// nobody learns how long the host is up.
+/// The timestamp clock of RFC 7323 section 5.4: milliseconds, from a separate starting point for each connection,
+/// which hides the host's uptime.
 pub fn timestamp_value(now: Instant, offset: u32) -> u32 {
     (now.as_millis() as u32).wrapping_add(offset)
 }

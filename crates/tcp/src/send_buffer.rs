@@ -12,7 +12,7 @@ use core::ops::Range;
 
 /// As much as the longest packet can carry.
 const BLOCK: usize = 65_536;
-/// Where the zeros lie that [`SendBuffer::write_zeros`] writes: a payload that begins here need not be looked at to be known.
+/// The zeros of [`SendBuffer::write_zeros`]: a payload that begins here is known without reading it.
 pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// The retransmission buffer.
@@ -20,7 +20,7 @@ pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
 pub struct SendBuffer {
     /// Empty while there are `zeros`.
     bytes: Blocks<BLOCK>,
-    /// So many zeros are all there is.
+    /// This many zeros follow, and nothing else.
     zeros: usize,
     start: Pos,
     limit: usize,
@@ -28,7 +28,7 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// An empty buffer whose first byte will stand at `start`, holding at most `limit` bytes.
+    /// An empty buffer whose first byte has position `start`, with at most `limit` bytes.
     pub fn new(start: Pos, limit: usize) -> Self {
         SendBuffer { bytes: Blocks::default(), zeros: 0, start, limit, fixed: false }
     }

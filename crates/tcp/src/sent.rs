@@ -1,9 +1,9 @@
-//! What has been sent and not yet acknowledged: the sender's scoreboard.
+//! The sender's scoreboard: data that was sent and is not yet acknowledged.
 //!
-//! One record per transmission (a super-segment is one record), in sequence order. Records are split when an
-//! acknowledgement or a retransmission covers a part of them, only ever at multiples of the segment size or at
-//! edges the sender itself chose, so that a peer cannot cut them into crumbs. Byte counters are kept up to date
-//! by every change, which makes the flight size of RFC 6675's `SetPipe` a constant-time question.
+//! One record per transmission (a super-segment is one record), in sequence order. Records are split when an acknowledgement or a
+//! retransmission covers a part of them, only at multiples of the segment size or at edges that the sender chose, so that a peer
+//! cannot cut them into tiny ones. Every change updates the byte counters, so the flight size of RFC 6675's `SetPipe` is a
+//! constant-time query.
 //!
 //! Which records are *lost* is not decided here: a recovery unit marks them.
 
@@ -52,7 +52,7 @@ pub struct Sent {
     pub last_sent: Instant,
     /// How many times it left.
     pub transmissions: u16,
-    /// What is known of it.
+    /// Its state.
     pub fate: Fate,
     /// Marked lost, and not yet reported.
     changed: bool,
@@ -71,7 +71,7 @@ impl Sent {
     }
 }
 
-/// What one acknowledgement changed on the scoreboard.
+/// The changes of one acknowledgement on the scoreboard.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivered {
     /// Bytes newly covered by the cumulative acknowledgement.
@@ -96,9 +96,9 @@ pub struct Delivered {
     pub rate: PendingSample,
 }
 
-/// With so many records none is split any more to note a part of it as selectively acknowledged. A super-segment holds
-/// more than a thousand segments of the smallest size, and every split moves the records behind it: without a bound a
-/// peer could make its acknowledgements dearer and dearer.
+/// With this many records none is split any more to mark a part of it as selectively acknowledged. A super-segment holds more than
+/// a thousand segments of the smallest size, and every split moves the records behind it. Without a bound a peer could make its
+/// acknowledgements ever more expensive.
 const MAX_RECORDS: usize = 8192;
 
 /// Records of everything between SND.UNA and SND.NXT.
@@ -278,7 +278,7 @@ impl SentList {
         self.set_fate(index, Fate { sacked: false, lost: true, retransmitted, given_up });
     }
 
-    /// Splits the record at `index` so that a boundary stands at `at`, if `at` is inside it.
+    /// Splits the record at `index` at position `at`, if `at` is inside it.
     fn split(&mut self, index: usize, at: Pos) {
         if let Some(record) = self.list.get_mut(index)
             && record.start < at

@@ -1,7 +1,7 @@
 //! Slow start: how the window grows until the first loss, and after a timeout.
 //!
-//! The unit is asked while cwnd is below ssthresh; it may lower ssthresh to end slow start before a loss does. What an
-//! acknowledgement covers beyond the end is left over for congestion avoidance.
+//! The unit is called while cwnd is below ssthresh; it may lower ssthresh to end slow start before a loss does. The part of an
+//! acknowledgement beyond the end counts for congestion avoidance.
 
 pub mod hystart_pp;
 pub mod limited;

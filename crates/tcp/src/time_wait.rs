@@ -1,8 +1,8 @@
-//! TIME-WAIT without the connection: what is needed to answer old segments for two segment lifetimes.
+//! TIME-WAIT without the connection: the state to answer old segments for two segment lifetimes.
 //!
-//! A busy host has many of these, so one is small and owns nothing. Resets do not shorten it (RFC 1337), and a new
-//! incarnation of the connection may replace it when it can be told from the old one (RFC 6191, RFC 9293 section
-//! 3.10.7.4).
+//! A busy host has many of these, so one is small and owns no memory. Resets do not shorten it (RFC 1337). A new
+//! incarnation of the connection may replace it when it can be distinguished from the old one (RFC 6191, RFC 9293
+//! section 3.10.7.4).
 
 use crate::connection::{Connection, State};
 use crate::options::TimestampState;
@@ -25,7 +25,7 @@ pub struct TimeWait {
     last_reply: Instant,
 }
 
-/// What to do after a segment arrived in TIME-WAIT.
+/// The action after a segment arrived in TIME-WAIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeWaitAction {
     /// Nothing.
@@ -158,7 +158,7 @@ impl TimeWait {
     }
 }
 
-/// What TIME-WAIT needs of a connection.
+/// The state of a connection that TIME-WAIT needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summary {
     pub(crate) snd_nxt: Seq,

@@ -1,8 +1,8 @@
 //! Undo: finding out that what was taken for a loss was none, and taking back what was done for it.
 //!
-//! Reordering, or a sudden delay, looks like a loss until the peer's answer to the retransmission arrives. A detector watches for what
-//! only the answer to the *original* transmission can say. When one is certain, the window is what it was before, and what had been
-//! believed lost is in flight again.
+//! Reordering, or a sudden delay, looks like a loss until the peer's answer to the retransmission arrives. A detector looks for
+//! information that only the answer to the *original* transmission can have. When one is certain, the window returns to its earlier
+//! value, and data that was marked lost is in flight again.
 
 pub mod dsack;
 pub mod eifel;
@@ -17,7 +17,7 @@ use core::fmt;
 /// Why the window was reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Acknowledgements told of a loss.
+    /// Acknowledgements reported a loss.
     Acknowledgements,
     /// The retransmission timer expired.
     Timeout,
@@ -37,7 +37,7 @@ pub trait Detector: fmt::Debug + Send {
     /// An acknowledgement. Returns whether it is now certain that the reduction was for nothing.
     fn on_ack(&mut self, ack: &AckContext) -> bool;
 
-    /// Whether new data is to be sent before anything is retransmitted, to learn more.
+    /// Whether new data should leave before any retransmission, to learn more.
     fn wants_new_data(&self) -> bool {
         false
     }
@@ -45,7 +45,7 @@ pub trait Detector: fmt::Debug + Send {
     /// New data left.
     fn on_new_data(&mut self) {}
 
-    /// There is no new data that could be sent.
+    /// There is no new data to send.
     fn no_new_data(&mut self) {}
 }
 
@@ -91,7 +91,7 @@ impl Watch {
         Watch { detectors }
     }
 
-    /// Whether nobody watches.
+    /// Whether there is no detector.
     pub fn is_empty(&self) -> bool {
         self.detectors.is_empty()
     }

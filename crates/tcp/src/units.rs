@@ -1,11 +1,10 @@
-//! What a connection holds of each unit: the unit itself, behind a pointer, because which one it is is known only when the connection is
-//! opened.
+//! The form in which a connection holds each unit: behind a pointer, because the choice is known only when the connection is opened.
 //!
-//! For one purpose there is a second form of this file. What it costs to choose at run time can only be known beside the same code with the choice
-//! made by the compiler, so with `--cfg fixed_units` the connection holds the units of the profile `classic` themselves, and every call of them is
-//! direct. That is how `benches/fixed-units` compiles this crate, for the group `composition` of the benchmarks; nothing else does, and
-//! nobody should: there a profile with other units is a panic. What exists only during a recovery (the reduction, the detectors of
-//! `undo`) or with ECN stays behind a pointer there too.
+//! There is a second form of this file for one purpose. The cost of choosing at run time can only be measured against the same code with the
+//! choice made by the compiler. With `--cfg fixed_units` the connection holds the units of the profile `classic` themselves, and every call of
+//! them is direct. Only `benches/fixed-units` compiles this crate so, for the group `composition` of the benchmarks. Do not use it elsewhere: a
+//! profile with other units panics. Units that exist only during a recovery (the reduction, the detectors of `undo`) or with ECN stay behind a
+//! pointer there too.
 
 #[cfg(not(fixed_units))]
 mod held {
@@ -52,7 +51,7 @@ mod held {
         profile.timer()
     }
 
-    /// A timer to look at.
+    /// A timer to read.
     pub(crate) fn times(timer: &Timer) -> &dyn RetransmissionTimer {
         &**timer
     }
@@ -103,7 +102,7 @@ mod held {
     pub(crate) type Flow = ReceiveWindow;
     pub(crate) type Acks = DelayedAck;
 
-    /// What there is none of, so that the compiler knows that nobody is asked.
+    /// A type without values, so that the compiler knows that no unit is called.
     #[derive(Debug)]
     pub(crate) enum NoPacing {}
 

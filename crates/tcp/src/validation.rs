@@ -1,9 +1,9 @@
-//! Validation: what a congestion window is still worth that was not used.
+//! Validation: how much of a congestion window stays valid when it was not fully used.
 //!
-//! A window says how much a path has carried lately. A sender that has been silent, or that had less to send than the window allows, no longer
-//! knows that it still would. In either case the window does not *grow* while it is not used (RFC 7661 section 4.3, RFC 9438 section 5.8): that is
-//! the connection's business, whatever is chosen here. A unit says what it *loses*: when data leaves after a silence, while too little is
-//! sent, and from what a reduction is taken that hits a window of which only a part was in use.
+//! A window represents the path's recent capacity. After an idle period, or with less data than the window allows, the sender no longer knows that
+//! it still holds. In both cases the window does not *grow* while it is not used (RFC 7661 section 4.3, RFC 9438 section 5.8): the connection
+//! enforces that with any unit. A unit decides the *reduction*: when data leaves after an idle period, while too little is sent, and as the base
+//! of a reduction when only a part of the window was used.
 
 pub mod cwv;
 pub mod keep;
@@ -14,12 +14,12 @@ use crate::congestion::Window;
 use crate::time::{Duration, Instant};
 use core::fmt;
 
-/// What a window that was not used is still worth, in bytes.
+/// New bounds for a window that was not fully used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBounds {
-    /// cwnd is to be so much at most.
+    /// The upper bound of cwnd.
     pub cwnd: u64,
-    /// ssthresh is to be so much at least: up to there the path is known.
+    /// The lower bound of ssthresh: up to there the path is known.
     pub ssthresh: u64,
 }
 
@@ -44,10 +44,11 @@ pub trait Validation: fmt::Debug + Send {
     /// The name by which profiles and reports call it.
     fn name(&self) -> &'static str;
 
-    /// What the window is worth after a silence. Asked again while what is to leave is held back: the answer to an answer is the same.
+    /// Data is about to leave after an idle period. Returns the bounds of the window. Called again while the data is held back, so applying it
+    /// twice must be the same as once.
     fn on_restart(&mut self, window: &Window, silence: &IdlePeriod) -> WindowBounds;
 
-    /// Something was acknowledged. What the window is worth, if that has changed.
+    /// Data was acknowledged. Returns new bounds of the window, if they have changed.
     fn on_ack(&mut self, _window: &Window, _ack: &AckContext) -> Option<WindowBounds> {
         None
     }
@@ -63,12 +64,12 @@ pub trait Validation: fmt::Debug + Send {
         flight
     }
 
-    /// Fast recovery is over; by now `lost` bytes were lost on the connection. Returns what cwnd is to be at most, if that may be less than
-    /// congestion control has made of it.
+    /// Fast recovery has ended; by now `lost` bytes were lost on the connection. Returns an upper bound of cwnd, if it may be less than congestion
+    /// control's value.
     fn on_recovered(&mut self, _window: &Window, _lost: u64) -> Option<u64> {
         None
     }
 
-    /// The retransmission timer expired, or the last reduction was for nothing: what was measured is void.
+    /// The retransmission timer expired, or the last reduction was spurious: measurements are void.
     fn on_void(&mut self) {}
 }

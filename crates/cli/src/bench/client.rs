@@ -1,4 +1,4 @@
-//! The client of a measurement: a thread for each connection, and one that looks at them.
+//! The client of a measurement: one thread for each connection, and one that samples them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -19,25 +19,25 @@ use crate::socket::{Host, Socket, connect};
 
 /// Read or written at a time.
 const PIECE: usize = 256 * 1024;
-/// The longest latency that is told from longer ones, in nanoseconds.
+/// Latencies above this are recorded as this, in nanoseconds.
 const LONGEST_LATENCY: u64 = 60_000_000_000;
 
-/// What the connections' threads share with the one that reports.
+/// State that the connections' threads share with the reporting thread.
 struct Shared {
     host: Host,
     addresses: Vec<SocketAddr>,
     hello: Hello,
-    /// When a measurement by time is over.
+    /// How long to measure.
     time: Duration,
     start: Start,
     /// Bytes, round trips or connections so far.
     done: AtomicU64,
-    /// The connections, to look at.
+    /// The connections, for sampling.
     sockets: Mutex<Vec<Arc<Socket>>>,
 }
 
-/// All start together, and count from the same moment: whoever is last to run again must not find a shorter time than
-/// was measured.
+/// All threads start together and count from the same moment. A thread that the system runs late must not measure a
+/// shorter time.
 struct Start {
     barrier: Barrier,
     at: OnceLock<Instant>,
@@ -55,7 +55,7 @@ impl Start {
     }
 }
 
-/// What one thread has measured.
+/// The measurements of one thread.
 struct Outcome {
     done: u64,
     received: Option<Receipt>,
@@ -284,8 +284,8 @@ fn connections(
     Ok(done)
 }
 
-/// Sends the hello and reads the one byte of the answer and the end of the stream behind it. The server closes first, so
-/// that the port is free here at once: TIME-WAIT is on its side.
+/// Sends the hello, then reads the one byte of the answer and the end of the stream. The server closes first and has the
+/// TIME-WAIT state, so the port is free here at once.
 fn ask(mut socket: &Socket, hello: &Hello) -> anyhow::Result<()> {
     socket.write_all(&hello.encode()).context("sending")?;
     let mut answer = [0; 2];

@@ -1,9 +1,9 @@
 //! The client of an iperf3 server, so that there need not be a `transom bench` at the other end.
 //!
-//! A control connection carries states of one byte, and JSON behind a length of four. The client names itself by a
-//! cookie on each of its connections; the server asks for parameters, for the data connections, and says when the test runs;
-//! the client says when it is over; both exchange what they counted. (iperf3's documentation does not describe this;
-//! it is what iperf 3.0 to 3.17 do on the wire.)
+//! A control connection carries states of one byte, and JSON with a length of four bytes before it. The client identifies
+//! itself by a cookie on each of its connections. The server asks for parameters and for the data connections, and announces
+//! the start of the test. The client announces the end; then both exchange their counts. (iperf3's documentation does not
+//! describe this protocol; iperf 3.0 to 3.17 use it on the wire.)
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, host: &str, addresses: &[SocketAddr]) -> anyhow::
     Ok(status)
 }
 
-/// Reports the intervals until the time is over or the bytes are.
+/// Reports the intervals until the time has passed or the bytes have been sent.
 fn watch(
     args: &Args,
     streams: &[Stream],
@@ -204,7 +204,7 @@ fn transfer(
     Ok(())
 }
 
-/// What the client tells of itself at the end.
+/// The client's results, as it reports them at the end.
 fn results(counts: &[u64], span: Duration) -> Value {
     // The first stream is number 1 and the second number 3, by an oddity that the server relies on.
     let ids = std::iter::once(1).chain(3u32..);
@@ -224,7 +224,7 @@ fn results(counts: &[u64], span: Duration) -> Value {
     })
 }
 
-/// What the server has received, by its results.
+/// The bytes that the server has received, from its results.
 fn receipt(results: &Value) -> anyhow::Result<Receipt> {
     let streams = results["streams"].as_array().context("the server's results have no streams")?;
     let mut sum = Receipt { bytes: 0, time: Duration::ZERO };
@@ -292,7 +292,7 @@ impl Control {
         ensure!(length <= MAX_JSON, "the server's results are too long: {length} bytes");
         let mut text = vec![0; length as usize];
         (&*self.socket).read_exact(&mut text).context("the server's results are incomplete")?;
-        serde_json::from_slice(&text).context("the server's results are no JSON")
+        serde_json::from_slice(&text).context("the server's results are not JSON")
     }
 }
 

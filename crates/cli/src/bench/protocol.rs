@@ -1,6 +1,6 @@
-//! What client and server of a measurement say to each other.
+//! The protocol between the client and the server of a measurement.
 //!
-//! A connection begins with a hello of fixed size from the client. What follows depends on its purpose:
+//! A connection begins with a hello of fixed size from the client. The rest depends on its purpose:
 //!
 //! - upload: the client sends until it ends its direction; the server answers with a [`Receipt`];
 //! - download: the server sends as many bytes, or for as long, as the hello says, and ends its direction;
@@ -17,7 +17,7 @@ pub(super) const MAX_MESSAGE: u32 = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"TRANSOM1";
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Upload,
@@ -42,7 +42,7 @@ impl Hello {
     /// Its size, in bytes.
     pub(super) const LEN: usize = 32;
 
-    /// As it is sent.
+    /// Encodes it for sending.
     pub(super) fn encode(&self) -> [u8; Self::LEN] {
         let purpose: u32 = match self.purpose {
             Purpose::Upload => 1,
@@ -97,7 +97,7 @@ impl Hello {
     }
 }
 
-/// What the server has received of an upload.
+/// The bytes that the server has received of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Receipt {
     /// Bytes.
@@ -107,7 +107,7 @@ pub(super) struct Receipt {
 }
 
 impl Receipt {
-    /// As it is sent.
+    /// Encodes it for sending.
     pub(super) fn encode(&self) -> [u8; 16] {
         let nanos = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
         let mut out = [0; 16];

@@ -1,4 +1,4 @@
-//! What a measurement found, for people and for programs.
+//! The results of a measurement, for people and for programs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::protocol::{Purpose, Receipt};
 use crate::output;
 use crate::units::{BitRate, Bytes};
 
-/// What was done in one interval.
+/// The results of one interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) from: Duration,
@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    /// The measurement is over.
+    /// The measurement has ended.
     pub(super) fn finish(&mut self, span: Duration, sender: Option<Sender>) {
         self.span = span;
         self.retransmitted =

@@ -1,7 +1,7 @@
 //! Which congestion control either side has.
 //!
-//! The two transfers are there to be compared, so both sides have the same unless something else is asked for. The kernel's is set on its sockets
-//! before they connect: what a system has by default is another one from machine to machine.
+//! The demo compares two transfers, so both sides have the same congestion control by default. The kernel's is set on its sockets before they
+//! connect, because the system's default differs from machine to machine.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use transom_device::namespace::Namespace;
 use transom_lab::scenario::{Composition, ProfileOptions};
 use transom_net::Profile;
 
-/// What the kernel can be asked for.
+/// The congestion controls that can be set on the kernel's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KernelCongestion {
     /// NewReno
@@ -36,7 +36,7 @@ impl KernelCongestion {
     }
 }
 
-/// Transom's profile: the units that are asked for, or CUBIC, laid over the default.
+/// Transom's profile: the units of --tcp, or CUBIC, over the default profile.
 pub(crate) fn profile(tcp: Option<&Composition>) -> anyhow::Result<Profile> {
     let cubic = || "cubic".parse::<Composition>().context("no unit is called cubic");
     let tcp = tcp.cloned().map_or_else(cubic, Ok)?;
@@ -45,17 +45,18 @@ pub(crate) fn profile(tcp: Option<&Composition>) -> anyhow::Result<Profile> {
     Ok(profile)
 }
 
-/// What the kernel's sockets are to have.
+/// The configuration of the kernel's sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelSide {
     /// The kernel's name for it.
     pub(crate) name: String,
-    /// Why it is not Transom's, if that was not asked for.
+    /// The reason, if it differs from Transom's without --kernel-congestion.
     pub(crate) why: Option<String>,
 }
 
 impl KernelSide {
-    /// What is asked for, or else the same as Transom's if the kernel has it. `accepts` says whether it does, and `default` what it has by itself.
+    /// Chooses --kernel-congestion if it was given, else the same as Transom's if the kernel has it. `accepts` says whether the kernel has it, and
+    /// `default` is the kernel's own.
     fn choose(
         wanted: Option<KernelCongestion>,
         ours: &str,

@@ -25,7 +25,7 @@ const OURS: &str = "192.0.2.2";
 const PEERS: &str = "192.0.2.1";
 const PREFIX: u8 = 24;
 
-/// Whether this process may make a network of its own, or why not.
+/// Whether this process may make its own network, or the reason why not.
 pub(crate) type Privileges = Result<(), String>;
 
 /// Gets what is needed for a namespace. To be called before any thread exists.
@@ -36,7 +36,7 @@ pub(crate) fn prepare(memory: bool) -> Privileges {
     enter_user_namespace().map(drop).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
 }
 
-/// Who is at the other end.
+/// The host at the other end.
 pub(crate) enum Peer {
     Kernel(Namespace, KernelSide),
     /// A second Transom, and why it is not the kernel.
@@ -229,7 +229,7 @@ impl Network {
         }
     }
 
-    /// What the network is, in a sentence or two.
+    /// Describes the network in one or two sentences.
     pub(crate) fn describe(&self) -> String {
         match &self.peer {
             Peer::Kernel(..) => format!(
@@ -249,7 +249,7 @@ impl Network {
         }
     }
 
-    /// What either side has, in a sentence.
+    /// Describes the congestion control of both sides in one sentence.
     pub(crate) fn describe_congestion(&self) -> String {
         let [ours, peers] = self.congestion();
         let why = match &self.peer {

@@ -1,4 +1,5 @@
-//! What passes the host's device, for the plots: every data segment and acknowledgement with its time.
+//! Records the packets at the host's device for the plots: every data segment and acknowledgement with
+//! its time.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

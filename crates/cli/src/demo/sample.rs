@@ -4,7 +4,7 @@ use super::network::PeerStream;
 use transom_net::{Info, TcpStream};
 use transom_report::transfer::Sample;
 
-/// Who sends.
+/// The sender of a transfer.
 pub(crate) enum Sender {
     Transom(TcpStream),
     Peer(PeerStream),

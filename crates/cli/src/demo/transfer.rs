@@ -17,7 +17,7 @@ use std::time::Duration;
 use transom_report::transfer::{ByteTraces, Outcome, Trace};
 
 const BLOCK: usize = 256 * 1024;
-/// How often the sender is looked at.
+/// How often the sender is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 
 /// Copies `from` to `to`, counting.
@@ -41,7 +41,7 @@ struct Transfer<'a> {
     timeline: &'a Timeline,
     quiet: bool,
     copy_path: &'a Path,
-    /// What has arrived is kept here.
+    /// The copy of the received data.
     copy: File,
     /// How long the source is, in bytes.
     len: u64,
@@ -83,7 +83,7 @@ impl<'a> Transfer<'a> {
         copy(from, &self.copy, &self.arrived)
     }
 
-    /// It is over: `watcher` is to stop. Returns what it saw and when that was.
+    /// Stops `watcher` at the end of the transfer. Returns its trace and the time of the end.
     fn end(&self, watcher: ScopedJoinHandle<'_, Trace>) -> Result<(Trace, f64)> {
         let ended = self.timeline.seconds();
         self.done.store(true, Ordering::Release);
@@ -91,7 +91,7 @@ impl<'a> Transfer<'a> {
         Ok((trace, ended))
     }
 
-    /// Samples the sender and shows progress until the transfer is over.
+    /// Samples the sender and shows progress until the transfer ends.
     fn watch(&self, sender: &Sender) -> Trace {
         let &Transfer { timeline, ref title, len, ref arrived, ref done, quiet, .. } = self;
         let target =

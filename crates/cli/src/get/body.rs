@@ -27,11 +27,11 @@ pub(super) struct Body<R> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(u64),
     /// A chunk's size comes next.
     ChunkSize,
-    /// So many bytes of a chunk are left.
+    /// This many bytes of a chunk are left.
     Chunk(u64),
     /// The line end behind a chunk comes next.
     ChunkEnd,
@@ -43,7 +43,7 @@ enum State {
 }
 
 impl<R: Read> Body<R> {
-    /// A body that begins with `early` and goes on in `reader`.
+    /// A body that begins with `early` and continues in `reader`.
     pub(super) fn new(reader: R, early: Vec<u8>, framing: Framing) -> Self {
         let state = match framing {
             Framing::Length(length) => State::Length(length),
@@ -135,7 +135,7 @@ impl<R: Read> Body<R> {
         Ok(length)
     }
 
-    /// A chunk's size, with the line it stands on taken away.
+    /// A chunk's size; removes the line that states it.
     fn chunk_size(&mut self) -> io::Result<u64> {
         loop {
             match parse_chunk_size(self.received()) {

@@ -15,7 +15,7 @@ const MAX_HEADERS: usize = 200;
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// After so many bytes.
+    /// After this many bytes.
     Length(u64),
     /// With a chunk of size zero.
     Chunked,

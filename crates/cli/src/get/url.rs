@@ -16,7 +16,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// The host as the resolver wants it: an IPv6 address without brackets.
+    /// The host in the resolver's form: an IPv6 address without brackets.
     pub(super) fn host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }

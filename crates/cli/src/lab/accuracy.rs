@@ -11,10 +11,11 @@ use crate::output;
 
 /// Measure how accurate the emulator is on this machine
 ///
-/// A transfer between two hosts with the kernel's TCP says whether a link of 100 Mbit/s delivers that much; datagrams say how much longer than
-/// 20 ms a link of 20 ms takes; and ever faster links say which rate the emulator holds, to within one per cent and without falling behind,
-/// from the kernel and from Transom to the kernel. It takes about two minutes, root or user namespaces, and a machine that does nothing
-/// else.
+/// A transfer between two hosts with the kernel's TCP shows whether a link of 100 Mbit/s delivers
+/// that rate. Datagrams show how much longer than 20 ms a link of 20 ms takes. Ever faster links
+/// show the highest rate that the emulator holds, to within one per cent and without falling
+/// behind, from the kernel and from Transom to the kernel. The measurement takes about two minutes.
+/// It needs root or user namespaces, and a machine without other load.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `transom lab check`: whether a scenario is right, and what exactly it says.
+//! `transom lab check`: checks a scenario, and shows its full meaning.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,15 +10,15 @@ use transom_lab::scenario::{Errors, Resolved, Scenario, Time, Variant};
 use super::programs::Programs;
 use crate::output;
 
-/// Check a scenario, and show what it says
+/// Check a scenario, and show its contents
 ///
-/// Everything that is wrong is shown at once, each with its line and a hint. Nothing is run. If the scenario runs programs, in any of its forms, every command is
-/// shown as it will be started.
+/// The command shows all errors at once, each with its line and a hint. It runs nothing. If the
+/// scenario runs programs, in any of its forms, it shows every command as it will be started.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom lab check fairness.toml
-      what is wrong with it, or how many runs it makes
+      its errors, or the number of its runs
   transom lab check fairness.toml --resolved --point 2
       the second point of its sweep with every default written down, as a scenario of its own
   transom lab check fairness.toml --json
@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct Args {
     /// The scenario
     file: PathBuf,
-    /// Show this form of the scenario, one of its [forms.NAME]; all forms are checked in any case
+    /// Show this form of the scenario, one of its [forms.NAME]; all forms are always checked
     #[arg(long, value_name = "NAME")]
     form: Option<String>,
     /// Show the scenario with presets, groups, sweeps and defaults written out
@@ -129,7 +129,7 @@ fn summary(args: &Args, scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The programs of the scenario as it was asked for, and those of its other forms where they are others.
+/// The programs of the chosen form of the scenario, and those of its other forms if they differ.
 fn programs(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<(Option<String>, Programs)>> {
     let mut found = vec![(scenario.form().map(str::to_owned), Programs::of(scenario))];
     let forms = scenario.forms().iter().map(|form| Some(form.as_str()));

@@ -1,4 +1,4 @@
-//! Lines whose columns stand under each other.
+//! Lines with aligned columns.
 
 /// On which side of a column its cells are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

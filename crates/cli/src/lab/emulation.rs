@@ -1,4 +1,4 @@
-//! What is said of an emulated run in a terminal beside what was seen: how far it can be believed, and what became of its programs.
+//! The terminal output about an emulated run: its accuracy, and how its programs ended.
 
 use transom_lab::emulate::{ProgramReport, Record};
 use transom_report::labels::{end, role};

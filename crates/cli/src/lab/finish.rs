@@ -1,5 +1,4 @@
-//! What is done when runs are there, whether they have been made just now, were there already or have been put together: bands that
-//! compare runs are judged, and pages are written.
+//! The last steps after the runs, whether they are new, stored or merged: judges the bands that compare runs, and writes pages.
 
 use std::fs;
 use std::path::Path;
@@ -14,20 +13,20 @@ use transom_report::{self as report, INDEX, REPORT, ReportData, overview};
 use super::interruption::Interruption;
 use super::live::Live;
 
-/// Which pages are written, and who is told.
+/// The pages to write, and who is notified.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pages<'a> {
-    /// With pictures beside them.
+    /// Whether to write pictures too.
     pub(super) png: bool,
     /// Those that are there already, too.
     pub(super) anew: bool,
-    /// Who follows the runs, which have there the numbers that they have in the list.
+    /// The viewers of the runs; the runs have the same numbers there as in the list.
     pub(super) live: Option<&'a Live>,
 }
 
 /// Finishes these runs, on all threads of the pool that this is called in. `done` is called after each.
 ///
-/// What an interruption leaves undone is done the next time.
+/// After an interruption, the next call does the rest.
 pub(super) fn all(
     store: &Store,
     plan: Option<&Plan>,
@@ -88,7 +87,7 @@ pub(super) fn index(store: &Store, png: bool) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Writes a page, which is there as a whole or not at all, and its pictures if they are wanted.
+/// Writes a page atomically, and its pictures if they are wanted.
 fn write(directory: &Path, name: &str, data: &ReportData, png: bool) -> anyhow::Result<()> {
     let path = directory.join(name);
     let unfinished = directory.join(format!(".unfinished-{name}"));

@@ -1,4 +1,4 @@
-//! Ctrl-C while runs are made: they are broken off, and what is finished stays.
+//! Ctrl-C during runs: unfinished runs are abandoned, and finished ones stay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -11,7 +11,7 @@ pub(crate) struct Interruption(Arc<AtomicU16>);
 const GIVEN_UP: u16 = 0x100;
 
 impl Interruption {
-    /// From now on SIGINT and SIGTERM are looked for.
+    /// Handles SIGINT and SIGTERM from now on.
     pub(crate) fn handle() -> anyhow::Result<Self> {
         let interruption = Interruption::default();
         let told = interruption.clone();

@@ -15,7 +15,7 @@ use crate::units::Bytes;
 
 /// List results
 ///
-/// Of a results directory, its runs: those that are there and those that are to be made yet. Of a directory of such directories, these.
+/// For a results directory: its finished and its missing runs. For a directory of results directories: these.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -77,7 +77,7 @@ fn within(directory: &Path) -> anyhow::Result<Vec<Summary>> {
     stores.map(|store| Summary::new(&store)).collect()
 }
 
-/// A results directory among others.
+/// One of several results directories.
 struct Summary {
     directory: PathBuf,
     scenario: String,
@@ -190,7 +190,7 @@ fn runs(store: &Store, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said of a run's state.
+/// The text for a run's state.
 fn state(entry: &Entry, has_plan: bool) -> &'static str {
     match &entry.found {
         Found::Missing => "not finished",
@@ -204,7 +204,7 @@ fn state(entry: &Entry, has_plan: bool) -> &'static str {
     }
 }
 
-/// What the sweep sets at a point.
+/// The settings of the sweep at a point.
 fn point_settings(point: Option<usize>, plan: &Option<Plan>) -> &[Setting] {
     let mut points = plan.iter().flat_map(|plan| &plan.points);
     points.find(|one| Some(one.point) == point).map_or(&[], |point| &point.settings)

@@ -1,9 +1,8 @@
-//! Runs while they go on, for whoever looks: the browser ([`watch`](super::watch)) and the terminal ([`tui`](super::tui)).
+//! Live views of runs in progress, in the browser ([`watch`](super::watch)) and the terminal ([`tui`](super::tui)).
 //!
-//! Theory of operation. Of each run in progress there is one *picture*, the page as it is just now, and the next replaces it. Whoever
-//! looks takes the newest when there is time for it: who is slow misses some and costs nothing, who comes late misses nothing. A picture is
-//! made from what the run's recorder has so far, in the thread of the run, and not more often than [`INTERVAL`]; it is turned into what a
-//! browser reads only if there is one.
+//! Theory of operation. Each run in progress has one *picture*: its page at this moment. The next picture replaces it. A viewer takes the
+//! newest one when it is ready: a slow viewer misses some and costs nothing, a late viewer misses nothing. The thread of the run makes a
+//! picture from the recorder's data, not more often than every [`INTERVAL`]. It is encoded for a browser only if there is one.
 // Whoever looks may not be in the build.
 #![cfg_attr(not(all(feature = "tui", feature = "web")), allow(dead_code))]
 
@@ -18,17 +17,17 @@ use transom_report::{self as report, Block, Cell, MOST_POINTS, ReportData, Table
 
 /// Between two pictures of a run.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// As many points has a curve while its run goes on: one for each pixel of a wide chart.
+/// The number of points of a curve while its run goes on: one for each pixel of a wide chart.
 const LIVE_POINTS: usize = 1200;
-/// As many runs that have ended keep their picture; the pages of others are read from their files.
+/// This many finished runs keep their picture; the pages of others are read from their files.
 const KEPT: usize = 4;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// It is not its turn yet.
+    /// It has not started.
     Waiting,
-    /// It goes on; the share that is done, from 0 to 1.
+    /// It is running; the share that is done, from 0 to 1.
     Running(f64),
     /// It has ended, and its bands hold, or not; or something is not known yet.
     Done(Option<bool>),
@@ -36,10 +35,10 @@ pub(super) enum Stage {
     Broken,
 }
 
-/// A run, as others see it.
+/// A run, as viewers see it.
 #[derive(Clone, Debug)]
 pub(super) struct RunView {
-    /// What it is called: its point and seed.
+    /// Its name: its point and seed.
     pub(super) label: String,
     pub(super) stage: Stage,
     /// The newest picture, if one is kept.
@@ -48,7 +47,7 @@ pub(super) struct RunView {
     pub(super) page: PathBuf,
 }
 
-/// The page of a run as it is at some moment.
+/// The page of a run at one moment.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub(super) data: ReportData,
@@ -81,7 +80,7 @@ impl Picture {
 pub(super) struct Live {
     title: String,
     state: Mutex<State>,
-    /// Counts changes, so that whoever waits for one need not look all the time.
+    /// Counts changes, so that a viewer can wait for one without polling.
     #[cfg(feature = "web")]
     changes: watch::Sender<u64>,
 }
@@ -112,7 +111,7 @@ impl Live {
         })
     }
 
-    /// What all of it is about.
+    /// The title of all runs together.
     pub(super) fn title(&self) -> &str {
         &self.title
     }
@@ -203,7 +202,7 @@ impl Live {
         self.lock().runs.len()
     }
 
-    /// A run as it is now.
+    /// The present state of a run.
     pub(super) fn run(&self, run: usize) -> Option<RunView> {
         self.lock().runs.get(run).cloned()
     }
@@ -213,7 +212,7 @@ impl Live {
         self.lock().runs.iter().map(|run| (run.label.clone(), run.stage)).collect()
     }
 
-    /// A page that lists all runs, with links to theirs, and what is to be said of it.
+    /// A page that lists all runs, with links to their pages, and a status line.
     pub(super) fn overview(&self) -> (ReportData, String) {
         let runs = self.runs();
         let count = |wanted: fn(&Stage) -> bool| runs.iter().filter(|(_, one)| wanted(one)).count();

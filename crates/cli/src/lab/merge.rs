@@ -10,11 +10,11 @@ use super::finish::{self, Pages};
 use super::interruption::Interruption;
 use crate::output;
 
-/// Put together the parts of a sweep
+/// Merge the parts of a sweep
 ///
-/// The parts are results of `transom lab run --shard`. All of them have to be there, complete, and of the same scenario, seeds and
-/// program; otherwise it is said what is missing, and nothing is written. What comes out is, byte for byte, what one machine would have
-/// written that makes all runs. The command succeeds if all that is expected holds.
+/// The parts are results of `transom lab run --shard`. All parts must be present, complete, and of the same scenario, seeds and
+/// program. Otherwise the command lists the missing parts and writes nothing. The result is the same, byte for byte, as that of one
+/// machine that makes all runs. The command succeeds if all expectations hold.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The results directories of the parts
     #[arg(required = true, value_name = "DIR")]
     parts: Vec<PathBuf>,
-    /// Where the whole goes
+    /// Directory for the merged results
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
     /// Print JSON
@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runs: Vec<&PlannedRun> = plan.runs.iter().collect();
     finish::all(&store, Some(&plan), &runs, Pages::default(), &interruption, || {})?;
     if let Some(status) = interruption.status() {
-        output::note("interrupted: the same command again goes on");
+        output::note("interrupted; run the same command to continue");
         return Ok(ExitCode::from(status));
     }
     finish::index(&store, false)?;

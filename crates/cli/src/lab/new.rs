@@ -11,9 +11,9 @@ use transom_lab::scenario::Template;
 
 use crate::output;
 
-/// Write a scenario to begin with
+/// Write a first scenario
 ///
-/// The scenario has comments that say what else there is, and can be run as it is.
+/// The scenario can be run as it is. Its comments describe the other options.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   transom lab new - --kind network
       a network written out node by node, on standard output")]
 pub(crate) struct Args {
-    /// Where it goes; `-` is standard output
+    /// The file to write; `-` for standard output
     #[arg(default_value = "scenario.toml")]
     file: PathBuf,
     /// The shape of the network

@@ -1,7 +1,7 @@
 //! The programs that a scenario runs, as its reader has to see them before they run.
 //!
-//! A scenario may come from anywhere, and its programs run with the rights of whoever runs it. So all commands are shown as they will be
-//! started, in the words of a shell. A character that could hide something in a terminal is shown by its number.
+//! A scenario may come from anywhere, and its programs run with the user's rights. So the command shows all programs as it will start
+//! them, in the syntax of a shell. A character that could hide text in a terminal is shown by its number.
 
 mod consent;
 mod known;
@@ -58,7 +58,7 @@ impl Programs {
         self.commands.is_empty()
     }
 
-    /// The files beside the scenario that it runs as programs. What is in them matters as much as the scenario does.
+    /// The files beside the scenario that it runs as programs. Their contents matter as much as the scenario's.
     fn own_files(&self, directory: &Path) -> Vec<PathBuf> {
         let names = self.commands.keys().filter_map(|(command, _)| command.first());
         let mut files: Vec<PathBuf> = names

@@ -12,11 +12,11 @@ use super::interruption::Interruption;
 use crate::features::Feature;
 use crate::output;
 
-/// Write the pages of results anew
+/// Write the pages of results again
 ///
-/// Every run has a page of its own, report.html in its directory: the network drawn, tables, charts, what was expected and what came of
-/// it. Several runs have one more, index.html: every point of the sweep with its means over the seeds and how sure they are, and
-/// how each measure depends on what is swept. `transom lab run` writes both; this makes them again from what is stored, nothing is run.
+/// Every run has its own page, report.html in its directory. It shows the network, tables, charts, the expectations and their results.
+/// Several runs share index.html: every point of the sweep with its means over the seeds and their confidence, and how each measure
+/// depends on the swept values. `transom lab run` writes both. This command writes them again from stored results and runs nothing.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -1,9 +1,9 @@
 //! `transom lab run`: simulates or emulates every point of a scenario's sweep with every seed, and judges what comes out.
 //!
-//! Theory of operation. The command makes a *plan* of all runs, looks which of them are in the results directory already, and has the
-//! others made on all processors ([`execute`]). Each is judged, written and forgotten as it finishes, so that a sweep of any length takes
-//! no more memory than the runs in progress. Then runs are compared with others where the scenario wants it and pages are written
-//! ([`finish`]), and what came of all of it is shown ([`verdict`]).
+//! Theory of operation. The command makes a *plan* of all runs and finds those that the results directory has already. It makes the
+//! others on all processors ([`execute`]). Each run is judged, written and freed when it finishes, so a sweep of any length needs only
+//! the memory of the runs in progress. Then the command compares runs where the scenario asks for it, writes pages ([`finish`]), and
+//! shows all results ([`verdict`]).
 
 mod arguments;
 pub(super) mod emulated;
@@ -96,12 +96,12 @@ pub(crate) fn refuse_too_many(scenario: &Scenario, seeds: Option<&[u64]>) -> any
     Ok(())
 }
 
-/// What is run, and how it is shown.
+/// The runs to make, and how to show them.
 pub(crate) struct Job<'a> {
     pub(crate) scenario: &'a Scenario,
     /// Where the scenario's files are.
     pub(crate) beside: &'a Path,
-    /// Which runs are wanted.
+    /// The runs that are wanted.
     pub(crate) plan: Plan,
     /// Where results go.
     pub(crate) directory: PathBuf,
@@ -109,7 +109,7 @@ pub(crate) struct Job<'a> {
     pub(crate) points: Vec<usize>,
     /// Runs at a time; zero for as many as there are processors.
     pub(crate) jobs: usize,
-    /// What is there already is run again.
+    /// Whether to repeat stored runs.
     pub(crate) fresh: bool,
     /// How runs are emulated, if they are.
     pub(crate) emulation: Option<Emulated>,
@@ -121,7 +121,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// What has to be done while the process has one thread.
+    /// The steps that need a process with one thread.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         if self.png {
             Feature::Png.need()?;
@@ -138,7 +138,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Makes the runs that are not there, and shows what came of all of them.
+    /// Makes the missing runs, and shows the results of all of them.
     pub(crate) fn run(&self, interruption: &Interruption) -> anyhow::Result<ExitCode> {
         let Job { scenario, plan: wanted, directory, png, .. } = self;
         let (png, emulation) = (*png, self.emulation);
@@ -150,7 +150,7 @@ impl Job<'_> {
             .filter(|run| self.points.is_empty() || self.points.contains(&run.point))
             .collect();
         if runs.is_empty() {
-            bail!("there is nothing to run: this part of the {} runs is empty", plan.runs.len());
+            bail!("nothing to run: this part of the {} runs is empty", plan.runs.len());
         }
 
         let is_followed = self.tui || self.watch.is_some();
@@ -237,7 +237,7 @@ impl Job<'_> {
     }
 }
 
-/// The runs, for who follows them.
+/// The runs, for viewers.
 fn followed(scenario: &Scenario, store: &Store, plan: &Plan, runs: &[&PlannedRun]) -> Arc<Live> {
     let header = scenario.point(0).map(|variant| variant.resolved.scenario);
     let title = header.and_then(|header| header.title).unwrap_or_else(|| plan.name.clone());
@@ -258,7 +258,7 @@ fn followed(scenario: &Scenario, store: &Store, plan: &Plan, runs: &[&PlannedRun
     Live::new(title, runs.iter().map(|run| (label(run), page(run))).collect())
 }
 
-/// The plan to go by: the directory's own if it has all that is wanted. Who wants one run of a sweep again does not forget the others.
+/// The plan to use: the directory's own if it includes everything that is wanted. Repeating one run of a sweep keeps the others.
 fn planned(store: &Store, wanted: &Plan) -> anyhow::Result<Plan> {
     // What cannot be read is replaced.
     if let Ok(Some(own)) = store.plan()

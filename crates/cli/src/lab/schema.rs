@@ -6,7 +6,7 @@ use crate::output;
 
 /// Print the JSON Schema of scenarios
 ///
-/// Editors that know it complete keys and show their documentation as one types.
+/// Editors with this schema complete keys and show their documentation.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Example:

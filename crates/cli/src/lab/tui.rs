@@ -1,9 +1,9 @@
 //! `--tui`: runs in the terminal, while they go on.
 //!
-//! A thread of its own draws, some ten times per second, what the runs' newest pictures have ([`live`](super::live)), and reads keys. The
-//! terminal is given back as it was when the view ends, by whatever: by `q`, after a panic in any thread (by ratatui's hook), and when a
-//! second signal ends the program at once ([`interrupt`](crate::interrupt)). While the view is there the terminal sends no signals, so that
-//! Ctrl-C, which is a key like others then, is passed on as one.
+//! A thread of its own draws the newest pictures of the runs ([`live`](super::live)) about ten times per second, and reads keys. The
+//! terminal is restored whenever the view ends: by `q`, after a panic in any thread (by ratatui's hook), and when a second signal ends the
+//! program ([`interrupt`](crate::interrupt)). During the view the terminal sends no signals; Ctrl-C arrives as a key and is forwarded as a
+//! signal.
 
 mod view;
 
@@ -99,7 +99,7 @@ impl Drop for Tui {
     }
 }
 
-/// Draws and reads keys until it is told to end, or `q` is pressed.
+/// Draws and reads keys until `end` is set or `q` is pressed.
 fn draw(mut terminal: DefaultTerminal, live: &Live, end: &AtomicBool) -> io::Result<()> {
     let mut view = View::default();
     while !end.load(Ordering::Relaxed) {

@@ -1,13 +1,11 @@
 //! `--watch`: runs in the browser, while they go on.
 //!
-//! A small HTTP server on a thread of its own serves the same pages as those that are written, empty, and a stream of server-sent events
-//! (WHATWG HTML, section 9.2) for each, which fill them. Every event is the whole page as it is then: the server keeps nothing for
-//! anybody, and a browser that is slow or late gets the newest when it is ready for it. axum is what serves them: it is what is kept best, and
-//! a connection that waits costs it no thread.
+//! A small HTTP server on its own thread serves the pages without data, and for each a stream of server-sent events (WHATWG HTML, section 9.2)
+//! that fills it. Every event is the whole page at that moment. So the server keeps no state for a browser, and a slow or late browser gets
+//! the newest page. The server is axum: it is well kept, and a waiting connection costs no thread.
 //!
-//! The server is there for whoever sits at this machine. It listens on the loopback interface unless it is told an address, and answers only
-//! requests that name it by an address or as localhost: a page from elsewhere that has its name resolved to here (DNS rebinding) reads
-//! nothing.
+//! The server is for the users of this machine. It listens on the loopback interface unless it is given an address. It answers only requests
+//! that name it by an address or as localhost. So a foreign page whose name resolves to this machine (DNS rebinding) reads nothing.
 
 mod address;
 mod server;
@@ -67,12 +65,12 @@ impl Watch {
         Ok(Watch { address, live, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What to open in a browser.
+    /// The URL to open in a browser.
     pub(super) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Ends the view a moment after the runs; at once if `hurry` says so.
+    /// Ends the view a moment after the runs, or at once if `hurry` returns true.
     ///
     /// # Errors
     /// If the server has failed in a way that it should not.

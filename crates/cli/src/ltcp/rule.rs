@@ -1,4 +1,4 @@
-//! Which layers: the paper's, its alternate, or one's own.
+//! The choice of layers: the paper's, its alternate, or your own.
 
 use anyhow::Context;
 use clap::ValueEnum;

@@ -12,8 +12,9 @@ use crate::output;
 
 /// Show the layers, their windows, and how much faster than Reno they are
 ///
-/// This is the paper's figure 2: for each layer K the window W_K where it begins, the round trips from W_T until there (equation 14) and from a loss there
-/// until the window is what it was, both with how many times faster that is than Reno. Layers with which flows would not converge (equations 2, 8 and 12) are refused, with the numbers that do not fit.
+/// This is the paper's figure 2. For each layer K it shows: the window W_K where the layer begins, the round trips from W_T to W_K (equation 14), and
+/// the round trips to recover from a loss there. For both it shows the ratio to Reno. Layers with which flows would not converge (equations 2, 8 and
+/// 12) are refused, with the numbers that violate the conditions.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +23,7 @@ Examples:
   transom ltcp table --rule double --beta 0.3 --layers 10
       its alternate, W_K = 2 W_(K-1)
   transom ltcp table --thresholds 50,150,400,1000
-      thresholds of one's own
+      your own thresholds
   transom ltcp table --json
       for other programs")]
 pub(crate) struct Args {

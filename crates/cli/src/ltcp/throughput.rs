@@ -17,10 +17,10 @@ use crate::lab::columns::{Side, lay_out};
 use crate::output;
 use crate::units::{BitRate, parse_duration};
 
-/// Work out what LTCP and Reno get at a loss rate, or what it takes to fill a path
+/// Calculate the throughput of LTCP and Reno at a loss rate, or the loss rate that fills a path
 ///
-/// With --rate, it is asked which loss rate a flow can stand whose window swings up to what the path holds; with --loss, what a flow gets
-/// at this loss rate (equation 18: √(K'(1 − β/2)/β) / (RTT·√p)). Either way Reno is shown at the same loss rate.
+/// With --rate, the command calculates the loss rate at which a flow fills the path. With --loss, it calculates a flow's throughput at
+/// this loss rate (equation 18: √(K'(1 − β/2)/β) / (RTT·√p)). Both show Reno at the same loss rate.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is shown.
+/// The result to show.
 struct Answer {
     packets_per_loss: u64,
     state: SteadyState,
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let window = u128::from(rate.bits_per_sec()) * u128::from(rtt.as_nanos())
                 / (8_000_000_000 * u128::from(args.mss));
             if window < 2 {
-                bail!("the path holds less than two packets: there is no window to speak of");
+                bail!("the path holds less than two packets; the model needs a larger window");
             }
             loss_for(&layers, u64::try_from(window).unwrap_or(u64::MAX))
         }

@@ -1,7 +1,7 @@
 //! The file behind `--pcap`.
 //!
-//! The capture's writer disappears into the device, which lives until the last thread of the host has ended. So that
-//! the file is complete whenever the command is, the buffered file is shared with whoever ends the command.
+//! The capture's writer moves into the device, which lives until the last thread of the host has ended. The command
+//! shares the buffered file, so that the file is complete when the command ends.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -1,8 +1,7 @@
-//! What must not be left behind when a signal ends the command.
+//! Cleans up when a signal ends the command.
 //!
-//! A process that exits takes its user-level connections with it without a word, and a receiver that is told nothing waits;
-//! one that is told the end of the stream believes that it has everything. So connections are reset, the program
-//! of `--run` is asked to end, and the capture is completed.
+//! When a process exits, its user-level connections vanish silently, and the receiver waits. An end of stream would tell the receiver
+//! that it has everything. So connections are reset, the program of `--run` gets a signal to end, and the capture is completed.
 
 use std::os::fd::OwnedFd;
 use std::process::{ExitCode, exit};
@@ -78,7 +77,7 @@ impl Cleanup {
         self.capture.is_some()
     }
 
-    /// Whether all files could be written so far. If not, the command may have done all else that was asked for, and fails all the same.
+    /// Whether all files could be written so far. If not, the command fails, even if everything else succeeded.
     pub(crate) fn status(&self) -> ExitCode {
         if self.failed.load(Ordering::Relaxed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }

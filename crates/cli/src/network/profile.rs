@@ -14,7 +14,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "UNITS")]
     tcp: Option<Composition>,
 
-    /// Give each connection extensions, which can only make it less aggressive, such as "nice + rr"; `transom ext list` lists them.
+    /// Attach extensions to each connection, such as "nice + rr"; they can only make it less aggressive. `transom ext list` lists them.
     #[arg(long, value_name = "EXTENSIONS")]
     extension: Option<Extensions>,
 

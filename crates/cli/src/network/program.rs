@@ -53,7 +53,7 @@ impl Program {
         self.ended
     }
 
-    /// A descriptor that stands for the process, and for no other that may get its number later.
+    /// A descriptor of this process; it never refers to another process with the same number.
     pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
         // Until it has been waited for, the number is its own.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);

@@ -1,4 +1,4 @@
-//! Who looks on: the file behind `--log`, and the socket behind `--extension-socket`.
+//! The observers of all connections: the file of `--log`, and the socket of `--extension-socket`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use transom_remote::ExtensionSocket;
 
 use crate::output::note;
 
-/// What looks on.
+/// The observers of the connections.
 #[derive(Default)]
 pub(crate) struct Watching {
     log: Option<(PathBuf, LogWriter)>,
@@ -17,7 +17,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// Begins what is asked for.
+    /// Starts the observers that were asked for.
     pub(super) fn begin(
         stack: &Stack,
         log: Option<&Path>,

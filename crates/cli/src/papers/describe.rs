@@ -1,4 +1,4 @@
-//! `transom papers describe`: what a paper says, and what is measured.
+//! `transom papers describe`: the claims of a paper, and the measurements.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::find;
 use super::list::duration;
 use crate::output;
 
-/// Describe an experiment: what the paper says, how it is set up here, and what must hold
+/// Describe an experiment: the paper's claims, the set-up here, and the expected results
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

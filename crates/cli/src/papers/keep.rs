@@ -10,17 +10,18 @@ use transom_papers::{Experiment, Summary, form};
 use super::find;
 use crate::output;
 
-/// Sum up runs that are there, for `transom papers results`
+/// Summarize stored runs, for `transom papers results`
 ///
-/// Of every experiment that has been run, in either form, what the claims are about is worked out from what was seen and put into a small file. Runs
-/// that an earlier version of the program has made count too, if the experiment is still the same.
+/// For every stored experiment, in either form, the command calculates the values that the claims
+/// are about, and writes them to a small file. Runs of an earlier version of the program count too,
+/// if the experiment is the same.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   transom papers keep
       everything in results/papers, to papers/results
   transom papers keep ltcp/fig5 --from /tmp/runs
-      one experiment, from elsewhere")]
+      one experiment, from another directory")]
 pub(crate) struct Args {
     /// Experiments, or papers; all of them by default
     #[arg(value_name = "ID")]

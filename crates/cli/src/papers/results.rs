@@ -1,4 +1,4 @@
-//! `transom papers results`: what was claimed and what was found.
+//! `transom papers results`: the claims and the results.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,10 +7,11 @@ use anyhow::bail;
 
 use crate::output;
 
-/// Show what the papers claim and what was found, as a page in Markdown
+/// Show the papers' claims and the measured results, as a page in Markdown
 ///
-/// For every claim: the paper's number, ours, their ratio, whether it holds, how many seeds there were, and the command that repeats it. The page
-/// is made from summaries, which `transom papers run --keep` writes, and from the experiments themselves; nothing is run.
+/// For every claim the page has the paper's number, ours, their ratio, whether it holds, the
+/// number of seeds, and the command that repeats it. It is made from the experiments and from
+/// summaries, which `transom papers run --keep` writes. Nothing is run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

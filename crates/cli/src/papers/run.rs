@@ -15,9 +15,9 @@ use crate::output;
 
 /// Run experiments
 ///
-/// Without --full an experiment is run in its quick form, which takes seconds to two minutes. Runs that are there already are not repeated, so what was
-/// interrupted goes on where it was. Each run has a page, report.html in its directory, and all of an experiment have index.html. The
-/// command succeeds if everything comes out as the paper says.
+/// Without --full an experiment is run in its quick form, which takes seconds to two minutes. Stored runs are not repeated, so an interrupted command
+/// continues where it stopped. Each run has a page, report.html in its directory, and each experiment has index.html. The command succeeds if all
+/// results agree with the papers.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -42,13 +42,13 @@ pub(crate) struct Args {
     /// Only this point of the sweep, counted from one; can be given several times
     #[arg(long, value_name = "N")]
     point: Vec<usize>,
-    /// Run what is there already again, too
+    /// Repeat stored runs too
     #[arg(long)]
     fresh: bool,
     /// Runs at a time; by default as many as there are processors
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// Where results go, each experiment in a directory of its own
+    /// Directory for the results; each experiment has its own directory in it
     #[arg(long, short, value_name = "DIR", default_value = "results/papers")]
     output: PathBuf,
     /// Put a summary of each experiment here, too

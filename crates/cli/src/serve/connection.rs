@@ -38,7 +38,7 @@ struct Connection<'a> {
     server: &'a Server,
     socket: &'a Socket,
     peer: SocketAddr,
-    /// What has been received beyond the last request.
+    /// Bytes received after the last request.
     received: Vec<u8>,
     piece: Vec<u8>,
 }

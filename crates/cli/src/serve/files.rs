@@ -1,9 +1,8 @@
 //! The served directory, and nothing outside it.
 //!
-//! Each path is opened with openat2(2) and `RESOLVE_BENEATH`: the kernel refuses every step that would leave the
-//! directory, be it by dots, by a symbolic link or because somebody moves a directory at the wrong moment. A
-//! symbolic link that stays inside works. What a link out leads to is not even looked at: that could tell a client about it, mount a file system,
-//! or wait for one that is far away.
+//! Each path is opened with openat2(2) and `RESOLVE_BENEATH`. The kernel refuses every step that would leave the directory: by dots, by a
+//! symbolic link, or because a directory is moved meanwhile. A symbolic link that stays inside works. The target of a link that leads out is not
+//! examined: that could reveal it to a client, mount a file system, or wait for a remote one.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -23,7 +22,7 @@ use super::request::Status;
 #[derive(Debug)]
 pub(super) struct Root(OwnedFd);
 
-/// What is at a path.
+/// The file or directory at a path.
 #[derive(Debug)]
 pub(super) enum Found {
     File(FoundFile),
@@ -79,7 +78,7 @@ impl Root {
         }
     }
 
-    /// Looks up a path given as its segments.
+    /// Opens a path given as its segments.
     pub(super) fn find(&self, segments: &[Vec<u8>]) -> Result<Found, Status> {
         let path = match segments {
             [] => b".".to_vec(),
@@ -129,7 +128,7 @@ impl Root {
         Ok(entries)
     }
 
-    /// What a symbolic link in the directory at these segments leads to, if that is inside.
+    /// The target of a symbolic link in the directory at these segments, if it is inside.
     fn behind(&self, segments: &[Vec<u8>], name: &[u8]) -> Option<Stat> {
         let mut path = segments.join(&b'/');
         if !path.is_empty() {
@@ -162,7 +161,7 @@ impl Root {
     }
 }
 
-/// What a client is told about a path that cannot be opened.
+/// The status for a path that cannot be opened.
 fn status(errno: Errno) -> Status {
     match errno {
         Errno::ACCESS | Errno::PERM => Status::Forbidden,

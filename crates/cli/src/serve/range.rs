@@ -1,9 +1,9 @@
 //! Byte ranges (RFC 9110, section 14).
 
-/// What a Range field asks for of a representation of known length.
+/// The part that a Range field selects from a representation of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// All of it: no range, or one that is to be ignored.
+    /// All of it: there is no range, or it must be ignored.
     All,
     /// The bytes from `first` to `last`, both included.
     Part {

@@ -1,4 +1,4 @@
-//! Requests: what of them matters to a file server.
+//! Requests: the parts that a file server needs.
 
 use httparse::{EMPTY_HEADER, Error};
 
@@ -86,7 +86,7 @@ pub(super) struct Request {
     pub(super) target: String,
     /// Whether the client would like to go on after the response.
     pub(super) keep_alive: bool,
-    /// Whether the client must be told that we go on (HTTP/1.0).
+    /// Whether the response must announce that the connection persists (HTTP/1.0).
     pub(super) is_http_10: bool,
     pub(super) range: Option<String>,
     pub(super) if_range: Option<String>,

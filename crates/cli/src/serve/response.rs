@@ -14,23 +14,23 @@ pub(super) struct Response {
     /// The method and target it answers, for the log.
     pub(super) method: String,
     pub(super) target: String,
-    /// Header fields of its own.
+    /// Its own header fields.
     fields: Vec<(&'static str, String)>,
     /// The Content-Length, of which a response to HEAD sends nothing.
     pub(super) length: u64,
     pub(super) body: Body,
-    /// Whether the connection goes on.
+    /// Whether the connection persists.
     pub(super) keep_alive: bool,
-    /// Whether the client has to be told so.
+    /// Whether the response must announce that.
     say_keep_alive: bool,
 }
 
-/// What follows the header fields.
+/// The body after the header fields.
 #[derive(Debug)]
 pub(super) enum Body {
     None,
     Bytes(Vec<u8>),
-    /// So many bytes of a file, from where it stands.
+    /// This many bytes of a file, from its current position.
     File {
         file: File,
         length: u64,

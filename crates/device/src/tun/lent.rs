@@ -104,6 +104,9 @@ impl Tun {
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
+            others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
         })
     }
 }

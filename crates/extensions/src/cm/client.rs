@@ -5,7 +5,7 @@ use super::{Manager, Membership};
 use crate::vegas::Poll;
 use transom_tcp::extension::{Event, Extension, Limits, View, Wake, variable};
 
-/// The extension: tells the manager how the connection stands whenever it is woken, and limits cwnd to the connection's share.
+/// The extension. At each wake-up it reports the connection's state to the manager, and limits cwnd to the connection's share.
 ///
 /// Once each round trip by default, and in any case when it begins to send after having had nothing to send, when a loss is found and when
 /// the retransmission timer expires.
@@ -17,7 +17,7 @@ pub struct Client {
     poll: Poll,
     /// Since it is attached.
     membership: Option<Membership>,
-    /// It had nothing outstanding and nothing to send when it last looked.
+    /// At its last call, nothing was outstanding and there was nothing to send.
     idle: bool,
 }
 
@@ -26,7 +26,7 @@ impl Client {
         Client { manager, macroflow, weight, poll: Poll::Round, membership: None, idle: true }
     }
 
-    /// When it looks.
+    /// When it takes samples.
     pub fn polling(self, poll: Poll) -> Self {
         Client { poll, ..self }
     }

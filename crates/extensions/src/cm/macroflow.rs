@@ -1,18 +1,18 @@
-//! What is known of the members of a macroflow, and what follows for each.
+//! The members of a macroflow, and the share of each.
 
 use super::rates::{loss_rate, rate};
 use std::collections::BTreeMap;
 use transom_tcp::compose::Fraction;
 use transom_tcp::time::{Duration, Instant};
 
-/// How things stand with a member, by its own account.
+/// The state of a member, as it reports it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Report {
-    /// The window it would have without the others, in bytes.
+    /// The window without the others, in bytes.
     pub window: u64,
     /// Sent and not acknowledged, in bytes.
     pub outstanding: u64,
-    /// What it could have outstanding now if it were allowed to: with what waits to be sent, as far as its peer takes it.
+    /// The bytes that it could have outstanding now: those outstanding and those that wait to be sent, as far as its peer accepts them.
     pub usable: u64,
     /// Its largest packet, in bytes.
     pub packet: u64,
@@ -21,12 +21,12 @@ pub(super) struct Report {
     /// Bytes delivered, and bytes lost, since it began.
     pub delivered: u64,
     pub lost: u64,
-    /// From when on it no longer counts: it would have told of something by then.
+    /// The time at which it stops counting without another report.
     pub expires: Option<Instant>,
 }
 
 impl Report {
-    /// What it has and can use.
+    /// The window that it has and can use.
     fn entitlement(&self) -> u64 {
         self.window.min(self.usable)
     }
@@ -41,7 +41,7 @@ impl Report {
     }
 }
 
-/// A member and what it told last.
+/// A member and its last report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub weight: u32,
@@ -50,16 +50,16 @@ pub(super) struct Member {
 
 pub(super) type Members = BTreeMap<u64, Member>;
 
-/// What another one wants of what is shared.
+/// The demand of another member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub weight: u32,
-    /// So much and no more; nothing said: its part, whatever that is.
+    /// It needs exactly this much; `None`: its whole part.
     pub need: Option<u64>,
 }
 
-/// The part of `total` that one of weight `own` gets beside `others`, by weight and max-min fair: those that are content with less than their part
-/// have what they need, and leave the rest to the others.
+/// The part of `total` for a member of weight `own` beside `others`, by weight and max-min fair. Members that need less than their part get what
+/// they need, and leave the rest to the others.
 pub(super) fn part(total: u128, own: u32, others: impl Iterator<Item = Claim> + Clone) -> u64 {
     let all = others.clone().fold(u128::from(own), |sum, claim| sum + u128::from(claim.weight));
     let (mut rest, mut weights) = (total, all);
@@ -103,16 +103,16 @@ pub(super) fn share(members: &Members, id: u64, now: Instant) -> u64 {
     part(total, own.weight, claims).max(own.report.packet)
 }
 
-/// What a member may count on (RFC 3124 section 3.4).
+/// A member's estimate of its path (RFC 3124 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// Bytes per second: its window over the round-trip time.
     pub rate: u64,
-    /// The smoothed round-trip time: its own, or the mean of the others' while it has none.
+    /// The smoothed round-trip time: its own, or the mean of the others while it has none.
     pub srtt: Duration,
-    /// The variation that goes with it.
+    /// Its variation.
     pub rttvar: Duration,
-    /// Of what the macroflow's present members sent, the part that was lost.
+    /// The share that was lost of everything that the present members sent.
     pub loss: Fraction,
 }
 
@@ -152,7 +152,7 @@ pub struct Macroflow {
     pub window: u64,
     /// The mean of their smoothed round-trip times.
     pub srtt: Option<Duration>,
-    /// Of what they sent, the part that was lost.
+    /// The share that was lost of everything that they sent.
     pub loss: Fraction,
 }
 

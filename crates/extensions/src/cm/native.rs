@@ -1,27 +1,28 @@
 //! The Congestion Manager as congestion control: one window for a macroflow (RFC 3124 section 2), of which each connection has its share.
 //!
-//! A [`Shared`] is the macroflow, and an [`Algorithm`]: connections whose profiles choose it share its window, its slow-start threshold and its
-//! round-trip time. Unlike the extension beside it, this is trusted code, chosen by whoever runs the stack: a connection's window can be
-//! wider than it would have become by itself, since the others have found out what the path carries.
+//! A [`Shared`] is the macroflow and an [`Algorithm`]. Connections whose profiles choose it share its window, its slow-start threshold and its
+//! round-trip time. Unlike the extension, this is trusted code. A connection's window can be wider than it would have become alone, since the other
+//! connections have measured the path.
 //!
 //! - *Growth* is that of RFC 5681 for all together: slow start adds what is acknowledged to anyone, congestion avoidance one segment for each
 //!   window of the macroflow's.
-//! - *A loss*, or a mark, of any connection halves the window of all. What others find lost of what they had sent before they heard of that (RFC
-//!   6582's `recover`, for each of them) is of the same congestion. After a timeout the macroflow begins again with one segment.
-//! - *Shares* are by weight, and max-min fair: a connection that the window did not hold back at its last acknowledgement has what it used, and
-//!   leaves the rest to the others; one that is not heard of for several round trips leaves all of it. One segment at least.
-//! - *Who comes* begins with its share, or with RFC 6928's window if that is less; what it then takes the others come down by with their next
-//!   acknowledgements. Who goes leaves its share to the others. With the last of them the macroflow is forgotten.
+//! - *A loss* or a mark of any connection halves the window of all. Losses that others find later, of data sent before they learned of the reduction
+//!   (RFC 6582's `recover`, for each of them), belong to the same congestion. After a timeout the macroflow begins again with one segment.
+//! - *Shares* are by weight, and max-min fair. A connection that was not limited by the window at its last acknowledgement keeps what it used and
+//!   leaves the rest to the others. A connection without events for several round trips leaves all of it. Each has one segment at least.
+//! - *A new connection* begins with its share, or with RFC 6928's window if that is less. The others give up that much with their next
+//!   acknowledgements. A closed connection leaves its share to the others. When the last one closes, the macroflow is forgotten.
 //!
-//! A connection's window follows when something happens to that connection, as a controller is told nothing else; so for up to a round trip the
-//! windows may come to more than the macroflow's, by what has been taken from those that have not heard of it yet.
+//! A connection's window changes only at events of that connection, because a controller is not called otherwise. So for up to a round trip the sum
+//! of the windows may exceed the macroflow's.
 //!
 //! # What differs from the extension
 //!
-//! n flows of the extension are n flows of TCP, each with its own window, which it only narrows: together they grow by n segments in a round trip,
-//! and a loss takes half of one of n windows. Here they are one flow: one segment, and half of everything. Shares are the same function of
-//! what is to be shared. So a connection by itself is the same in both, packet by packet, and is plain TCP; and of n that are always busy and lose the same, each has
-//! grown by k/n segments in k round trips of congestion avoidance where one with the extension has grown by k (`golden_native` and `golden_macroflow`). Flows that are not TCP's ([`Stream`](super::Stream)) have windows of their own and take part in the extension only.
+//! With the extension, n flows are n flows of TCP, each with its own window, which the extension only narrows. Together they grow by n segments in a
+//! round trip, and a loss halves one of n windows. Here they are one flow: growth by one segment, and half of the whole window. The shares follow the
+//! same function. So a single connection is the same in both, packet by packet, and is plain TCP. Of n connections that are always busy and lose the
+//! same, each grows by k/n segments in k round trips of congestion avoidance; with the extension each grows by k (`golden_native` and
+//! `golden_macroflow`). Flows other than TCP ([`Stream`](super::Stream)) have their own windows and take part in the extension only.
 
 use super::macroflow::{Claim, part};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use transom_tcp::congestion::{
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
-/// Who is not heard of for so many smoothed round-trip times, and for this long at least, has no share.
+/// A member without events for this many smoothed round-trip times, and at least this long, has no share.
 const SILENT_ROUNDS: u64 = 4;
 const SILENT: Duration = Duration::from_secs(1);
 
@@ -56,14 +57,14 @@ pub struct Shared {
     state: Arc<Mutex<State>>,
 }
 
-/// What is known of a macroflow with one window.
+/// The state of a macroflow with one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacroflowInfo {
     /// Connections that are part of it.
     pub members: usize,
     /// The window of all together; RFC 5681's variables.
     pub window: Window,
-    /// The smoothed round-trip time that was told last.
+    /// The smoothed round-trip time of the last report.
     pub srtt: Option<Duration>,
 }
 
@@ -79,9 +80,9 @@ struct State {
 /// The last reduction.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
-    /// From then on nobody's losses count as found with it.
+    /// Later losses do not belong to the same congestion.
     until: Instant,
-    /// Who found it, and the window before it.
+    /// The member that found it, and the window before it.
     by: u64,
     prior: Window,
     /// Whether it was a timeout.
@@ -91,9 +92,9 @@ struct Reduction {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     weight: u32,
-    /// What it used, if it was not the window that held it back.
+    /// The bytes that it used, if the window did not limit it.
     content: Option<u64>,
-    /// From when on it does not count, if it is not heard of.
+    /// When it stops counting without an event.
     expires: Instant,
     /// Whose losses count.
     since: Since,
@@ -102,17 +103,16 @@ struct Member {
 /// How much of what a member has sent was sent since the last reduction.
 #[derive(Clone, Copy, Debug)]
 enum Since {
-    /// It has not been heard of since.
+    /// Nothing was sent since.
     Nothing,
-    /// What lies beyond, and of what lies before not everything is acknowledged.
+    /// Data beyond this position; data before it is not fully acknowledged.
     Beyond(Pos),
     /// All that is outstanding.
     All,
 }
 
 impl Shared {
-    /// A macroflow that is told apart from others by this name, such as the destination's; connections of different macroflows share nothing,
-    /// whatever these are called.
+    /// A macroflow with a name, such as the destination's. Connections of different macroflows share nothing, even if the names are equal.
     pub fn new(name: &str) -> Self {
         let window = Window { cwnd: 0, cwnd_cnt: 0, ssthresh: u64::MAX, mss: 1 };
         let members = BTreeMap::new();
@@ -127,7 +127,7 @@ impl Shared {
         Shared { weight: weight.max(1), ..self.clone() }
     }
 
-    /// What is known of it; nothing while nobody takes part.
+    /// Its state; `None` while it has no members.
     pub fn info(&self) -> Option<MacroflowInfo> {
         let state = lock(&self.state);
         let known =
@@ -172,7 +172,7 @@ impl State {
         part(u128::from(self.window.cwnd), own.weight, others).max(self.window.segment())
     }
 
-    /// Whether nobody else counts.
+    /// Whether no other member counts.
     fn is_alone(&self, id: u64, now: Instant) -> bool {
         self.members.iter().all(|(&other, member)| other == id || now >= member.expires)
     }
@@ -194,8 +194,9 @@ impl State {
         sum.unwrap_or(self.window.cwnd)
     }
 
-    /// A loss found by `id`, which has `flight` bytes outstanding; `first` of those for the same data. Whether it is news, and not one of those that were answered
-    /// already. Of a connection by itself each is, as it knows itself what it has answered (RFC 6582's `recover`, and RFC 5681 equation 4 for a timeout).
+    /// A loss found by `id`, which has `flight` bytes outstanding; `first` of those for the same data. Returns whether it is a new congestion event
+    /// rather than part of one that was answered. For a single connection each loss is new, as it keeps its own record (RFC 6582's `recover`, and RFC
+    /// 5681 equation 4 for a timeout).
     fn reduce(&mut self, id: u64, flight: u64, timeout: bool, first: bool, now: Instant) -> bool {
         let alone = self.is_alone(id, now);
         let before =
@@ -231,7 +232,7 @@ struct Share {
 }
 
 impl Share {
-    /// Becomes a member. `alone` is the window of a macroflow of its own.
+    /// Becomes a member. `alone` is the window that it would have alone.
     fn join(&mut self, alone: Window, now: Instant) -> u64 {
         let mut state = lock(&self.state);
         if state.members.is_empty() {
@@ -364,7 +365,7 @@ impl CongestionControl for Share {
         }
     }
 
-    /// Only who found the loss knows that it was none, and only if nothing was reduced since.
+    /// Only the member that found the loss can undo it, and only if nothing was reduced since.
     fn on_undo(&mut self, window: &mut Window, _prior: Window, now: Instant) {
         let mut state = lock(&self.state);
         if let Some(last) = state.reduction.filter(|last| Some(last.by) == self.id) {

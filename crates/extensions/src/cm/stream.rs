@@ -1,9 +1,9 @@
 //! Flows that are not TCP's as members of a macroflow: the calls of RFC 3124 section 3, without a socket and without a clock.
 //!
-//! A stream has a congestion window of its own (RFC 5681, in bytes: slow start and congestion avoidance, half of it for a loss, one packet
-//! where nothing is heard), driven by what the application tells of its receiver's feedback; and keeps to its share of the macroflow like
-//! everyone else. Who lies about its feedback takes more than its share, as does who sends without asking: this is for well-behaved
-//! applications, as the RFC is.
+//! A stream has its own congestion window (RFC 5681, in bytes: slow start and congestion avoidance, half of it for a loss, one packet
+//! without feedback). The application reports its receiver's feedback to it. The stream keeps to its share of the macroflow like all
+//! members. An application that reports false feedback, or sends without asking, takes more than its share. As in the RFC, this is for
+//! well-behaved applications.
 
 use super::macroflow::{Estimate, Member, Report};
 use super::{Manager, Membership};
@@ -17,10 +17,10 @@ use transom_tcp::time::{Duration, Instant};
 /// A grant holds for a round-trip time, and this long at least (RFC 3124 section 3.3).
 const LEAST_VALIDITY: Duration = Duration::from_millis(100);
 
-/// As many packets may be asked for at a time; what is more is forgotten.
+/// The most packets that can be requested at a time; further requests are dropped.
 const MOST_REQUESTS: u32 = 1 << 16;
 
-/// How a loss was noticed (RFC 3124 section 3.3).
+/// How a loss was detected (RFC 3124 section 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossMode {
     /// There was none that congestion caused (CM_NO_CONGESTION).
@@ -30,18 +30,18 @@ pub enum LossMode {
     Loss,
     /// A router marked packets (CM_EXPLICIT_CONGESTION).
     Marked,
-    /// Nothing is heard of all that is outstanding (CM_NO_FEEDBACK).
+    /// No feedback for all outstanding packets (CM_NO_FEEDBACK).
     NoFeedback,
 }
 
-/// What the receiver told, or that it did not (cm_update).
+/// The receiver's feedback, or its absence (cm_update).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// Bytes that arrived since the last feedback.
     pub received: u64,
     /// Bytes that were lost since then.
     pub lost: u64,
-    /// How that was noticed.
+    /// How the loss was detected.
     pub mode: LossMode,
     /// A round-trip time that was measured.
     pub rtt: Option<Duration>,
@@ -56,7 +56,7 @@ pub struct Grant {
     pub expires: Instant,
 }
 
-/// By which factors the rate or the round-trip time has to fall or rise before it is worth telling (cm_thresh).
+/// The factors by which the rate or the round-trip time has to fall or rise for a notification (cm_thresh).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// The rate, downwards: less than one.
@@ -87,14 +87,14 @@ pub struct Stream {
     outstanding: u64,
     delivered: u64,
     lost: u64,
-    /// Packets that were asked for and not granted.
+    /// Packets that were requested and not granted.
     requested: u32,
     /// Grants that were not used, the oldest first.
     granted: VecDeque<Grant>,
     /// Until then a loss is of the same window that was reduced already.
     reduced_until: Option<Instant>,
     thresholds: Thresholds,
-    /// What was told last.
+    /// The last estimate that was reported.
     told: Option<Estimate>,
 }
 
@@ -138,14 +138,14 @@ impl Stream {
         self.membership.set_weight(weight);
     }
 
-    /// Asks for leave to send so many packets (cm_request).
+    /// Requests to send this many packets (cm_request).
     pub fn request(&mut self, now: Instant, packets: u32) {
         self.requested = self.requested.saturating_add(packets).min(MOST_REQUESTS);
         self.report(now);
     }
 
-    /// Leave to send one packet that was asked for, if there is room for it. To be asked for after a request, and when anything has
-    /// changed: feedback arrived, or another flow of the macroflow has something less.
+    /// A grant to send one requested packet, if there is room for it. Poll after a request, and after any change: feedback arrived, or
+    /// another flow of the macroflow has less.
     pub fn poll_grant(&mut self, now: Instant) -> Option<Grant> {
         if self.requested == 0 || !self.may_send(now, self.packet) {
             return None;
@@ -173,7 +173,7 @@ impl Stream {
         self.report(now);
     }
 
-    /// What became of packets (cm_update).
+    /// Reports the fate of packets (cm_update).
     pub fn update(&mut self, now: Instant, feedback: Feedback) {
         let Feedback { received, lost, mode, rtt } = feedback;
         if let Some(rtt) = rtt {
@@ -207,12 +207,12 @@ impl Stream {
         self.membership.estimate(now)
     }
 
-    /// From which changes on [`Stream::poll_change`] tells of one (cm_thresh).
+    /// The changes from which on [`Stream::poll_change`] reports an estimate (cm_thresh).
     pub fn set_thresholds(&mut self, thresholds: Thresholds) {
         self.thresholds = thresholds;
     }
 
-    /// The present estimate, if it differs from the one that was told last by more than the thresholds (cmapp_update).
+    /// The present estimate, if it differs from the last reported one by more than the thresholds (cmapp_update).
     pub fn poll_change(&mut self, now: Instant) -> Option<Estimate> {
         let current = self.query(now)?;
         let limits = self.thresholds;

@@ -1,6 +1,6 @@
 //! How a timeout is seen to have been spurious: the segment for which the timer expired had not been lost, only late.
 //!
-//! What an extension sees is enough for three ways, and any of them will do:
+//! A view allows three ways of detection; any of them is enough:
 //! - The acknowledgement comes less than the least round-trip time after the segment left again: it cannot be for that transmission.
 //! - The receiver tells that the segment arrived twice (DSACK, RFC 2883). If what was late was the acknowledgement it comes at once, else
 //!   a round trip later.
@@ -13,7 +13,7 @@ use transom_tcp::extension::{Event, View, Wake};
 use transom_tcp::pos::Pos;
 use transom_tcp::time::{Duration, Instant};
 
-/// What became of the segment for which the timer expired last.
+/// The segment for which the timer last expired, and its state.
 #[derive(Clone, Copy, Debug)]
 struct Suspect {
     start: Pos,
@@ -22,7 +22,7 @@ struct Suspect {
     again: Option<Instant>,
     /// When it was acknowledged.
     acked: Option<Instant>,
-    /// What TCP had taken back by then.
+    /// The reductions that TCP had undone by then.
     undone: u64,
 }
 
@@ -33,9 +33,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Takes in an event; it has to be told of [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and [`Wake::DUPLICATE_ACK`]. If it shows
-    /// that the last timeout was spurious: how long the segment took, from its first transmission to its acknowledgement. Once for each
-    /// timeout.
+    /// Processes an event. The extension has to be woken for [`Wake::TIMEOUT`], [`Wake::SEND`], [`Wake::ACK`] and
+    /// [`Wake::DUPLICATE_ACK`]. If the event shows that the last timeout was spurious, returns the time from the segment's first
+    /// transmission to its acknowledgement. Once for each timeout.
     pub fn follow(&mut self, event: &Event, view: &View<'_>) -> Option<Duration> {
         if event.what.contains(Wake::TIMEOUT) {
             // What leaves again is the oldest.

@@ -1,8 +1,8 @@
 //! The mailbox between a layer inside a connection and the handle outside.
 //!
-//! Both sides lock it for as long as it takes to move a few values, and want no other lock while they hold it: the layer takes it under the host's, and
-//! a program's code must not run under it. There is one view in it, the latest, and one set of limits. Whoever changes the limits works on a copy, and
-//! what it has changed in it is what counts.
+//! Both sides lock it only to move a few values, and take no other lock meanwhile: the layer takes it under the host's lock, and no program's code
+//! may run under it. It holds one view, the latest, and one set of limits. A change of the limits is made on a copy; only the changed values are then
+//! taken over.
 
 use super::snapshot::Snapshot;
 use super::{ObservationEnded, ObserverOptions, WaitError};
@@ -53,21 +53,21 @@ fn place(kind: Wake) -> usize {
     kind.bits().trailing_zeros() as usize
 }
 
-/// What was told since an observer was made.
+/// All reports since an observer was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Events that have happened.
     pub happened: Counts,
-    /// Those that were told together with a later one of their kind.
+    /// Events that were reported together with a later one of their kind.
     pub missed: Counts,
 }
 
-/// What an observer is told.
+/// A report to an observer.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The kinds that have happened of those that were waited for.
     pub happened: Wake,
-    /// How often each has since it was last told.
+    /// How often each has happened since the last report.
     pub counts: Counts,
     /// How many wake-ups that makes that were missed.
     pub missed: u64,
@@ -83,11 +83,11 @@ struct State {
     latest: Option<(Event, Snapshot)>,
     untold: Counts,
     totals: Totals,
-    /// What the handle waits for now.
+    /// The events that the handle waits for now.
     awaited: Wake,
-    /// What the handle asks for.
+    /// The requests of the handle.
     limits: Limits,
-    /// The handle wants to see how things are.
+    /// The handle wants a snapshot.
     look: Look,
     over: bool,
 }
@@ -144,8 +144,8 @@ impl Mailbox {
         }
     }
 
-    /// `change` may use the connection and observers, this one too: it works on a copy, under no lock, while the layer goes on with what there was.
-    /// Of the copy counts what it has changed.
+    /// `change` may use the connection and observers, this one too. It works on a copy, without a lock, while the layer keeps the earlier limits.
+    /// Only the values that it changes are taken over.
     pub(super) fn change(&self, change: impl FnOnce(&mut Limits)) -> Result<(), ObservationEnded> {
         let before = self.limits()?;
         let mut limits = before.clone();
@@ -182,7 +182,7 @@ impl Mailbox {
         self.lock().limits.fail(fault);
     }
 
-    /// To be called under the host's lock, as is [`Mailbox::take_look`], and without giving it away in between: there is one place for a look.
+    /// Must be called under the host's lock, as [`Mailbox::take_look`], without releasing it in between: there is room for one snapshot.
     pub(super) fn expect_look(&self) {
         self.lock().look = Look::Wanted;
     }

@@ -1,14 +1,14 @@
-//! What a view showed, kept.
+//! A copy of a view.
 
 use transom_tcp::connection::Info;
 use transom_tcp::extension::variable::{ALL, COUNT};
 use transom_tcp::extension::{Ack, Capabilities, Message, Ruling, Tallies, Variable, View};
 use transom_tcp::time::Instant;
 
-/// So many messages are copied at most; there may be any number in flight.
+/// At most this many messages are copied; any number may be in flight.
 const MOST: usize = 256;
 
-/// A connection as it was when something had happened to it: what a [`View`] shows, copied.
+/// The state of a connection at an event: a copy of its [`View`].
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// When.
@@ -21,16 +21,16 @@ pub struct Snapshot {
     pub unsent: u64,
     /// How many duplicate acknowledgements mean a loss to TCP.
     pub dupthresh: u32,
-    /// What became of what extensions ask for.
+    /// The counts of the extensions' requests.
     pub tallies: Tallies,
-    /// How many acknowledgements have arrived since the connection had its first extension: by how many more than [`Snapshot::acks`] holds this has risen,
-    /// so many were not seen.
+    /// How many acknowledgements have arrived since the connection had its first extension. If this grew by more than [`Snapshot::acks`] holds, the
+    /// difference was not seen.
     pub acks_seen: u64,
-    /// The last acknowledgements, up to 256, the latest first, if the list was asked for.
+    /// The last acknowledgements, up to 256, newest first, if the list was requested.
     pub acks: Vec<Ack>,
-    /// The messages not yet acknowledged, the oldest 256 of them, the oldest first, if the list was asked for.
+    /// The messages not yet acknowledged, the oldest 256 of them, oldest first, if the list was requested.
     pub messages: Vec<Message>,
-    /// The messages acknowledged lately, up to 256, the latest first, if the list was asked for.
+    /// The messages acknowledged lately, up to 256, newest first, if the list was requested.
     pub past_messages: Vec<Message>,
     rulings: [Ruling; COUNT],
 }
@@ -56,7 +56,7 @@ impl Snapshot {
         }
     }
 
-    /// What was asked of a variable, what was used, and who decided.
+    /// The requested, own and effective value of a variable, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         self.rulings[variable as usize]
     }

@@ -1,4 +1,4 @@
-//! Settings that shape segments and wake-ups. Where Linux has an option of that kind, it is named, and what it does is what Linux does.
+//! Settings that shape segments and wake-ups. If Linux has the same option, it is named here, and the behaviour is that of Linux.
 
 use super::TcpStream;
 use crate::error::socket_error;
@@ -19,7 +19,7 @@ impl TcpStream {
         self.write_buffers(&[IoSlice::new(bytes)], options)
     }
 
-    /// Sends full segments alone; what does not fill one waits for more, for 200 ms at most (`TCP_CORK`). Uncorking lets it go.
+    /// Sends only full segments; a partial one waits for more data, for 200 ms at most (`TCP_CORK`). Uncorking sends it.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -35,8 +35,8 @@ impl TcpStream {
         self.inspect(|connection, _| connection.cork())
     }
 
-    /// Takes nothing more from a writer while so many bytes are unsent; below half of that the stream is writable again
-    /// (`TCP_NOTSENT_LOWAT`). With 0 the send buffer alone decides.
+    /// Accepts no more data from a writer while this many bytes are unsent. Below half of that the stream is writable again
+    /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -52,9 +52,9 @@ impl TcpStream {
         self.inspect(|connection, _| connection.notsent_low_water())
     }
 
-    /// A blocking read waits for so many bytes, or for as many as its buffer has room for, and the stream's descriptor is not
-    /// readable before (`SO_RCVLOWAT`). The end of the stream and errors do not wait; half of the receive buffer is
-    /// always enough. A read whose timeout passes gives what there is. 0 means 1.
+    /// A blocking read waits for this many bytes, or for as many as its buffer can hold, and the stream's descriptor is not readable
+    /// before (`SO_RCVLOWAT`). The end of the stream and errors do not wait; half of the receive buffer is always enough. A read whose
+    /// timeout passes returns the available data. 0 means 1.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -72,8 +72,8 @@ impl TcpStream {
         self.inspect(|connection, _| connection.receive_low_water())
     }
 
-    /// Acknowledges the next arrivals at once, and what waits to be acknowledged, or waits for data to go with (`TCP_QUICKACK`). It
-    /// does not last: the acknowledgement policy goes on from there.
+    /// Acknowledges the next arrivals, and pending data, at once; or delays acknowledgements to piggyback them on data (`TCP_QUICKACK`).
+    /// The effect is temporary: the acknowledgement policy continues from there.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.

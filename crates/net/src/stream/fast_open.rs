@@ -5,16 +5,15 @@ use crate::error::connect_error;
 use crate::stack::Stack;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use transom_stack::mapped::is_mapped;
 
 impl TcpStream {
-    /// Connects to `remote` with `data`, as `sendto` with `MSG_FASTOPEN` of Linux does: what fits goes with the SYN, if the server has given this host a
-    /// cookie before. If it has not, the SYN asks for one, and the data follows the handshake. Waits for the handshake, and gives how much of
-    /// `data` was taken; the rest is to be written.
+    /// Connects to `remote` with `data`, like `sendto` with `MSG_FASTOPEN` on Linux. If the server has given this host a cookie before, the SYN
+    /// carries the data that fits. If it has not, the SYN asks for a cookie, and the data follows the handshake. The call waits for the handshake and
+    /// returns how much of `data` was accepted; the caller must write the rest.
     ///
-    /// Data that goes with a SYN may reach the server's program twice (RFC 7413 section 2.1), if the network doubles the SYN and the second one arrives when
-    /// the connection is gone: it should be a request that may be served twice. [`Info::fast_open`](crate::Info::fast_open) says what came of it.
+    /// Data in a SYN may reach the server's program twice (RFC 7413 section 2.1), if the network duplicates the SYN and the second one arrives after
+    /// the connection has ended. So it should be an idempotent request. [`Info::fast_open`](crate::Info::fast_open) reports the outcome.
     ///
     /// # Errors
     /// As [`TcpStream::connect`].
@@ -28,11 +27,11 @@ impl TcpStream {
         Ok((stream, written))
     }
 
-    /// Connects to `remote` with the first write, as a socket with `TCP_FASTOPEN_CONNECT` of Linux does. If the server has given this host a cookie before,
-    /// this returns at once and nothing has left: the SYN goes with the first data that is written, or without any when it is read or shut down. That the
-    /// server cannot be reached is found out then. If there is no cookie, it connects as ever and asks for one.
+    /// Connects to `remote` with the first write, like a socket with `TCP_FASTOPEN_CONNECT` on Linux. If the server has given this host a cookie
+    /// before, this returns at once and sends nothing. The SYN leaves with the first data, or without data when the stream is read or shut down. Only
+    /// then does an unreachable server show. Without a cookie, it connects as usual and asks for one.
     ///
-    /// What is said of data in [`TcpStream::connect_with_data`] holds for the first write.
+    /// The rules for data in [`TcpStream::connect_with_data`] also hold for the first write.
     ///
     /// # Errors
     /// As [`TcpStream::connect`].
@@ -49,15 +48,14 @@ impl TcpStream {
         remote: SocketAddr,
         data: Option<&[u8]>,
     ) -> io::Result<(Self, usize)> {
-        let shared = Arc::clone(&stack.shared);
-        let (id, written) = shared.runtime.with(|inner, now| {
-            let opened = inner.host.connect_on_write(now, None, remote, None);
+        let (shared, (id, written)) = stack.open(None, remote, &|_, inner, now, local| {
+            let opened = inner.host.connect_on_write(now, local, remote, None);
             let id = opened.map_err(connect_error)?;
             let Some(data) = data else { return Ok((id, 0)) };
             let written = inner.host.write(id, now, data).unwrap_or(0);
             // Also without any data.
             let _ = inner.host.with_connection(id, now, |connection| connection.release_syn());
-            Ok::<_, io::Error>((id, written))
+            Ok((id, written))
         })?;
         Ok((TcpStream::new(shared, id, is_mapped(remote.ip())), written))
     }

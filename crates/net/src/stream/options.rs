@@ -42,8 +42,8 @@ impl TcpStream {
         Ok(load_timeout(&self.socket.write_timeout))
     }
 
-    /// What happens to unsent data when the last handle is dropped: `None` leaves it to the stack, a zero duration resets the
-    /// connection, any other waits so long for it to be acknowledged.
+    /// The handling of unsent data when the last handle is dropped. `None` leaves it to the stack, a zero duration resets the connection, and any
+    /// other waits this long for its acknowledgement.
     ///
     /// # Errors
     /// None at present.
@@ -76,8 +76,8 @@ impl TcpStream {
         self.inspect(|connection, _| connection.nodelay())
     }
 
-    /// Exchanges units of the live connection by name, such as `vegas + pacing`: what [`transom_tcp::connection::exchange`] says can be
-    /// exchanged. What is not named stays as it is.
+    /// Exchanges units of the live connection by name, such as `vegas + pacing`; [`transom_tcp::connection::exchange`] lists which can be exchanged.
+    /// The other units stay.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] with the reason, for words there are not and units that cannot be exchanged: nothing has been exchanged
@@ -135,8 +135,8 @@ impl TcpStream {
         self.inspect(|connection, _| connection.keep_alive())
     }
 
-    /// Whether calls tell of [soft errors](TcpStream::take_soft_error) as they come, as with `IP_RECVERR` of Linux: a call to read or write then fails with
-    /// one, once, with an [`IcmpError`](transom_tcp::connection::IcmpError) inside, and the connection goes on. By default they do not.
+    /// Whether calls report [soft errors](TcpStream::take_soft_error) as they come, like `IP_RECVERR` on Linux. Then a read or write fails once with
+    /// an [`IcmpError`](transom_tcp::connection::IcmpError) inside, and the connection continues. Off by default.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.

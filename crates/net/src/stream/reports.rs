@@ -1,4 +1,4 @@
-//! What a connection tells unasked (RFC 9293 section 3.9.1.8), and urgent data (section 3.8.5).
+//! Asynchronous reports of a connection (RFC 9293 section 3.9.1.8), and urgent data (section 3.8.5).
 
 use super::TcpStream;
 use crate::engine::Channel;
@@ -10,8 +10,8 @@ use transom_stack::stack::SocketError;
 use transom_tcp::connection::{Connection, Report, State};
 
 impl TcpStream {
-    /// The next report about the connection, if there is one: of urgent data, of what the network says, of a segment that was sent again and
-    /// again. Each is given once, here or by [`TcpStream::take_soft_error`]. Who does not ask is not told [SHLD-20].
+    /// The next report about the connection: urgent data, an error from the network, or a segment that was sent repeatedly. Each is returned once,
+    /// here or by [`TcpStream::take_soft_error`]. Reports are only made on request [SHLD-20].
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the connection is gone.
@@ -19,8 +19,8 @@ impl TcpStream {
         self.change(|connection, _| connection.take_report())
     }
 
-    /// Waits for the next report, for `timeout` at most [MUST-47] [SHLD-9]. Also while the stream is connecting [MUST-22]. A thread that does
-    /// nothing else hears of urgent data as soon as it is announced, before it has arrived [MUST-32].
+    /// Waits for the next report, for `timeout` at most [MUST-47] [SHLD-9], also while the stream is connecting [MUST-22]. A thread that only waits
+    /// here learns of urgent data when it is announced, before it has arrived [MUST-32].
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] once the connection is over: there will be no more reports. The device's, if it has failed.

@@ -46,7 +46,7 @@ impl Write for &TcpStream {
         self.write_buffers(buffers, WriteOptions::default())
     }
 
-    /// Does nothing: what was written is on its way.
+    /// Does nothing: written data is already on its way.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

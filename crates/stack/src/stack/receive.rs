@@ -32,7 +32,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// A packet; what is to be kept of it is copied.
+    /// A packet; data to keep is copied.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
         Packet { bytes, offload: RxOffload::default() }
     }
@@ -41,6 +41,15 @@ impl<'a> Packet<'a> {
     pub fn with_offload(self, offload: RxOffload) -> Self {
         Packet { offload, ..self }
     }
+}
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Outside,
+    Ourselves,
+    /// Another stack of the host; these have seen it.
+    Shard(u64),
 }
 
 /// A TCP segment that has passed all checks that do not depend on a connection.
@@ -65,16 +74,31 @@ impl Examined {
 }
 
 impl Stack {
-    /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
-    /// from one of our addresses is forged.
+    /// A packet arrived at `now` from outside. Our own packets to ourselves do not leave, so a packet from one of our addresses
+    /// is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
-        self.receive(now, packet, false);
+        self.receive(now, packet, Origin::Outside);
     }
 
-    /// A packet arrived, from elsewhere or from ourselves.
-    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, from_self: bool) {
-        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, from_self) {
-            self.on_flow(now, examined.key, &examined.segment(packet.bytes));
+    /// A packet arrived, from outside or from ourselves.
+    pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, origin: Origin) {
+        if let Some(examined) = self.examine(now, packet.bytes, packet.offload, origin) {
+            self.on_examined(now, &examined, packet, origin);
+        }
+    }
+
+    fn on_examined(
+        &mut self,
+        now: Instant,
+        examined: &Examined,
+        packet: Packet<'_>,
+        origin: Origin,
+    ) {
+        let (key, segment) = (examined.key, examined.segment(packet.bytes));
+        if !self.on_flow(now, key, &segment)
+            && !self.pass_on(&key, packet.bytes, packet.offload, origin)
+        {
+            self.refuse(key, &segment);
         }
     }
 
@@ -108,9 +132,10 @@ impl Stack {
             self.touched(index, now);
             return back;
         }
-        let Some(examined) = self.examine(now, bytes, offload, false) else { return Some(buffer) };
+        let origin = Origin::Outside;
+        let Some(examined) = self.examine(now, bytes, offload, origin) else { return Some(buffer) };
         let Some(index) = self.connection_at(&examined.key) else {
-            self.on_flow(now, examined.key, &examined.segment(bytes));
+            self.on_examined(now, &examined, Packet { bytes, offload }, origin);
             return Some(buffer);
         };
         let Examined { key: _, header, payload, segment_size, ecn } = examined;
@@ -134,9 +159,10 @@ impl Stack {
         now: Instant,
         bytes: &[u8],
         offload: RxOffload,
-        from_self: bool,
+        origin: Origin,
     ) -> Option<Examined> {
-        self.counters.packets_received += 1;
+        let from_self = origin == Origin::Ourselves;
+        self.counters.packets_received += u64::from(!matches!(origin, Origin::Shard(_)));
         let Ok(ip) = IpPacket::parse(bytes) else {
             self.counters.malformed += 1;
             return None;
@@ -155,16 +181,31 @@ impl Stack {
         }
         if ip.fragment().is_some() {
             if let Some(whole) = self.fragments.add(&ip, bytes, now) {
-                self.receive(now, Packet::borrowed(&whole), from_self);
+                self.receive(now, Packet::borrowed(&whole), origin);
             }
             return None;
         }
         match ip.protocol() {
-            Protocol::TCP => self.examine_tcp(&ip, offload),
+            Protocol::TCP => {
+                let examined = self.examine_tcp(&ip, offload)?;
+                // The other end of a flow of ours to ourselves is not heard from elsewhere, whoever else has the address.
+                if self.config.shared
+                    && self.is_local(src)
+                    && self.is_loop(&examined.key) != from_self
+                {
+                    self.counters.misaddressed += 1;
+                    return None;
+                }
+                Some(examined)
+            }
             Protocol::ICMP | Protocol::ICMPV6 => {
-                self.on_icmp(now, &ip);
+                if let Some(unknown) = self.on_icmp(now, &ip) {
+                    self.pass_on(&unknown, bytes, offload, origin);
+                }
                 None
             }
+            // The kernel has the address too, and speaks them.
+            _ if self.config.shared => None,
             protocol => {
                 // RFC 1122 section 4.1.3.4: a damaged datagram is not even refused.
                 if protocol != Protocol::UDP || self.is_sound_datagram(&ip, offload) {
@@ -231,13 +272,15 @@ impl Stack {
         Some(index)
     }
 
-    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) {
+    /// Returns whether somebody here is concerned.
+    fn on_flow(&mut self, now: Instant, key: FlowKey, segment: &Segment<'_>) -> bool {
         match self.flows.get(&key).copied() {
             Some(Handler::Connection(index)) => self.on_connection(now, index, segment),
             Some(Handler::HalfOpen(index)) => self.on_half_open(now, index, segment),
             Some(Handler::TimeWait(place)) => self.on_time_wait(now, place, key, segment),
-            None => self.on_unknown_flow(now, key, segment, None),
+            None => return self.on_unknown_flow(now, key, segment, None),
         }
+        true
     }
 
     fn on_connection(&mut self, now: Instant, index: u32, segment: &Segment<'_>) {
@@ -334,7 +377,8 @@ impl Stack {
             ip_fields,
             ident: self.secrets.hash(Purpose::Identification, &key) as u16,
             template: Template::new(&key, &ip_fields),
-            to_self: self.is_local(key.remote),
+            to_self: self.is_loop(&key),
+            homeless: false,
             fast_pending_at: None,
             held: 0,
         };
@@ -394,30 +438,39 @@ impl Stack {
         })
     }
 
-    /// A segment for which there is no connection (RFC 9293 sections 3.10.7.1 and 3.10.7.2). `beyond`: an initial
-    /// sequence number chosen now must lie after this one.
+    /// A segment for which there is no connection (RFC 9293 section 3.10.7.2). `beyond`: an initial sequence number chosen now
+    /// must lie after this one. Returns whether it concerns a listener.
     fn on_unknown_flow(
         &mut self,
         now: Instant,
         key: FlowKey,
         segment: &Segment<'_>,
         beyond: Option<Seq>,
-    ) {
+    ) -> bool {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
-            return;
+            return false;
         }
         if let Some(listener) = self.listening.find(key.local()) {
             if flags.contains(Flags::ACK) {
-                if !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment) {
-                    return;
-                }
-            } else {
-                if flags.contains(Flags::SYN) {
-                    self.on_syn(now, key, listener, segment, beyond);
-                }
-                return;
+                return !flags.contains(Flags::SYN) && self.on_cookie(now, key, listener, segment);
             }
+            if flags.contains(Flags::SYN) {
+                self.on_syn(now, key, listener, segment, beyond);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// A segment that concerns nobody (RFC 9293 section 3.10.7.1).
+    fn refuse(&mut self, key: FlowKey, segment: &Segment<'_>) {
+        if segment.header.flags.contains(Flags::RST) {
+            return;
+        }
+        if !self.is_ours_to_refuse(&key) && !self.is_loop(&key) {
+            self.counters.left_to_others += 1;
+            return;
         }
         if let Some(header) = reset_for(segment) {
             self.counters.resets_sent += 1;
@@ -430,9 +483,10 @@ impl Stack {
         let ip_header = if key.local.is_ipv4() { 20 } else { 40 };
         let known = self.path_mtus.get(key.remote, now);
         let known = known.filter(|_| profile.path_mtu_discovery.takes_over());
+        let interface_mtu = self.mtu_from(key);
         let path = PathInfo {
-            mtu: known.map_or(self.config.mtu, |known| known.mtu.min(self.config.mtu)),
-            interface_mtu: self.config.mtu,
+            mtu: known.map_or(interface_mtu, |known| known.mtu.min(interface_mtu)),
+            interface_mtu,
             ip_header,
             // The IP length field has 16 bits, and the headers take their part.
             max_super_segment: self.config.offload.segmentation.map(|max| {
@@ -573,7 +627,8 @@ impl Stack {
     }
 }
 
-/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits. The option of accurate ECN is dispensable, and goes for it.
+/// The options of a SYN-ACK, with a cookie of Fast Open if it fits. The option of accurate ECN is dispensable, and is replaced by
+/// it.
 fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
     let with = Options { fast_open: cookie, ..options };
     let without = Options { acc_ecn: if cookie.is_some() { None } else { with.acc_ecn }, ..with };

@@ -3,7 +3,7 @@
 use super::{Reply, Stack};
 use crate::flow::FlowKey;
 use crate::stack::comment;
-use crate::stack::receive::Packet;
+use crate::stack::receive::{Origin, Packet};
 use crate::stack::template::MAX_HEADERS;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,17 +18,17 @@ use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
-/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and what is left to the device.
+/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// IP and transport header, or a whole packet.
     pub headers: &'a [u8],
     /// The payload behind them.
     pub payload: [&'a [u8]; 2],
-    /// What the device has to do.
+    /// The work for the device.
     pub offload: TxOffload,
-    /// How the sender stood, for people who look at a capture; empty unless it is [asked for](crate::config::StackConfig::comments), and for what is no
-    /// connection's.
+    /// The sender's state, for readers of a capture. Empty unless it is [enabled](crate::config::StackConfig::comments), and for packets without a
+    /// connection.
     pub comment: &'a str,
 }
 
@@ -67,7 +67,7 @@ impl Scratch {
 /// How many transmissions a connection has before the next one's turn.
 const BURST: u32 = 16;
 
-/// How an IP header is to be filled.
+/// The fields of an IP header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IpFields {
     pub(super) hop_limit: u8,
@@ -134,7 +134,7 @@ pub(super) fn write_headers(
     Some((headers, TxOffload { checksum, segmentation }))
 }
 
-/// What was settled to leave next.
+/// The next packet to send.
 enum Settled {
     /// The reused packet.
     Packet,
@@ -179,7 +179,7 @@ impl Stack {
     fn settle_next(&mut self, now: Instant) -> Option<Settled> {
         loop {
             if let Some(packet) = self.loopback.pop_front() {
-                self.receive(now, Packet::borrowed(&packet), true);
+                self.receive(now, Packet::borrowed(&packet), Origin::Ourselves);
             } else if let Some(reply) = self.replies.pop_front() {
                 if let Some(settled) = self.settle_reply(reply) {
                     return Some(settled);
@@ -213,7 +213,11 @@ impl Stack {
                 Some(Settled::Packet)
             }
             Reply::Segment(key, ip_fields, header, ecn) => {
-                let to_self = self.is_local(key.remote);
+                if !self.is_local(key.local) {
+                    self.counters.unsent_homeless += 1;
+                    return None;
+                }
+                let to_self = self.is_loop(&key);
                 let completes = self.config.offload.tx_checksum && !to_self;
                 let out = &mut self.scratch.bytes;
                 let transmit =
@@ -258,6 +262,10 @@ impl Stack {
                 let size = usize::from(transmit.segment_size.unwrap_or(u16::MAX)).max(1);
                 let packets = transmit.payload_len().div_ceil(size).max(1);
                 slot.ident = slot.ident.wrapping_add(packets as u16);
+            }
+            if slot.homeless {
+                self.counters.unsent_homeless += 1;
+                continue;
             }
             if !to_self {
                 return Some(Settled::Segment(len, offload, index, prepared));

@@ -41,6 +41,8 @@ mod resets;
 mod secrets;
 #[path = "../sequences.rs"]
 mod sequences;
+mod shards;
+mod sharing;
 mod super_segments;
 mod syn_ack;
 mod syn_cookies;

@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, and when it has to be told.
+//! The receiving half: counts what arrives, and decides when to report it.
 
 use super::{Counts, FIRST_BYTES, count_flags};
 use transom_wire::{AccEcn, AccEcnCounters, AccEcnOrder, Ecn, Flags};
@@ -13,7 +13,7 @@ const URGENT_BYTES: u64 = 1 << 21;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiverCounters {
     counts: Counts,
-    /// Which counts of bytes have changed since an option told of them.
+    /// The counts of bytes that have changed since the last option.
     untold: u8,
     /// By how much, in all.
     untold_bytes: u64,
@@ -29,9 +29,9 @@ impl ReceiverCounters {
         &self.counts
     }
 
-    /// `packets` arrived, with `bytes` of payload in all and the same codepoint; with `unacknowledged`, data waits for an acknowledgement, theirs
-    /// included. Returns whether an acknowledgement has to leave now (section 3.2.2.5.1): marked data follows a packet without a mark, or too many marks
-    /// would be told at once.
+    /// Counts `packets` that arrived with `bytes` of payload in all and the same codepoint. `unacknowledged` says that data, theirs included, waits
+    /// for an acknowledgement. Returns whether an acknowledgement has to leave now (section 3.2.2.5.1): marked data follows a packet without a mark,
+    /// or one report would have too many marks.
     pub fn on_packets(
         &mut self,
         arrived: Ecn,
@@ -75,17 +75,17 @@ impl ReceiverCounters {
         self.since_segment = 0;
     }
 
-    /// Whether a count of bytes has changed since an option told of it.
+    /// Whether a count of bytes has changed since the last option.
     pub fn has_unreported_bytes(&self) -> bool {
         self.untold != 0
     }
 
-    /// Whether an option must not wait: the count of marked bytes has changed, or any by so much that it may soon be ambiguous.
+    /// Whether an option must leave soon: the count of marked bytes has changed, or any count by so much that it may soon be ambiguous.
     pub fn is_urgent(&self) -> bool {
         self.untold & CE != 0 || self.untold_bytes >= URGENT_BYTES
     }
 
-    /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since it was told (section
+    /// The option to send in `room` bytes: with each count that has ever changed, or else with each that has changed since the last option (section
     /// 3.2.3.3). `None` if it does not fit.
     pub fn option(&self, room: usize) -> Option<AccEcn> {
         let Counts { ce_bytes, ect0_bytes, ect1_bytes, .. } = self.counts;
@@ -110,7 +110,8 @@ impl ReceiverCounters {
         (self.untold, self.untold_bytes) = (0, 0);
     }
 
-    /// The order in which the counts `wanted` take the fewest fields, and how many; which have `ever` changed decides where both take as many.
+    /// The order in which the counts `wanted` take the fewest fields, and how many. If both orders are equal, the counts that have `ever` changed
+    /// decide.
     fn fewest(wanted: u8, ever: u8) -> (AccEcnOrder, usize) {
         let first = match wanted & (ECT0 | ECT1) {
             0 if ever & (ECT0 | ECT1) == ECT1 => AccEcnOrder::Ect1First,

@@ -1,4 +1,4 @@
-//! The sending half: what the peer says has arrived.
+//! The sending half: what the peer reports as arrived.
 
 use super::{Counts, FIRST_BYTES, FIRST_PACKETS};
 use transom_wire::AccEcn;
@@ -7,10 +7,9 @@ use transom_wire::AccEcn;
 const WRAP: u64 = 8;
 /// Bits of the fractional part of the average of [`SenderCounters::covered`].
 const FRACTION: u32 = 4;
-/// Acknowledgements that cover so many packets on average may wrap the field as a matter of course.
+/// Acknowledgements that cover this many packets on average may often wrap the field.
 const THINNED: u32 = 4;
-/// So many acknowledgements that tell of marks without an option, one after the other, and options are not waited for any more: who sends them does so
-/// with marks.
+/// After this many consecutive acknowledgements with marks but without an option, the sender no longer waits for options.
 const WITHOUT: u8 = 4;
 
 /// An acknowledgement that is no older than those before it.
@@ -26,12 +25,12 @@ pub struct Arrival {
     pub mss: u64,
 }
 
-/// What an acknowledgement told of marks.
+/// The marks that an acknowledgement reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewMarks {
-    /// Packets newly said to have been marked.
+    /// Packets newly reported as marked.
     pub packets: u64,
-    /// Bytes newly said to have been marked, an estimate where no option says it.
+    /// Bytes newly reported as marked; an estimate without an option.
     pub bytes: u64,
     /// By how much the field went up, if it has not wrapped.
     pub least: u64,
@@ -47,18 +46,18 @@ pub struct SenderCounters {
     estimated: u64,
     /// How many packets an acknowledgement covers, on average.
     pub(super) covered: u32,
-    /// Options arrive, but for so many acknowledgements of late that told of marks without one.
+    /// Whether options arrive; false after several acknowledgements with marks but without one.
     options: bool,
     without: u8,
 }
 
 impl SenderCounters {
-    /// What is known to have arrived.
+    /// What the peer has reported.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The handshake said that our SYN-ACK was marked (table 4).
+    /// The handshake reported our SYN-ACK as marked (table 4).
     pub fn on_marked_syn_ack(&mut self) {
         self.counts.ce_packets += 1;
     }
@@ -100,7 +99,7 @@ impl SenderCounters {
         NewMarks { packets, bytes, least, counted: counted.unwrap_or(0) }
     }
 
-    /// An acknowledgement came with counts or without, and told of marks or not.
+    /// An acknowledgement came, with or without counts, and with or without marks.
     fn expect_options(&mut self, counted: bool, marked: bool) {
         if counted {
             (self.options, self.without) = (true, 0);

@@ -1,16 +1,17 @@
 //! Acknowledgements as Linux 6.18 sends them: quick ones at the start, then delayed ones whose delay follows the arrivals, and
 //! later ones where the two ends take turns.
 //!
-//! Three things decide. *Quick acknowledgements*: so many arrivals are acknowledged at once when the first data arrives, after a
-//! silence longer than the retransmission timeout, and when something arrives twice or out of order: as many segments as half of
-//! the offered window holds, 2 at least and 16 at most. *The delay* starts at 40 ms and follows the time between arrivals, up to
-//! the smoothed round-trip time and 200 ms. *Ping-pong mode*: when a reply leaves within the delay, the two ends take turns, and
-//! an acknowledgement waits for the next reply; quick acknowledgements are left out. It ends when a delay passes without a reply.
+//! Three mechanisms decide. *Quick acknowledgements*: some arrivals are acknowledged at once when the first data arrives, after
+//! an idle period longer than the retransmission timeout, and after a duplicate or out-of-order arrival. Their number is that of
+//! the segments in half of the offered window, 2 at least and 16 at most. *The delay* starts at 40 ms and follows the time
+//! between arrivals, up to the smoothed round-trip time and 200 ms. *Ping-pong mode*: when a reply leaves within the delay, the
+//! two ends take turns, and an acknowledgement waits for the next reply, without quick acknowledgements. It ends when a delay
+//! passes without a reply.
 //!
-//! Besides, more than one full segment is acknowledged at once, as RFC 5681 section 4.2 wants it, and so is what the application
-//! has read to the end, where a segment that was not full (or a full one with PSH) says that the peer had no more to send.
+//! More than one full segment is acknowledged at once, as in RFC 5681 section 4.2. So is data that the application has read to
+//! the end, if a partial segment (or a full one with PSH) shows that the peer had no more to send.
 //!
-//! What Linux does and this does not: it does not wait for the reader where an acknowledgement could not move the window.
+//! A difference from Linux: it does not wait for the reader if an acknowledgement could not move the window.
 
 use super::{AckDecision, AckPolicy, Arrival};
 use crate::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! Units out of parts of the stream, in whatever order the parts arrive.
 //!
-//! What lies between two zeros is a unit. A part that arrives is cut at its zeros; what has a zero on both sides there is decoded at once,
-//! out of the segment. What is cut off by the part's own ends is a *run*: bytes that follow each other, none of them zero, of which it is
-//! known or not yet whether a zero stands before and behind. Runs are the only state: the next part prolongs them, joins them, or gives
-//! them the missing zero. Each byte is looked at once and copied at most three times, however the stream was cut.
+//! Data between two zeros is a unit. An arriving part is divided at its zeros. A piece with a zero on both sides is decoded at once, out
+//! of the segment. The pieces at the ends of the part are *runs*: consecutive bytes without a zero, with or without a known zero before
+//! and behind. Runs are the only state: the next part extends them, joins them, or adds the missing zero. Each byte is scanned once and
+//! copied at most three times, however the stream was divided.
 //!
 //! The beginning of the stream counts as a zero, so that an encoder that only writes zeros behind its units is understood too.
 //!
@@ -18,7 +18,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Vectors of runs that are kept for others.
+/// The number of empty vectors that are kept for reuse.
 const MAX_SPARE: usize = 8;
 /// The least a run is charged for, in bytes.
 const RUN_CHARGE: usize = 512;
@@ -35,9 +35,9 @@ enum Spoiled {
 struct Run {
     start: Pos,
     end: Pos,
-    /// A zero stands before it.
+    /// A zero precedes it.
     opened: bool,
-    /// A zero stands behind it.
+    /// A zero follows it.
     closed: bool,
     spoiled: Option<Spoiled>,
     /// Its bytes, unless it is spoiled.
@@ -60,7 +60,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// For a stream whose first byte stands at `origin` and units of at most `max` bytes.
+    /// For a stream whose first byte is at `origin`, and units of at most `max` bytes.
     pub fn new(origin: Pos, max: usize) -> Self {
         Assembler {
             max,
@@ -73,7 +73,7 @@ impl Assembler {
         }
     }
 
-    /// Takes in `bytes`, which stand at `at` of the stream. No byte of the stream may be given twice.
+    /// Accepts `bytes` at position `at` of the stream. No byte of the stream may be given twice.
     pub fn accept(&mut self, at: Pos, bytes: &[u8]) {
         let end = at + bytes.len() as u64;
         let mut from = 0;
@@ -117,7 +117,7 @@ impl Assembler {
         self.place(run);
     }
 
-    /// A run of its own.
+    /// Adds a separate run.
     fn run(&mut self, start: Pos, bytes: &[u8], opened: bool, closed: bool) -> Run {
         let mut run = Run { start, end: start, opened, closed, spoiled: None, bytes: Vec::new() };
         self.prolong(&mut run, bytes);
@@ -169,7 +169,7 @@ impl Assembler {
         self.runs.insert(index, run);
     }
 
-    /// A whole unit, or what should be one.
+    /// Accepts a whole unit, or data in its place that may be malformed.
     fn unit(&mut self, range: Range<Pos>, encoded: &[u8]) {
         if encoded.is_empty() {
             // Two zeros in a row.
@@ -218,7 +218,7 @@ impl Assembler {
         });
     }
 
-    /// The stream ends: what has no zero behind it now was cut off.
+    /// The stream ends: runs without a zero behind them were truncated.
     pub fn finish(&mut self) {
         while let Some(run) = self.runs.pop_front() {
             match run.spoiled {
@@ -231,12 +231,12 @@ impl Assembler {
         self.held = 0;
     }
 
-    /// Takes the next unit, into `unit` instead of what is there, and says where its encoding stood in the stream.
+    /// Takes the next unit, replacing the contents of `unit`, and returns the position of its encoding in the stream.
     pub fn take(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
         self.ready.take(unit)
     }
 
-    /// Drops units that are complete, until they come to `bytes` of the stream; says to how many they come.
+    /// Drops complete units, until they amount to `bytes` of the stream. Returns the number of these bytes.
     pub fn discard(&mut self, bytes: usize) -> usize {
         let mut dropped = 0;
         while dropped < bytes
@@ -247,7 +247,7 @@ impl Assembler {
         dropped
     }
 
-    /// Where the next unit stands.
+    /// The position of the next unit.
     pub fn next_start(&self) -> Option<Pos> {
         self.ready.next_start()
     }
@@ -273,13 +273,13 @@ impl Assembler {
         self.ready.next_start().into_iter().chain(run).min()
     }
 
-    /// What it takes of the receive buffer, in bytes: at least what it holds, and more for crumbs.
+    /// Its charge to the receive buffer, in bytes: at least the bytes that it holds, and more for small pieces.
     pub fn charge(&self) -> usize {
         let ready = self.ready.bytes().max(self.ready.wire());
         ready + self.held.max(self.runs.len() * RUN_CHARGE)
     }
 
-    /// What was no unit.
+    /// The pieces that were not units.
     pub fn faults(&self) -> UnitFaults {
         self.faults
     }

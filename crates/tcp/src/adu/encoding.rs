@@ -1,13 +1,13 @@
 //! Consistent Overhead Byte Stuffing: any bytes as bytes of which none is zero.
 //!
-//! The encoded form is a sequence of blocks. A block is a code byte `c` and the `c − 1` bytes behind it, none of which is zero. It stands
-//! for those bytes and a zero behind them, except that there is no zero after a block with code 255, nor after the last block. An empty
-//! unit is the single block 1.
+//! The encoded form is a sequence of blocks. A block is a code byte `c` and `c − 1` bytes behind it, none of which is zero. It represents
+//! those bytes and a zero behind them, except that there is no zero after a block with code 255, nor after the last block. An empty unit
+//! is the single block 1.
 
-/// What stands before and behind each unit.
+/// The byte before and behind each unit.
 pub const DELIMITER: u8 = 0;
 
-/// The code of a block that stands for no zero.
+/// The code of a block without a zero.
 const FULL: u8 = 255;
 /// The bytes in such a block.
 const FULL_LEN: usize = FULL as usize - 1;
@@ -44,12 +44,12 @@ pub fn encode(unit: &[u8], mut put: impl FnMut(&[u8])) {
     put(&[DELIMITER]);
 }
 
-/// What is not an encoded unit: a block reaches beyond its end, or there is none.
+/// The data is not an encoded unit: a block reaches beyond its end, or there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes encode no unit")]
 pub struct Malformed;
 
-/// How long the unit is that `encoded`, the bytes between two delimiters, stands for.
+/// The length of the unit that `encoded`, the bytes between two delimiters, represents.
 ///
 /// # Errors
 /// [`Malformed`]; also for a zero in it.
@@ -59,7 +59,7 @@ pub fn decoded_len(encoded: &[u8]) -> Result<usize, Malformed> {
     Ok(len)
 }
 
-/// Gives the unit that `encoded`, the bytes between two delimiters, stands for to `put`, one piece after the other.
+/// Decodes the unit in `encoded`, the bytes between two delimiters, and gives it to `put` piece by piece.
 ///
 /// # Errors
 /// [`Malformed`]; what has been put by then is worth nothing.

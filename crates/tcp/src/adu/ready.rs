@@ -54,7 +54,7 @@ impl Ready {
         }
     }
 
-    /// Begins a unit of `len` bytes that stood at `range` of the stream. Its bytes follow with [`Ready::extend`].
+    /// Begins a unit of `len` bytes at `range` of the stream. Its bytes follow with [`Ready::extend`].
     pub(super) fn begin(&mut self, range: &Range<Pos>, len: usize) {
         let wire = range.end.since(range.start);
         let step = range.start.get().wrapping_sub(self.put.get()) as i64;
@@ -72,13 +72,13 @@ impl Ready {
         self.ring.extend(bytes);
     }
 
-    /// Where the next unit stands in the stream.
+    /// The position of the next unit in the stream.
     pub(super) fn next_start(&self) -> Option<Pos> {
         let mut ring = self.ring.iter().copied();
         (self.count > 0).then(|| self.after_taken(number(&mut || ring.next())))
     }
 
-    /// Takes the next unit, into `unit` instead of what is there, and says where it stood.
+    /// Takes the next unit, replacing the contents of `unit`, and returns its position.
     pub(super) fn take(&mut self, unit: &mut Vec<u8>) -> Option<Range<Pos>> {
         let (range, len) = self.pop()?;
         unit.clear();

@@ -18,7 +18,7 @@ pub enum ArgumentError {
     NotAParameter {
         /// The choice.
         choice: String,
-        /// What was written.
+        /// The argument.
         argument: String,
     },
     /// A parameter that the choice does not have.
@@ -26,7 +26,7 @@ pub enum ArgumentError {
     Unknown {
         /// The choice.
         choice: String,
-        /// What was written.
+        /// The name.
         name: String,
         /// The parameters that there are.
         known: Vec<&'static str>,
@@ -46,9 +46,9 @@ pub enum ArgumentError {
         choice: String,
         /// The parameter.
         name: &'static str,
-        /// What was written.
+        /// The value.
         value: String,
-        /// What would be accepted.
+        /// An example of an accepted value.
         example: &'static str,
     },
     /// A value that is no duration, or no size.
@@ -68,7 +68,7 @@ pub enum ArgumentError {
         choice: String,
         /// The parameter.
         name: &'static str,
-        /// What was written.
+        /// The value.
         value: String,
         /// The words there are.
         words: Vec<&'static str>,
@@ -102,7 +102,7 @@ impl Fraction {
     /// One.
     pub const ONE: Fraction = Fraction(1_000_000);
 
-    /// So many millionths.
+    /// This many millionths.
     pub const fn from_millionths(millionths: u64) -> Self {
         Fraction(millionths)
     }
@@ -118,7 +118,7 @@ impl Fraction {
         u64::try_from(part).unwrap_or(u64::MAX)
     }
 
-    /// What is missing to one, or zero.
+    /// One minus this, or zero.
     pub const fn complement(self) -> Fraction {
         Fraction(Self::ONE.0.saturating_sub(self.0))
     }
@@ -136,7 +136,7 @@ impl fmt::Display for Fraction {
     }
 }
 
-/// The parameters of one choice, taken out one by one; what is left over at the end is an error.
+/// The parameters of one choice, taken out one by one; an unused parameter is an error.
 #[derive(Debug)]
 pub struct Arguments<'a> {
     choice: &'a str,

@@ -1,4 +1,4 @@
-//! The words there are, and what they choose.
+//! The grammar of profiles: all words, and their units.
 
 use super::{ArgumentError, Arguments};
 use crate::accurate_ecn::AccurateConfig;
@@ -23,32 +23,32 @@ use crate::time::Duration;
 use crate::undo::UndoConfig;
 use core::fmt;
 
-/// What a word chooses.
+/// The unit that a word chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// How much may be in flight.
+    /// Congestion control: how much may be in flight.
     Congestion,
-    /// How that grows at the beginning.
+    /// Slow start: how the window grows at the beginning.
     SlowStart,
-    /// What is sent again.
+    /// Loss recovery: which data is retransmitted.
     Recovery,
-    /// How often and how long lost data is sent again.
+    /// Persistence: how often and how long lost data is retransmitted.
     Persistence,
-    /// What is done about data that does not come.
+    /// The receiver's handling of missing data.
     Holes,
-    /// How few duplicates mean a loss when few segments are outstanding.
+    /// Early retransmit: the duplicates that mean a loss when few segments are outstanding.
     EarlyRetransmit,
-    /// How many do on a path that reorders.
+    /// The duplicates that mean a loss on a path that reorders.
     Reordering,
-    /// Whether the first duplicates bring new data out.
+    /// Limited transmit: whether the first duplicates release new data.
     LimitedTransmit,
-    /// How the window comes down in fast recovery.
+    /// How fast recovery reduces the window.
     Reduction,
-    /// What a window that was not used is still worth.
+    /// The validation of a window that was not fully used.
     Validation,
-    /// Who watches for reductions that were for nothing. Several may.
+    /// Detectors of spurious reductions. Several may be combined.
     Undo,
-    /// How long silence is tolerated.
+    /// The retransmission timer.
     Timer,
     /// Explicit congestion notification.
     Ecn,
@@ -56,9 +56,9 @@ pub enum Unit {
     Pacing,
     /// When the receiver acknowledges.
     Acknowledgements,
-    /// In what order data is delivered, and as what.
+    /// The order and form in which data is delivered.
     Ordering,
-    /// What the receiver offers.
+    /// The window that the receiver advertises.
     FlowControl,
     /// Whether SACK is offered.
     SackOption,
@@ -68,7 +68,7 @@ pub enum Unit {
     WindowScaleOption,
     /// Nagle's algorithm.
     Nagle,
-    /// How the path MTU is found out.
+    /// Path MTU discovery.
     PathMtu,
 }
 
@@ -155,8 +155,8 @@ impl fmt::Display for Unit {
             Unit::Congestion => "congestion control",
             Unit::SlowStart => "slow start",
             Unit::Recovery => "loss recovery",
-            Unit::Persistence => "how long lost data is sent again",
-            Unit::Holes => "what is done about data that does not come",
+            Unit::Persistence => "the persistence of retransmission",
+            Unit::Holes => "the handling of missing data",
             Unit::EarlyRetransmit => "early retransmit",
             Unit::Reordering => "robustness against reordering",
             Unit::LimitedTransmit => "limited transmit",
@@ -178,14 +178,14 @@ impl fmt::Display for Unit {
     }
 }
 
-/// A word and what it chooses.
+/// A word and its unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
     /// The word.
     pub name: &'static str,
-    /// For which unit it is.
+    /// Its unit.
     pub unit: Unit,
-    /// What it means, in a few words.
+    /// Its meaning, in a few words.
     pub summary: &'static str,
     pub(super) choose: fn(&mut Profile, &mut Arguments<'_>) -> Result<(), ArgumentError>,
 }
@@ -222,7 +222,7 @@ fn accurate(
     Ok(())
 }
 
-/// The receive buffer of `size`, or of the size that was asked for.
+/// The buffer of `size`, or of the given size.
 fn memory(
     given: &mut Arguments<'_>,
     key: &'static str,
@@ -243,7 +243,7 @@ fn units(
     Ok(())
 }
 
-/// How long an acknowledgement is delayed if nothing is said.
+/// The default delay of an acknowledgement.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 /// How long the acknowledgements of Linux are delayed at most.
@@ -257,24 +257,19 @@ pub const WORDS: &[Word] = &[
     plain!(
         "no-congestion-control",
         Congestion,
-        "the receiver's window alone bounds what is in flight",
+        "only the receiver's window limits the flight",
         congestion = CongestionChoice::none()
     ),
-    word(
-        "slow-start",
-        Unit::SlowStart,
-        "RFC 5681; limit=L as RFC 3465 has it",
-        |profile, given| {
-            let limit = given.number("limit")?;
-            let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-            profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
-            Ok(())
-        },
-    ),
+    word("slow-start", Unit::SlowStart, "RFC 5681; limit=L as in RFC 3465", |profile, given| {
+        let limit = given.number("limit")?;
+        let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        profile.slow_start = SlowStartChoice::Standard(Standard::new(limit));
+        Ok(())
+    }),
     word(
         "abc",
         Unit::SlowStart,
-        "RFC 5681 with RFC 3465's limit on what one acknowledgement counts for; limit=2",
+        "RFC 5681 with RFC 3465's limit for one acknowledgement; limit=2",
         |profile, given| {
             let limit = given.number("limit")?.unwrap_or(2);
             let Some(limit) = u32::try_from(limit).ok().filter(|&limit| limit > 0) else {
@@ -298,13 +293,13 @@ pub const WORDS: &[Word] = &[
     plain!(
         "go-back-n",
         Recovery,
-        "everything from a loss on again",
+        "resends everything from the loss on",
         recovery = RecoveryChoice::GoBackN
     ),
     plain!("newreno", Recovery, "RFC 6582", recovery = RecoveryChoice::NewReno),
     plain!("sack", Recovery, "RFC 6675", recovery = RecoveryChoice::Sack),
     plain!("rack-tlp", Recovery, "RFC 8985", recovery = RecoveryChoice::RackTlp),
-    plain!("full-retransmission", Persistence, "until it has arrived", persistence = None),
+    plain!("full-retransmission", Persistence, "until it is acknowledged", persistence = None),
     plain!(
         "no-retransmission",
         Persistence,
@@ -326,17 +321,17 @@ pub const WORDS: &[Word] = &[
             Ok(())
         },
     ),
-    plain!("wait-for-holes", Holes, "as long as it takes", holes = HoleChoice::Wait),
+    plain!("wait-for-holes", Holes, "waits until the data arrives", holes = HoleChoice::Wait),
     plain!(
         "accept-holes",
         Holes,
-        "a sender that has agreed says what will not come",
+        "accepts holes that the sender announces, if both have agreed",
         holes = HoleChoice::Accept
     ),
     word(
         "skip-holes",
         Unit::Holes,
-        "what is missing for after=500ms is acknowledged; any sender",
+        "acknowledges data that is missing for after=500ms; any sender",
         |profile, given| {
             let after = given.duration("after")?.unwrap_or(Patience::default().after);
             profile.holes = HoleChoice::Skip(Patience { after });
@@ -346,21 +341,16 @@ pub const WORDS: &[Word] = &[
     plain!(
         "no-early-retransmit",
         EarlyRetransmit,
-        "three duplicates, however few segments there are",
+        "always three duplicates",
         early_retransmit = false
     ),
     plain!(
         "early-retransmit",
         EarlyRetransmit,
-        "RFC 5827: fewer when few segments are outstanding",
+        "RFC 5827: fewer duplicates when few segments are outstanding",
         early_retransmit = true
     ),
-    plain!(
-        "no-rr",
-        Reordering,
-        "three duplicates, however much the path reorders",
-        reordering = None
-    ),
+    plain!("no-rr", Reordering, "three duplicates, even if the path reorders", reordering = None),
     word(
         "rr",
         Unit::Reordering,
@@ -374,7 +364,7 @@ pub const WORDS: &[Word] = &[
     plain!(
         "limited-transmit",
         LimitedTransmit,
-        "RFC 3042: the first duplicates bring new data out",
+        "RFC 3042: the first two duplicates release new data",
         limited_transmit = true
     ),
     plain!(
@@ -388,7 +378,7 @@ pub const WORDS: &[Word] = &[
     plain!(
         "restart-window",
         Validation,
-        "RFC 5681: after a silence the initial window",
+        "RFC 5681: the initial window after an idle period",
         validation = ValidationChoice::RestartWindow
     ),
     plain!("cwv", Validation, "RFC 7661", validation = ValidationChoice::Cwv),
@@ -398,7 +388,7 @@ pub const WORDS: &[Word] = &[
         "an unused window is kept",
         validation = ValidationChoice::Keep
     ),
-    plain!("no-undo", Undo, "what was reduced stays", undo = UndoConfig::NONE),
+    plain!("no-undo", Undo, "a reduction is never undone", undo = UndoConfig::NONE),
     plain!("eifel", Undo, "RFC 3522: by timestamps", undo.eifel = true),
     plain!("dsack", Undo, "RFC 3708: by reported duplicates", undo.dsack = true),
     plain!("f-rto", Undo, "RFC 5682: after timeouts", undo.f_rto = true),
@@ -430,11 +420,11 @@ pub const WORDS: &[Word] = &[
             Ok(())
         },
     ),
-    plain!("no-ecn", Ecn, "neither offered nor agreed to", ecn = EcnChoice::Off),
+    plain!("no-ecn", Ecn, "neither offered nor accepted", ecn = EcnChoice::Off),
     plain!(
         "passive-ecn",
         Ecn,
-        "RFC 3168, agreed to and not offered",
+        "RFC 3168, accepted but not offered",
         ecn = EcnChoice::Classic(EcnConfig { offer: false, ..OFFERED })
     ),
     plain!("ecn", Ecn, "RFC 3168, offered", ecn = EcnChoice::Classic(OFFERED)),
@@ -453,7 +443,7 @@ pub const WORDS: &[Word] = &[
     word(
         "passive-accecn",
         Unit::Ecn,
-        "RFC 9768, agreed to and not offered; options=on",
+        "RFC 9768, accepted but not offered; options=on",
         |profile, given| accurate(profile, given, EcnConfig { offer: false, ..OFFERED }),
     ),
     word("accecn", Unit::Ecn, "RFC 9768, offered; options=on", |profile, given| {
@@ -492,7 +482,7 @@ pub const WORDS: &[Word] = &[
     plain!(
         "unordered",
         Ordering,
-        "each piece as it arrives, with its place",
+        "each piece as it arrives, with its offset",
         ordering = OrderingChoice::Unordered
     ),
     word("adu", Unit::Ordering, "data units, encoded (COBS); max=16KiB", |profile, given| {
@@ -524,7 +514,7 @@ pub const WORDS: &[Word] = &[
     word(
         "no-flow-control",
         Unit::FlowControl,
-        "the widest window; what does not fit is dropped; memory=6MiB",
+        "the largest window; drops data that does not fit; memory=6MiB",
         |profile, given| {
             let memory = memory(given, "memory", ReceiveWindowConfig::default().max)?;
             profile.flow = FlowChoice::None { memory };
@@ -558,7 +548,7 @@ pub const WORDS: &[Word] = &[
     plain!(
         "plpmtud",
         PathMtu,
-        "RFC 4821: by probes of data too, where ICMP does not come",
+        "RFC 4821: also by data probes, if ICMP messages are missing",
         path_mtu = PathMtuChoice::Probing
     ),
 ];

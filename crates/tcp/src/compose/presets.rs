@@ -1,4 +1,4 @@
-//! Words that go together, and why.
+//! Presets: combinations of words for a purpose.
 //!
 //! A preset for programs names what its purpose needs; the rest keeps its default. A preset for experiments names every unit, so that no
 //! new default changes a result. A text's own words win over a preset.
@@ -12,14 +12,14 @@ macro_rules! others {
     };
 }
 
-/// Words that go together.
+/// A named combination of words.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// The words it stands for.
+    /// The words that it represents.
     pub text: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub summary: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "modern",
         text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + quick-ack + plpmtud",
-        summary: "the default, and what the large stacks do today: fast on any path, slow to believe in losses",
+        summary: "the default, close to the large stacks of today: fast on any path, robust against reordering",
     },
     Preset {
         name: "classic",
@@ -36,17 +36,17 @@ pub const PRESETS: &[Preset] = &[
             "reno + sack + sack-option + timestamps + window-scale + receive-window + passive-ecn + ",
             others!()
         ),
-        summary: "the core RFCs and nothing later: what experiments compare with",
+        summary: "the core RFCs and nothing later: the baseline of experiments",
     },
     Preset {
         name: "interactive",
         text: "cubic + hystart++ + rack-tlp + prr + undo + ecn + nodelay + delayed-ack(delay=10ms)",
-        summary: "modern, and nothing small waits: for requests, shells and games",
+        summary: "modern without waiting for small segments: for requests, shells and games",
     },
     Preset {
         name: "background",
         text: "ledbat++ + rack-tlp + prr + undo + ecn + pacing",
-        summary: "takes what nobody else wants: yields as soon as a queue of 60 ms builds up",
+        summary: "uses only spare capacity: yields as soon as the queue reaches 60 ms",
     },
     Preset {
         name: "datacentre",
@@ -56,7 +56,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "model-based",
         text: "bbr + pacing + rack-tlp + undo + no-ecn",
-        summary: "paces at what the path was measured to carry, and does not take losses for congestion; blind to marks, so not ECN-capable",
+        summary: "paces at the measured rate of the path, and does not treat losses as congestion; without ECN, because it ignores marks",
     },
     Preset {
         name: "long-fat",
@@ -66,7 +66,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "wireless",
         text: "westwood + rack-tlp + prr + undo + ecn",
-        summary: "after a loss goes on at the measured rate: for links that lose by themselves and reorder",
+        summary: "continues at the measured rate after a loss: for links with random loss and reordering",
     },
     Preset {
         name: "minimal",
@@ -74,7 +74,7 @@ pub const PRESETS: &[Preset] = &[
             "reno + newreno + no-sack + no-timestamps + no-window-scale + no-ecn + receive-window + ",
             others!()
         ),
-        summary: "what RFC 9293 asks of every host and no option besides the segment size: for what mishandles options",
+        summary: "the requirements of RFC 9293, and no option but MSS: for middleboxes that break options",
     },
     Preset {
         name: "base",

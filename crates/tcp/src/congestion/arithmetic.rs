@@ -11,12 +11,12 @@ pub(super) fn mul_div(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
-/// What divisions left over, in the unit of the numerators.
+/// The remainders of divisions, in the unit of the numerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Carry(u128);
 
 impl Carry {
-    /// `numerator / denominator`, with what the divisions before left over; what this one leaves is kept. Saturating.
+    /// `numerator / denominator`, with the remainder of earlier divisions; keeps the new remainder. Saturating.
     pub(super) fn divide(&mut self, numerator: u128, denominator: u128) -> u64 {
         let denominator = denominator.max(1);
         // What is left over came from another denominator: it is worth less than one either way.

@@ -2,21 +2,21 @@
 //! Control", ACM Queue 2016).
 //!
 //! BBR models the path by its bottleneck bandwidth (the largest delivery rate of the last ten round trips) and its round-trip propagation time (the
-//! least of the last ten seconds), paces at the first and keeps about twice their product in flight. It seeks them in turn:
+//! least of the last ten seconds). It paces at the bandwidth and keeps about twice their product in flight. It measures them in turn:
 //! - STARTUP doubles the rate each round trip until the bandwidth has not grown by a quarter for three; DRAIN empties the queue that left.
 //! - PROBE_BW paces for a round-trip time each at 5/4, 3/4 and six times 1 of the bandwidth.
 //! - PROBE_RTT, when the propagation time was not seen for ten seconds, leaves four segments in flight for 200 ms.
 //!
 //! It needs pacing; without it bursts of the whole window hide what it measures.
 //!
-//! What differs from the draft, or is left open by it:
+//! Differences from the draft, and choices that it leaves open:
 //! - The phase of PROBE_BW's first cycle is a parameter instead of a random number (section 4.3.4.2): runs repeat.
-//! - What was sent until a round-trip time after PROBE_RTT counts as limited by the application, by its delivery count, instead of by a mark in the
-//!   connection. The draft marks what was sent until its end; but the next packets' samples reach back into the pause, and on a path with
-//!   more than ten round trips in 200 ms, where nothing else is remembered, they would pass for the bandwidth.
+//! - Data sent until a round-trip time after PROBE_RTT counts as limited by the application, by its delivery count instead of a mark in the
+//!   connection. The draft marks the data sent until the end of PROBE_RTT. But the next packets' samples reach back into the pause. On a path with
+//!   more than ten round trips in 200 ms they would become the bandwidth, because nothing else is remembered.
 //! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.
 //! - After an undo the search for a full pipe starts again, as in Linux.
-//! - ECN marks are not reacted to, as version 1 does not. There is no policer detection, which the draft does not have either.
+//! - It ignores ECN marks, like version 1. There is no policer detection; the draft has none either.
 
 use super::arithmetic::{bytes_in, mul_div};
 use super::filter::MaxByRound;
@@ -115,7 +115,7 @@ enum Recovery {
     Fast {
         conserving: bool,
     },
-    /// After a timeout, until so much has been delivered.
+    /// After a timeout, until this much has been delivered.
     Timeout {
         until: u64,
     },
@@ -139,13 +139,13 @@ struct Controller {
     /// prior_cwnd: the window before recovery or PROBE_RTT.
     prior_cwnd: u64,
     recovery: Recovery,
-    /// Samples of what was sent before so much had been delivered are limited by us.
+    /// Samples of data sent before this much had been delivered are limited by BBR itself.
     limited_until: u64,
     /// Until when the pipe fills again after PROBE_RTT.
     refilled_at: Instant,
     /// Whether the flow comes out of silence.
     idle_restart: bool,
-    /// What the last acknowledgement showed.
+    /// The results of the last acknowledgement.
     last: Last,
 }
 
@@ -339,7 +339,7 @@ impl Controller {
         }
     }
 
-    /// Where recovery stands: entered by an event, left here.
+    /// Updates the state of recovery, which an event began, and ends it.
     fn update_recovery(&mut self, window: &mut Window, ack: &AckContext) {
         self.recovery = match self.recovery {
             Recovery::Fast { conserving } if ack.recovering => {

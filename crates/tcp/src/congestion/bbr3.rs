@@ -1,25 +1,25 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr-06; Cardwell, Swett, Beshay: "BBR Congestion Control").
 //!
-//! Like its first version it models the path by the rate it delivers and its round-trip propagation time, and paces at the one. It also heeds
-//! losses: with more than 2 % lost of what was in flight, that was too much. The model (section 5.5), PROBE_BW and PROBE_RTT have files
-//! of their own. What is done with the model:
+//! Like its first version it models the path by its delivery rate and its round-trip propagation time, and paces at the rate. It also responds to
+//! losses: a loss of more than 2 % of the flight means that the flight was too large. The model (section 5.5), PROBE_BW and PROBE_RTT have their
+//! own files. The use of the model:
 //! - STARTUP paces at 2.77 times the rate until that has not grown by a quarter for three round trips, or until a round trip of fast recovery
-//!   shows losses above the threshold; DRAIN empties the queue that left, at half of the rate.
-//! - PROBE_BW cycles: DOWN at 0.9 until the queue is gone and there is room for others, CRUISE at the rate, and after two to three seconds, or as
-//!   many round trips as Reno would need, REFILL for a round trip and UP at 1.25 until the rate does not grow, or losses say what was too
-//!   much to have in flight.
+//!   shows losses above the threshold. DRAIN empties the queue that this left, at half of the rate.
+//! - PROBE_BW cycles. DOWN paces at 0.9 until the queue is gone and there is room for others. CRUISE paces at the rate for two to three seconds,
+//!   or as many round trips as Reno would need. REFILL lasts a round trip. UP paces at 1.25 until the rate does not grow, or losses show that the
+//!   flight is too large.
 //! - PROBE_RTT, when the propagation time was not seen for five seconds, has half of the product in flight for 200 ms.
 //!
-//! What differs from the draft, or is left open by it:
+//! Differences from the draft, and choices that it leaves open:
 //! - PickProbeWait's random numbers are a hash of the time and of what has been delivered: runs repeat.
-//! - What an undo brings back is saved when a recovery begins, not again with the first loss of each of its round trips (the prose of section
+//! - The state for an undo is saved when a recovery begins, not again with the first loss of each of its round trips (the prose of section
 //!   5.5.11.1 says the one, NoteLoss the other). The window that PROBE_RTT returns to is the last one before it.
 //! - What was sent until the end of PROBE_RTT counts as limited by the application by its delivery count, instead of by a mark in the connection.
 //! - An acknowledgement without a sample of the rate, because that would be of less than a round trip, ends no round trip.
 //! - Restarting from idle is what follows a silence longer than the retransmission timeout.
 //! - A retransmission timeout's recovery ends when as much has been delivered as was in flight.
-//! - Section 3.7 wants CE marks treated as congestion and leaves open how. Here an echo is a loss in its round trip; in STARTUP it ends that, and
-//!   in a probe it ends that as losses above the threshold do, with what is in flight as too much.
+//! - Section 3.7 treats CE marks as congestion and leaves open how. Here an echo counts as a loss in its round trip. In STARTUP it ends STARTUP.
+//!   In a probe it ends the probe, as losses above the threshold do, and the flight counts as too large.
 //! - Section 4.1.3.3 (asking the receiver for fewer acknowledgements) needs an option that there is not.
 
 mod model;
@@ -50,7 +50,7 @@ pub struct Bbr3;
 pub const ENTRY: Entry = Entry {
     name: "bbr3",
     source: "draft-ietf-ccwg-bbr-06",
-    summary: "BBR that heeds losses and leaves room for others",
+    summary: "BBR that responds to losses and leaves room for other flows",
     read: |_| Ok(CongestionChoice::new(Bbr3)),
 };
 
@@ -68,7 +68,7 @@ impl fmt::Display for Bbr3 {
 
 /// BBR.StartupPacingGain. Gains are in thousandths.
 const STARTUP_GAIN: u64 = 2770;
-/// What is left of the rate to pace at: BBR.PacingMarginPercent is 1.
+/// The share of the rate to pace at: BBR.PacingMarginPercent is 1.
 const MARGIN: u64 = 990;
 /// BBRStartupFullLossCnt.
 const STARTUP_LOSS_RANGES: u32 = 6;
@@ -138,7 +138,7 @@ impl FullPipe {
     }
 }
 
-/// BBR.ack_phase: what the acknowledgements of the present tell about.
+/// BBR.ack_phase: the phase that the present acknowledgements measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -172,11 +172,11 @@ struct Cycle {
 enum Recovery {
     None,
     Fast,
-    /// Until so much has been delivered.
+    /// Until this much has been delivered.
     Timeout(u64),
 }
 
-/// What was left because of losses: undo_state.
+/// The state that losses ended: undo_state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Startup,
@@ -194,11 +194,11 @@ struct Controller {
     /// prior_cwnd: the window before recovery or PROBE_RTT.
     prior_cwnd: u64,
     recovery: Recovery,
-    /// What an undo brings back, and whether the losses that begin a recovery have saved it already.
+    /// The state that an undo restores, and whether the losses that begin a recovery have saved it.
     saved: Bounds,
     is_saved: bool,
     left: Option<Left>,
-    /// Samples of what was sent before so much had been delivered are limited by us.
+    /// Samples of data sent before this much had been delivered are limited by BBR itself.
     limited_until: u64,
     /// Whether the flow comes out of silence.
     idle_restart: bool,
@@ -209,7 +209,7 @@ struct Controller {
     sack: bool,
 }
 
-/// A number that looks random and is the same in every run (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// A pseudo-random number that is the same in every run (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 fn scramble(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -357,7 +357,7 @@ impl Controller {
         self.saved = self.model.bounds;
     }
 
-    /// Recovery begins, most often with losses that were told of.
+    /// Recovery begins, usually after reported losses.
     fn begin_recovery(&mut self, window: &Window) {
         let is_saved = core::mem::take(&mut self.is_saved);
         if self.recovery == Recovery::None && !is_saved {
@@ -365,7 +365,7 @@ impl Controller {
         }
     }
 
-    /// Where recovery stands: entered by an event, left here.
+    /// Updates the state of recovery, which an event began, and ends it.
     fn update_recovery(&mut self, window: &mut Window, ack: &AckContext) {
         let goes_on = match self.recovery {
             Recovery::None => true,

@@ -4,7 +4,7 @@
 //! halving, at most `smax` segments a round trip and at least `smin`. Once the old maximum is passed, a new one is probed for: with
 //! 1, 2, 4 … segments a round trip, then with `smax`. Below `low` segments it is Reno.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - Fast convergence compares with the window at the last loss. In the paper's listing it compares with the default maximum after a search that
 //!   passed the old one, and would then give up bandwidth on the way up.
 //! - The midpoint moves with each acknowledgement, as in the listing; so the distance to the maximum shrinks by the factor 1/√e each
@@ -31,7 +31,7 @@ pub struct Bic {
     pub smin: Fraction,
     /// β: the share of the window that a loss takes.
     pub beta: Fraction,
-    /// low_window: below so many segments it is Reno.
+    /// low_window: below this many segments it is Reno.
     pub low: u64,
 }
 
@@ -46,7 +46,7 @@ impl Default for Bic {
 pub const ENTRY: Entry = Entry {
     name: "bic",
     source: "Xu, Harfoush, Rhee: BIC, INFOCOM 2004",
-    summary: "a binary search for the window between the last one that lost and the one after it",
+    summary: "a binary search between the window of the last loss and the reduced window",
     read: |arguments| {
         let default = Bic::default();
         let smax = arguments.number("smax")?.unwrap_or(default.smax);
@@ -85,7 +85,7 @@ impl fmt::Display for Bic {
     }
 }
 
-/// What a loss changes, and an undo brings back. In bytes.
+/// The state that a loss changes, and an undo restores. In bytes.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// max_win; `None` while it is not known (default_max_win).

@@ -1,8 +1,9 @@
-//! A bottleneck in virtual time for controllers that follow a model of the path, without any connection: a paced sender with endless data in
-//! segments of 1000 bytes, a link with a rate, a propagation time and a queue, and a receiver that acknowledges each segment.
+//! A bottleneck in virtual time for controllers that follow a model of the path, without any connection. It has a paced sender with
+//! endless data in segments of 1000 bytes, and a link with a rate, a propagation time and a queue. The receiver acknowledges each
+//! segment.
 //!
-//! A segment that finds the queue full is lost, which is noticed when the next one that arrives is acknowledged. It is not sent again: that
-//! a stream has a hole does not matter here. Recovery lasts until what had been sent when it began is acknowledged.
+//! A segment that finds the queue full is lost; the acknowledgement of the next arrival reveals it. It is not retransmitted: a hole in the
+//! stream does not matter here. Recovery lasts until all data is acknowledged that had been sent when it began.
 
 use super::trace::MSS;
 use super::{CongestionControl, CongestionEvent, Window};
@@ -29,7 +30,7 @@ pub(super) struct Path<C> {
     pub(super) propagation: Duration,
     /// Bytes that may wait.
     pub(super) queue: u64,
-    /// Whether the next acknowledgement tells of a loss that there was not.
+    /// Whether the next acknowledgement reports a spurious loss.
     pub(super) lose: bool,
     pub(super) recovering: bool,
     /// Segments lost so far.
@@ -165,7 +166,7 @@ impl<C: CongestionControl> Path<C> {
         }
     }
 
-    /// Runs for `span`, and shows the path to `look` after each acknowledgement.
+    /// Runs for `span`, and calls `look` with the path after each acknowledgement.
     pub(super) fn run(&mut self, span: Duration, mut look: impl FnMut(&Path<C>)) {
         let end = self.now + span;
         while self.now < end {

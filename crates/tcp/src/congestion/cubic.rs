@@ -7,15 +7,15 @@
 //! The RFC counts in segments and seconds; here windows are bytes and times microseconds. W_cubic is rounded down to bytes, K to
 //! microseconds.
 //!
-//! What differs from the RFC, or is left open by it:
+//! Differences from the RFC, and choices that it leaves open:
 //! - Section 4.4 adds (target − cwnd)/cwnd segments for each acknowledgement, however much it covers. Here that is for each segment acknowledged, to the byte:
 //!   a receiver that delays or divides its acknowledgements changes nothing.
 //! - Section 4.6's flight_size is bounded by cwnd, so that what Limited Transmit sent counts for nothing.
 //! - A window that is already at or above W_max when congestion avoidance begins starts with K = 0 and W_max = cwnd, as after a slow start that
-//!   ended without a loss (section 4.10); the cube root of a negative number would put the plateau into the past.
+//!   ended without a loss (section 4.10). The cube root of a negative number would put the plateau into the past.
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
-//! - Sections 4.2 and 5.8: the time in which the window was not the limit does not count towards t. It is taken out in pieces, from one
-//!   acknowledgement to the next. After a silence, and when an unused window has lost some of its worth, a new epoch begins.
+//! - Sections 4.2 and 5.8: time in which the window was not the limit does not count towards t. It is subtracted in pieces, from one acknowledgement
+//!   to the next. A new epoch begins after an idle period, and when validation has reduced the window.
 //! - Sections 4.9.1 and 4.9.2 (what was for nothing): W_max, K, W_est and the epoch come back as they were, with t running on, also where cwnd is above
 //!   cwnd_prior by then; and after a timeout as after a fast retransmission.
 
@@ -37,7 +37,7 @@ mod tests;
 pub struct Cubic {
     /// C: how steep the cubic function is, in segments per second cubed (section 5.1).
     pub c: Fraction,
-    /// β_cubic: what is left of the window after a loss (section 4.6).
+    /// β_cubic: the share of the window that is left after a loss (section 4.6).
     pub beta: Fraction,
     /// Whether a flow that loses below its last W_max gives up more (section 4.7).
     pub fast_convergence: bool,
@@ -98,7 +98,7 @@ impl fmt::Display for Cubic {
     }
 }
 
-/// What a reduction changes, and an undo brings back.
+/// The state that a reduction changes, and an undo restores.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// W_max in bytes; zero before the first loss.
@@ -134,8 +134,7 @@ struct Controller {
     seen: Instant,
 }
 
-/// The largest |t − K| that is told apart, in microseconds: 28 hours, after which the window has no bound that matters. With it the
-/// products of [`w_cubic`] fit 128 bits.
+/// The largest |t − K|, in microseconds: 28 hours. Beyond it the window has no useful bound. With it the products of [`w_cubic`] fit 128 bits.
 const LONGEST: u64 = 100_000_000_000;
 
 /// K of figure 2, in microseconds: the cube root of (W_max − cwnd_epoch) / C.

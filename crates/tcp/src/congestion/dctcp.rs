@@ -6,9 +6,9 @@
 //! The connection has to deliver exact feedback: [`AckContext::marked`] or [`AckContext::ecn_echo`] for each acknowledgement, and one
 //! [`CongestionEvent::Ecn`] for each window with marks.
 //!
-//! What is left open by the RFC: α is a fixed-point number with 20 bits and rounds down, so a flow without marks keeps an α of up to 15/2²⁰
-//! (section 4.2 wants it to be able to decay to almost nothing). The share of the reduction is taken of the flight, bounded by cwnd. A window begins when
-//! the one before is acknowledged, which is the connection's round.
+//! Choices that the RFC leaves open: α is a fixed-point number with 20 bits and rounds down, so a flow without marks keeps an α of up to 15/2²⁰
+//! (section 4.2 wants it to decay to almost nothing). The reduction is a share of the flight, bounded by cwnd. A window begins when the one before is
+//! acknowledged, which is the connection's round.
 
 use super::{
     Algorithm, CongestionChoice, CongestionControl, CongestionEvent, Entry, Window, react,

@@ -202,8 +202,8 @@ impl CurrentDelay {
     }
 }
 
-/// Whether the acknowledged segment travelled alone: then the receiver may have delayed the acknowledgement (RFC 5681 section 4.2), and what looks
-/// like a queue may be its timer.
+/// Whether the acknowledged segment travelled alone. Then the receiver may have delayed the acknowledgement (RFC 5681 section 4.2), and its timer
+/// may look like a queue.
 pub(super) fn is_alone(ack: &AckContext) -> bool {
     ack.acked <= u64::from(ack.mss) && ack.in_flight == 0
 }

@@ -5,7 +5,7 @@
 //!
 //! RTT is the paper's average, with weight min(3/w, 1/4) for a sample (section IV-B).
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - Slow start doubles the window each round trip, and ends when half of α is queued by the round's least sample.
 //! - Losses are Reno's matter, as in the paper's implementation.
 //! - The window grows only when it was what held the sender back, and stays at two segments at least.

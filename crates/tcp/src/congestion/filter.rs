@@ -29,7 +29,7 @@ impl<const ROUNDS: usize> MaxByRound<ROUNDS> {
         self.of_last(ROUNDS as u64)
     }
 
-    /// The maximum of so many rounds, as of the last round with a value.
+    /// The maximum of this many rounds, up to the last round with a value.
     pub(super) fn of_last(&self, rounds: u64) -> u64 {
         let oldest = (self.newest + 1).saturating_sub(rounds);
         let fresh = self.slots.iter().filter(|(round, _)| *round >= oldest);

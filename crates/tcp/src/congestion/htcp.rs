@@ -4,7 +4,7 @@
 //! round trip. A loss leaves the share β = RTT_min/RTT_max of the window, between 0.5 and 0.8, which just empties the queue; unless the
 //! throughput changed by more than a fifth since the last one, when it leaves half. Growth is scaled by 2(1 − β), so that Reno's share stays Reno's.
 //!
-//! What differs from the draft, or is left open by it:
+//! Differences from the draft, and choices that it leaves open:
 //! - The throughput B(k) of an epoch is the largest delivery-rate sample in it that the application did not limit.
 //! - RTT_max is that of the epoch, RTT_min that of the connection. RTT scaling, which the draft leaves optional, is not done.
 //! - The last second's α is that of at most 1000 s.
@@ -65,7 +65,7 @@ fn alpha(since_loss: Duration) -> u64 {
     1_000_000 + 10 * above + above * above / 4_000_000
 }
 
-/// What a loss changes, and an undo brings back.
+/// The state that a loss changes, and an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// When the last loss was; before the first, when growth began.

@@ -1,14 +1,14 @@
-//! LEDBAT (RFC 6817): a background flow that keeps the queue at a target delay, and gives way to whoever builds a longer one.
+//! LEDBAT (RFC 6817): a background flow that keeps the queue at a target delay, and yields to flows that build a longer one.
 //!
 //! For each acknowledgement the window moves by GAIN·off_target·bytes_newly_acked·MSS/cwnd, with off_target = (TARGET − queueing delay)/TARGET: at
 //! most as fast as Reno up, and proportionally down (section 2.4.2). A loss halves.
 //!
-//! What differs from the RFC, or is left open by it:
+//! Differences from the RFC, and choices that it leaves open:
 //! - Delays are one-way, from timestamps with a resolution of a millisecond, and round trips where those cannot be used.
 //! - CURRENT_FILTER is the least of four samples not older than a smoothed round trip; BASE_HISTORY is ten minutes.
 //! - ALLOWED_INCREASE (one segment above the flight) bounds growth, but never takes away what the window already was: several acknowledgements may
 //!   arrive before the answer to the first is sent.
-//! - The retransmission timer stands for CTO. After it the window is one segment, and with the next acknowledgement MIN_CWND, two.
+//! - The retransmission timer serves as CTO. After it the window is one segment, and with the next acknowledgement MIN_CWND, two.
 //! - Slow start, which the RFC does not use, can be switched on; it ends at half the target.
 
 use super::arithmetic::Carry;
@@ -31,7 +31,7 @@ pub struct Ledbat {
     pub target: Duration,
     /// GAIN: how fast; at most 1.
     pub gain: Fraction,
-    /// What is measured.
+    /// The delay that is measured.
     pub delay: DelaySource,
     /// Whether it begins with slow start.
     pub slow_start: bool,
@@ -52,7 +52,7 @@ impl Default for Ledbat {
 pub const ENTRY: Entry = Entry {
     name: "ledbat",
     source: "RFC 6817",
-    summary: "keeps the queue at a target delay and gives way to others; for background transfers",
+    summary: "keeps the queue at a target delay and yields to others; for background transfers",
     read: |arguments| {
         let default = Ledbat::default();
         let target = arguments.duration("target")?.unwrap_or(default.target);

@@ -8,13 +8,13 @@
 //!   path; then slow start leads back to where it was. Nine times as long as that took, the next begins (section 4.4).
 //! - Round trips instead of one-way delays, and a target of 60 ms (section 4.5).
 //!
-//! What differs from the draft, or is left open by it:
+//! Differences from the draft, and choices that it leaves open:
 //! - The delay is LEDBAT's: the least of four samples not older than a smoothed round trip, over the least of ten minutes.
 //! - The sum for a round trip is spread over its acknowledgements, by the share of the window that each covers.
 //! - Just above the target the sum of section 4.3 can be positive; here the window stays then.
 //! - The draft can be read so that the ramp back after a slowdown is not slowed by GAIN. Here it is, as slow start is (section 4.1).
 //! - Sections are those of version 06 by its contents, and were compared with quotations of 01.
-//! - A loss halves the window, in a slowdown the one to return to; the slowdown goes on.
+//! - A loss halves the window; during a slowdown it halves the window to return to, and the slowdown continues.
 
 use super::arithmetic::Carry;
 use super::delay::{DelaySource, Queue};
@@ -118,7 +118,7 @@ impl Controller {
         self.phase = Phase::Avoidance;
     }
 
-    /// What time brings: a slowdown begins, thaws, or is over.
+    /// The events of time: a slowdown begins, freezes or ends.
     fn advance(&mut self, window: &mut Window, ack: &AckContext) {
         let rtt = ack.srtt.or(ack.rtt).unwrap_or(self.target);
         match self.phase {

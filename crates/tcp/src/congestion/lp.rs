@@ -4,13 +4,13 @@
 //! halved, and for an inference time of three round trips the flow only watches. With another indication meanwhile the window becomes one segment:
 //! there is other traffic. Otherwise it is Reno.
 //!
-//! What differs from the paper, or is left open by it:
-//! - After a reduction the next indication counts a smoothed round trip later, when delays can show what it did, and smoothing begins anew then; so, as
-//!   the paper says, persistent congestion takes the window to one segment in two round trips.
+//! Differences from the paper, and choices that it leaves open:
+//! - After a reduction the next indication counts a smoothed round trip later, when delays can show its effect, and smoothing restarts then. So, as
+//!   in the paper, persistent congestion takes the window to one segment in two round trips.
 //! - Delays are measured with a resolution of a millisecond, or as round trips where timestamps cannot be used; the threshold is at least two
 //!   milliseconds above d_min in the first case, so that the clock's steps are no congestion.
-//! - A segment that travels alone shows nothing, as its receiver may have delayed the acknowledgement; without this, a window of one segment
-//!   would look congested for ever.
+//! - A segment that travels alone is no sample, as its receiver may have delayed the acknowledgement. Otherwise a window of one segment would always
+//!   look congested.
 //! - In slow start indications count as well, and end it.
 
 use super::delay::{DelaySource, Meter, is_alone};
@@ -29,7 +29,7 @@ mod tests;
 pub struct Lp {
     /// δ: how far between the least and the largest delay congestion begins.
     pub threshold: Fraction,
-    /// What is measured.
+    /// The delay that is measured.
     pub delay: DelaySource,
 }
 
@@ -43,7 +43,7 @@ impl Default for Lp {
 pub const ENTRY: Entry = Entry {
     name: "lp",
     source: "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003",
-    summary: "Reno that gives way as soon as delays rise; for background transfers",
+    summary: "Reno that yields as soon as delays rise; for background transfers",
     read: |arguments| {
         let default = Lp::default();
         let threshold = arguments.fraction("threshold")?.unwrap_or(default.threshold);
@@ -90,7 +90,7 @@ struct Delays {
 struct Inference {
     /// From when on indications count again.
     watch: Instant,
-    /// When it is over.
+    /// When it ends.
     end: Instant,
 }
 

@@ -7,7 +7,7 @@
 //! Which thresholds converge is what section III of the paper asks for; [`layers`] checks it, and a rule that breaks it is refused.
 //! [`analysis`] has the paper's formulas.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - The layers end: the paper's β = 0.15 keeps equation 13 (β < 3/(K+1)) up to K = 18, and so 18 layers are the default. (The paper speaks
 //!   of K = 19, where both sides are equal.) Above the last threshold the flow stays in the last layer.
 //! - A loss in slow start halves the window, as slow start is not modified; so does the ssthresh of a timeout.
@@ -63,7 +63,7 @@ impl Default for Ltcp {
 pub const ENTRY: Entry = Entry {
     name: "ltcp",
     source: "Bhandarkar, Jain, Reddy: LTCP, sections III and IV",
-    summary: "K layers are K flows; a layer more at each threshold, a share of 0.15 less after a loss",
+    summary: "K layers behave like K flows; one more layer at each threshold, 0.15 of the window less after a loss",
     read: |arguments| {
         let beta = arguments.fraction("beta")?.unwrap_or(layers::BETA);
         let rule = if let Some(text) = arguments.text("thresholds") {
@@ -127,7 +127,7 @@ impl fmt::Display for Slashed<'_> {
     }
 }
 
-/// What a loss changes, and an undo brings back.
+/// The state that a loss changes, and an undo restores.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// K.
@@ -149,13 +149,13 @@ impl Controller {
         self.layers.threshold(layer).saturating_mul(window.segment())
     }
 
-    /// What a loss leaves, outside slow start.
+    /// The window after a loss, outside slow start.
     fn reduced(&self, window: &Window, flight: u64) -> u64 {
         let flight = flight.min(window.cwnd);
         (flight - self.layers.beta().of(flight)).max(window.floor())
     }
 
-    /// Slow start is over, or what is left of an idle window is looked at: K follows from the window.
+    /// Slow start has ended, or an idle window was reduced: K follows from the window.
     fn settle(&mut self, window: &Window) {
         if self.state.unknown {
             self.state = State { layer: 1, unknown: false };

@@ -3,8 +3,8 @@
 //! One connection that behaves as N do: N segments more each round trip, and after a loss, which hits one of the N, half of that one's
 //! share less, so that (N − 1/2)/N of the window is left.
 //!
-//! What differs from the paper: slow start is one flow's. (The paper triples the window up to the point where N flows that double theirs would be; that
-//! was thought of for an initial window of one segment.) A timeout hits the whole connection; ssthresh becomes half of the flight.
+//! What differs from the paper: slow start is that of one flow. (The paper triples the window up to the point that N doubling flows would reach; that
+//! was for an initial window of one segment.) A timeout affects the whole connection; ssthresh becomes half of the flight.
 
 use super::arithmetic::mul_div;
 use super::{
@@ -22,7 +22,7 @@ mod tests;
 /// MulTCP's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MulTcp {
-    /// N: how many connections it stands for.
+    /// N: the number of connections that it behaves like.
     pub n: u32,
 }
 
@@ -32,14 +32,14 @@ impl Default for MulTcp {
     }
 }
 
-/// The most connections one may stand for.
+/// The largest N.
 const MOST: u32 = 1000;
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "multcp",
     source: "Crowcroft, Oechslin: MulTCP, CCR 28(3), 1998",
-    summary: "one connection that behaves as n do",
+    summary: "one connection that behaves like n connections",
     read: |arguments| {
         let n = arguments.number("n")?.unwrap_or(u64::from(MulTcp::default().n));
         match u32::try_from(n).ok().filter(|n| (1..=MOST).contains(n)) {

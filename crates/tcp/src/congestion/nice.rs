@@ -1,17 +1,18 @@
 //! TCP Nice (Venkataramani, Kokku, Dahlin: "TCP Nice: A Mechanism for Background Transfers", OSDI 2002).
 //!
-//! Vegas, made sensitive to queues that others build: when more than the share f of a round trip's packets were delayed by more than
-//! minRTT + t·(maxRTT − minRTT), the window is halved. It may fall below one packet, down to one in 48 round trips.
+//! Vegas, made sensitive to queues that others build. If more than the share f of a round trip's packets were delayed by more than minRTT + t·(maxRTT
+//! − minRTT), the window is halved. It may fall below one packet, down to one in 48 round trips.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - f = 0.5 and t = 0.1 by default, as Arpaci-Dusseau et al. ("Deploying Safe User-Level Network Services with icTCP") use them.
 //! - A window of 1/n packets is one segment, and a pacing rate of one segment in n smoothed round trips: on a connection that does not pace, the
 //!   window stays at one.
 //! - A segment that travels alone shows no queue, as its receiver may have delayed the acknowledgement. So after n round trips with one segment
 //!   comes one with two: if they were delayed, n doubles; if not, n halves, and at n = 1 the window grows again.
-//! - minRTT and maxRTT are the least and the largest sample of data, segments that travel alone aside; the handshake's packets are small, and on a slow link
-//!   sooner through than any data. maxRTT is twice minRTT at least, as if the queue held a bandwidth-delay product: where nothing has filled it yet, a tenth of
-//!   what was seen of it can be less than a segment takes to be sent, and a flow that took its own segments for a queue would stand still on an idle link.
+//! - minRTT and maxRTT are the least and the largest sample of data, except segments that travel alone. The handshake's packets are small, and on a
+//!   slow link faster than any data. maxRTT is twice minRTT at least, as if the queue held a bandwidth-delay product. Without this, a tenth of the
+//!   observed queue can be less than the transmission time of a segment, and a flow would mistake its own segments for a queue and stall on an idle
+//!   link.
 //! - What Vegas leaves open is decided as [`super::vegas`] does.
 
 use super::arithmetic::mul_div;
@@ -51,14 +52,14 @@ impl Default for Nice {
 /// A rate, in bytes per second, at which two segments are as good as one.
 const TOGETHER: u64 = 1 << 40;
 
-/// The most round trips one segment may stand for.
+/// The most round trips for one segment.
 const LONGEST_WAIT: u64 = 48;
 
 /// How it is chosen by name.
 pub const ENTRY: Entry = Entry {
     name: "nice",
     source: "Venkataramani, Kokku, Dahlin: TCP Nice, OSDI 2002",
-    summary: "Vegas that halves when half of a round's packets meet a queue; for background transfers",
+    summary: "Vegas that halves its window when half of a round's packets meet a queue; for background transfers",
     read: |arguments| Ok(CongestionChoice::new(Nice::read(arguments)?)),
 };
 
@@ -121,7 +122,7 @@ struct Controller {
     acked: u64,
     /// Those among them that met a queue.
     delayed: u64,
-    /// n: a window of one segment stands for so many round trips.
+    /// n: a window of one segment for this many round trips.
     wait: u64,
 }
 
@@ -144,7 +145,7 @@ impl Controller {
         }
     }
 
-    /// The round is over: whether too many packets met a queue.
+    /// Ends the round. Returns whether too many packets met a queue.
     fn were_too_many(&mut self) -> bool {
         let congested = self.delayed > self.parameters.fraction.of(self.acked);
         (self.acked, self.delayed) = (0, 0);

@@ -16,7 +16,7 @@ pub struct NoCongestionControl;
 pub const ENTRY: Entry = Entry {
     name: "none",
     source: "\"TCP without congestion control\"",
-    summary: "the receiver's window alone bounds what is in flight",
+    summary: "only the receiver's window limits the flight",
     read: |_| Ok(CongestionChoice::none()),
 };
 

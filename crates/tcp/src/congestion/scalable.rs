@@ -4,7 +4,7 @@
 //! share: recovery takes the same number of round trips at every window. Up to `low` segments (the paper's legacy window) it is Reno.
 //!
 //! What differs from the paper: growth counts acknowledged bytes instead of acknowledgements, so that delayed acknowledgements do not
-//! halve it, and a timeout's ssthresh takes the same share as a loss.
+//! halve it. A timeout's ssthresh takes the same share as a loss.
 
 use super::arithmetic::Carry;
 use super::{Algorithm, CongestionChoice, CongestionControl, Entry, Window, half};

@@ -2,8 +2,7 @@
 
 use crate::time::{Duration, Instant};
 
-/// What the connection has measured when a controller takes over: all that outlives the one before it. What that one had concluded for itself
-/// goes with it.
+/// The connection's measurements when a controller takes over. They survive the earlier controller; its own conclusions do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Takeover {
     /// When.

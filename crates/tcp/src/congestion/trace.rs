@@ -1,5 +1,5 @@
-//! A controller outside any connection, for the tests beside the algorithms: rounds of acknowledgements, losses and marks at times
-//! that the test chooses.
+//! A controller without a connection, for the tests of the algorithms: rounds of acknowledgements, losses and marks at times that the
+//! test chooses.
 //!
 //! Segments are 1000 bytes. The window is always full, every segment is acknowledged by itself, and a round is what the window held when
 //! it began.
@@ -154,7 +154,7 @@ impl Trace {
         self
     }
 
-    /// A segment of a full window is found lost, and recovery is over at once.
+    /// A segment of a full window is found lost, and recovery ends at once.
     pub(super) fn loss(&mut self) -> &mut Self {
         let flight = self.window.cwnd;
         self.event(CongestionEvent::Loss { flight })

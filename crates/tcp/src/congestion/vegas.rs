@@ -4,10 +4,10 @@
 //! the flow keeps in queues: cwnd·(RTT − BaseRTT)/RTT. With less than α segments there the window grows by one, with more
 //! than β it shrinks by one, in between it stays.
 //!
-//! Slow start is Vegas's own: the window doubles every other round trip, and stays in between so that the rates can be compared; with more than γ
-//! segments in queues it is over.
+//! Slow start is Vegas's own: the window doubles every other round trip, and stays in between so that the rates can be compared. It ends with more
+//! than γ segments in queues.
 //!
-//! What differs from the paper, or is left open by it:
+//! Differences from the paper, and choices that it leaves open:
 //! - RTT is the least of the round's samples, as in Linux: so neither delayed acknowledgements nor their compression count as queues. A round without a
 //!   sample changes nothing.
 //! - BaseRTT is the least round-trip time of the connection.
@@ -34,7 +34,7 @@ pub struct Vegas {
     pub alpha: Fraction,
     /// With more the window shrinks.
     pub beta: Fraction,
-    /// With more slow start is over.
+    /// With more, slow start ends.
     pub gamma: Fraction,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for Vegas {
     }
 }
 
-/// What a round of Vegas found.
+/// The result of a round of Vegas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Fewer than α segments in queues.
@@ -108,7 +108,7 @@ pub(super) struct Controller {
     parameters: Vegas,
     /// The least sample of this round.
     rtt: Option<Duration>,
-    /// Slow start is over.
+    /// Slow start has ended.
     linear: bool,
     /// Whether slow start doubles in this round.
     doubling: bool,
@@ -161,12 +161,12 @@ impl Controller {
         self.linear = !window.in_slow_start();
     }
 
-    /// Slow start is over for a reason of its own.
+    /// Ends slow start for a reason of Vegas.
     pub(super) fn end_slow_start(&mut self) {
         self.linear = true;
     }
 
-    /// A reduction was taken back: slow start goes on if it had not been over.
+    /// A reduction was undone: slow start continues if it had not ended.
     pub(super) fn resume(&mut self, window: &Window) {
         self.linear = !window.in_slow_start();
     }

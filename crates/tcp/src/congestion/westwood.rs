@@ -1,12 +1,12 @@
 //! Westwood+ (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo: "Performance evaluation and comparison of Westwood+,
 //! New Reno, and Vegas TCP congestion control", CCR 2004).
 //!
-//! Reno's growth; but after a loss the window becomes what the path was seen to carry, the estimated bandwidth times the least round-trip
-//! time, so that a random loss on a path that is not full costs little.
+//! Reno's growth; but after a loss the window becomes the estimated bandwidth times the least round-trip time. So a random loss costs little on a
+//! path that is not full.
 //!
 //! The estimate is Westwood+'s: the bytes delivered in a round trip over its length are one sample, filtered with b̂ = α·b̂ + (1 − α)·b and α = 0.9.
 //!
-//! What differs from the papers, or is left open by them:
+//! Differences from the papers, and choices that they leave open:
 //! - A sample spans at least 50 ms, as in Linux, so that compressed acknowledgements of a short round trip do not count as bandwidth.
 //! - The first sample is the estimate, instead of a tenth of it.
 //! - Bytes acknowledged selectively count when they are, not when the cumulative acknowledgement passes them.
@@ -46,7 +46,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 pub const ENTRY: Entry = Entry {
     name: "westwood",
     source: "Grieco, Mascolo: Westwood+, CCR 34(2), 2004",
-    summary: "Reno's growth; a loss leaves the measured bandwidth times the least round-trip time",
+    summary: "Reno's growth; a loss sets the window to bandwidth times the least round-trip time",
     read: |arguments| {
         let filter = arguments.fraction("filter")?.unwrap_or(Westwood::default().filter);
         if filter >= Fraction::ONE {
@@ -75,7 +75,7 @@ struct Controller {
     /// The bandwidth in bytes per second.
     estimate: Option<u64>,
     min_rtt: Option<Duration>,
-    /// When the sample began, and what had been delivered then.
+    /// The beginning of the sample, and the bytes delivered by then.
     sample: Option<(Instant, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Accurate ECN on a connection (RFC 9768): what its segments say, what the peer's say, and what is believed of it.
+//! Accurate ECN on a connection (RFC 9768): the marks in its segments, the marks in the peer's, and their validation.
 
 use super::Connection;
 use crate::accurate_ecn::{
@@ -15,7 +15,7 @@ use core::ops::Range;
 use transom_wire::tcp::MAX_OPTIONS_LEN;
 use transom_wire::{AccEcn, Ecn, Flags, Options, SackBlocks, TcpHeader};
 
-/// What is known of the options that the peer sends.
+/// The state of the peer's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerOptions {
     /// The handshake brought none, and nothing has since: it is counted by the field alone.
@@ -33,13 +33,13 @@ enum PeerOptions {
 struct Quiet {
     /// Packets that have left.
     sent: u32,
-    /// Packets that were told to be marked, if the field has not wrapped.
+    /// Packets reported as marked, if the field has not wrapped.
     marked: u64,
-    /// Bytes that an option told to be marked.
+    /// Bytes that an option reported as marked.
     counted: u64,
 }
 
-/// What a connection knows of accurate ECN.
+/// The state of accurate ECN on a connection.
 #[derive(Debug)]
 pub(super) struct Accurate {
     receiver: ReceiverCounters,
@@ -60,10 +60,10 @@ pub(super) struct Accurate {
     shows_option: bool,
     /// So does the first data.
     shows_with_data: bool,
-    /// Where the first data that carried one stands, until it is acknowledged.
+    /// The position of the first data that carried one, until it is acknowledged.
     first_with_option: Option<Pos>,
     peer_options: PeerOptions,
-    /// The field of a segment without SYN has been looked at.
+    /// The field of a segment without SYN has been checked.
     field_seen: bool,
     /// The field was zero where it cannot be (sections 3.2.2.1 and 3.2.2.4): marks are not answered.
     pub(super) deaf: bool,
@@ -72,12 +72,12 @@ pub(super) struct Accurate {
     quiet: Quiet,
 }
 
-/// What an acknowledgement says of marks.
+/// The marks that an acknowledgement reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// There were some.
     pub(super) echo: bool,
-    /// How many bytes, where that is told.
+    /// How many bytes, if that is reported.
     pub(super) bytes: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Marks {
 pub struct AccurateInfo {
     /// What arrived here.
     pub received: Counts,
-    /// What the peer says has arrived there. Packets are an estimate where the field may have wrapped.
+    /// What the peer reports as arrived. Packets are an estimate if the field may have wrapped.
     pub delivered: Counts,
     /// Options of the peer have arrived.
     pub options_seen: bool,
@@ -196,7 +196,7 @@ impl Accurate {
     }
 }
 
-/// The bytes that an option may take beside `others`.
+/// The bytes for an option besides `others`.
 fn room_beside(others: &Options) -> usize {
     MAX_OPTIONS_LEN.saturating_sub(others.encoded_len())
 }
@@ -210,7 +210,7 @@ impl Connection {
         self.ecn.as_deref_mut()?.accurate_mut()
     }
 
-    /// What a listener knows of the handshake.
+    /// Takes over a listener's state of the handshake.
     pub(super) fn take_accurate_handshake(&mut self, half: &HalfOpen) {
         let sent = half.sent_codepoint(&self.profile);
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// The peer's SYN arrived again, while our SYN-ACK is out. What was agreed on stays (section 3.1.5).
+    /// The peer's SYN arrived again after our SYN-ACK. The agreement stays (section 3.1.5).
     pub(super) fn on_repeated_accurate_syn(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = self.ecn.as_deref_mut() else { return };
         ecn.silent |= accurate_ecn::ace(segment.header.flags) == 0;
@@ -309,7 +309,7 @@ impl Connection {
         self.reduce(CongestionEvent::HandshakeLoss, now);
     }
 
-    /// An acceptable segment arrived: its codepoint is counted (section 3.2), and its marks may want an acknowledgement.
+    /// An acceptable segment arrived: counts its codepoint (section 3.2), and acknowledges its marks if needed.
     pub(super) fn count_codepoint(&mut self, segment: &Segment<'_>) {
         let len = segment.payload.len() as u64;
         let one = segment.segment_size.map_or(len, u64::from);
@@ -325,8 +325,8 @@ impl Connection {
         }
     }
 
-    /// What `segment` says of marks; it says that `delivered` bytes have newly arrived. A count in one that is `old`, as its acknowledgement has been
-    /// overtaken, is ignored (appendix A.1).
+    /// Reads the marks that `segment` reports; it acknowledges `delivered` new bytes. The counts of an `old` segment, whose acknowledgement was
+    /// overtaken, are ignored (appendix A.1).
     pub(super) fn read_marks(&mut self, segment: &Segment<'_>, delivered: u64, old: bool) -> Marks {
         let header = segment.header;
         if !self.agreed.accurate {
@@ -359,7 +359,7 @@ impl Connection {
         Marks { echo: echo || bytes > 0, bytes: Some(bytes) }
     }
 
-    /// A segment that acknowledges nothing told of marks.
+    /// A segment that acknowledges nothing reports marks.
     pub(super) fn hear_marks_alone(&mut self, now: Instant, segment: &Segment<'_>) {
         if !self.agreed.accurate {
             return;
@@ -423,7 +423,7 @@ impl Connection {
             })
     }
 
-    /// Whether the field has to be the same in all packets of what is cut later. CWR is not: whoever cuts sets it in the first one only.
+    /// Whether all packets of a super-segment must have the same field. CWR is an exception: segmentation sets it in the first packet only.
     pub(super) fn field_forbids_cutting(&self) -> bool {
         self.accurate().is_some_and(|state| state.field().contains(Flags::CWR))
     }
@@ -443,7 +443,7 @@ impl Connection {
         (range.start..range.start + most, false)
     }
 
-    /// Adds the option to new data, `len` bytes from `start` on, where it has room: what travels in full segments comes back in no option.
+    /// Adds the option to new data, `len` bytes from `start` on, if it has room: a full segment has none.
     pub(super) fn add_option_to_data(&mut self, header: &mut TcpHeader, start: Pos, len: u64) {
         if !self.agreed.accurate {
             return;
@@ -465,8 +465,8 @@ impl Connection {
         }
     }
 
-    /// Adds to a pure acknowledgement what accurate ECN has to say: how the SYN-ACK arrived (section 3.2.2.1), and the option if there is news. Two SACK
-    /// blocks go before the option (section 3.2.3.3).
+    /// Adds accurate ECN's fields to a pure acknowledgement: the codepoint of the SYN-ACK (section 3.2.2.1), and the option if a count has changed.
+    /// Two SACK blocks go before the option (section 3.2.3.3).
     pub(super) fn add_marks_to_ack(&mut self, header: &mut TcpHeader) {
         let Some(state) = self.accurate_mut() else { return };
         // Once: with SACK blocks it would not be understood.

@@ -1,4 +1,4 @@
-//! What acknowledgements do to the sending half.
+//! The effects of acknowledgements on the sending half.
 
 use super::timers::Timer;
 use super::{Connection, Event, MemoryState, State};
@@ -29,8 +29,8 @@ impl Connection {
             && (ack >= una || (ack >= Pos::FIRST_DATA && una.since(ack) <= self.snd.max_window))
     }
 
-    /// The acknowledgement, SACK blocks and window of an acceptable segment standing at `start` (RFC 9293 section
-    /// 3.10.7.4, fifth step). Returns whether the rest of the segment is to be processed.
+    /// Processes the acknowledgement, SACK blocks and window of an acceptable segment at `start` (RFC 9293 section 3.10.7.4, fifth
+    /// step). Returns whether to process the rest of the segment.
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
@@ -272,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate stands for a segment, which the next advance must not
+    /// DeliveredData of RFC 9937 section 6.2: without SACK each duplicate counts as a segment, which the next advance must not
     /// count again.
     fn newly_delivered(&mut self, delivered: &Delivered, duplicate: bool) -> u64 {
         if self.agreed.sack {
@@ -293,7 +293,7 @@ impl Connection {
         segment
     }
 
-    /// What the units are told when something is found out without an acknowledgement.
+    /// The context for the units when something is detected without an acknowledgement.
     pub(super) fn no_acknowledgement(&self, now: Instant, lost: u64) -> AckContext {
         let in_flight = self.in_flight();
         AckContext {

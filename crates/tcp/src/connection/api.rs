@@ -1,4 +1,4 @@
-//! What the application does with a connection.
+//! The application's calls.
 
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
@@ -57,16 +57,16 @@ pub enum ReadError {
     Failed(#[from] ConnectionError),
 }
 
-/// What [`Connection::read_or_hole`] has found.
+/// The result of [`Connection::read_or_hole`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes; none at the end of the stream.
+    /// This many bytes; zero at the end of the stream.
     Bytes(usize),
-    /// The next bytes will never come; the reader stands behind them now.
+    /// The next bytes will never come; the reader continues behind them.
     Hole(Hole),
 }
 
-/// The call that goes with a delivery.
+/// The call for a delivery.
 fn call(
     delivery: Delivery,
     stream: &'static str,
@@ -96,9 +96,8 @@ impl Connection {
         }
     }
 
-    /// Queues as much of `bytes` as there is room for and returns how much that was (zero only for no bytes). Where one
-    /// write ends and the next begins is not kept: what is queued leaves in segments as large as can be [SHLD-27]
-    /// [MAY-16].
+    /// Queues as much of `bytes` as there is room for, and returns how much (zero only for no bytes). Boundaries between writes are not
+    /// kept: the data leaves in segments as large as possible [SHLD-27] [MAY-16].
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteError> {
         self.takes_bytes()?;
         let room = self.send_room().min(bytes.len());
@@ -113,7 +112,7 @@ impl Connection {
         self.after_write(now, written, count)
     }
 
-    /// Whether bytes may be written that are nobody's unit.
+    /// Whether bytes outside of units may be written.
     fn takes_bytes(&mut self) -> Result<(), WriteError> {
         self.write_state()?;
         self.report_to_writer()?;
@@ -123,7 +122,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A writer is told of a soft error before anything else.
+    /// Reports a soft error to a writer before anything else.
     pub(super) fn report_to_writer(&mut self) -> Result<(), WriteError> {
         if !self.reports_soft_errors() {
             return Ok(());
@@ -167,7 +166,7 @@ impl Connection {
         Ok(self.send_room())
     }
 
-    /// The room of the send buffer, or what the host's memory leaves of it.
+    /// The room of the send buffer, or the part that the host's memory allows.
     pub(super) fn buffer_space(&self) -> usize {
         let space = self.snd.buffer.space();
         match self.memory {
@@ -237,7 +236,7 @@ impl Connection {
         self.report_to_reader(result)
     }
 
-    /// A reader for whom there is nothing is told of a soft error.
+    /// Reports a soft error to a reader without data.
     pub(super) fn report_to_reader<T>(
         &mut self,
         result: Result<T, ReadError>,
@@ -274,8 +273,8 @@ impl Connection {
         self.rcv.ordering.front()
     }
 
-    /// Drops `bytes` of what can be read: of a stream, of pieces in the order in which they arrived, or so many bytes' worth of
-    /// units. Returns how many those were.
+    /// Drops `bytes` of the readable data: of a stream, of pieces in their order of arrival, or of units that amount to this. Returns
+    /// the number of bytes dropped.
     pub fn consume(&mut self, now: Instant, bytes: usize) -> usize {
         let read = self.rcv.ordering.discard(bytes);
         self.after_read(now, read);
@@ -369,8 +368,8 @@ impl Connection {
         self.snd.buffer.fix_limit(bytes.max(2048).max(least));
     }
 
-    /// Acknowledge the next arrivals at once, or not (`TCP_QUICKACK`). What waits to be acknowledged then is so at once. It does not
-    /// last: the acknowledgement policy goes on from there.
+    /// Acknowledges the next arrivals at once, or not (`TCP_QUICKACK`). A pending acknowledgement is sent at once. The effect is
+    /// temporary: the acknowledgement policy continues from there.
     pub fn set_quick_ack(&mut self, on: bool) {
         self.rcv.policy.quick(if on { 16 } else { 0 });
         self.rcv.ack_now |= on && self.timers.is_set(Timer::Ack);

@@ -15,20 +15,20 @@ use crate::units::direct::*;
 use alloc::vec::Vec;
 use transom_wire::{Ecn, Flags, Options, TcpHeader};
 
-/// Where a segment stands relative to the receive window.
+/// The position of a segment relative to the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Some of it (or, without data, its position) is in the window.
     Inside,
-    /// It touches the window from outside: a probe of a closed window or the retransmission of what was received
-    /// last. Its acknowledgement is looked at, its data is not taken, and it is answered.
+    /// It touches the window from outside: a probe of a closed window, or the retransmission of the last received data. Its acknowledgement
+    /// is processed, its data is dropped, and it is answered.
     Edge,
     /// Neither.
     Outside,
 }
 
 impl Connection {
-    /// A segment for this connection arrived. The checksum has been verified by whoever calls.
+    /// Processes a segment for this connection. The caller has verified the checksum.
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>) {
         self.counters.segments_received += 1;
         self.counters.bytes_received += segment.payload.len() as u64;
@@ -198,8 +198,8 @@ impl Connection {
     /// With the echo of what arrived first, the sender would take all the time since for a round-trip time, and its next timeout would
     /// be several times as long.
     ///
-    /// A forged value must not be had for less than in the window, where RCV.NXT has to be guessed: besides a position in the last window of
-    /// the stream and an acknowledgement that can be true, the segment must echo a value that we have sent.
+    /// A forged value must not be easier than in the window, where RCV.NXT has to be guessed. Besides a position in the last window of the
+    /// stream and a plausible acknowledgement, the segment must echo a value that we have sent.
     fn is_repetition(&self, now: Instant, segment: &Segment<'_>, start: Pos) -> bool {
         let header = segment.header;
         let next = self.rcv.next;
@@ -225,8 +225,8 @@ impl Connection {
         }
     }
 
-    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts, one
-    /// elsewhere in the window is challenged.
+    /// A reset, with data or without [SHLD-2]. RFC 5961 section 3.2: only a reset at exactly RCV.NXT counts; one inside the window is
+    /// challenged.
     fn on_reset(&mut self, now: Instant, start: Pos, place: Place) {
         let next = self.rcv.next;
         if start == next {
@@ -279,8 +279,8 @@ impl Connection {
         }
     }
 
-    /// Takes the round-trip time from the first full segment that echoes an acknowledgement of ours. Who only receives has no
-    /// other measure of it but the handshake's, and that was taken before there was anything in the queues.
+    /// Takes the round-trip time from the first full segment that echoes our acknowledgement. A pure receiver has no other sample but the
+    /// handshake's, and at that time the queues were empty.
     fn sample_receiver_rtt(&mut self, now: Instant, segment: &Segment<'_>) {
         let Some(stamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
         else {
@@ -401,7 +401,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement was delayed for as long as the policy wanted.
+    /// The policy's delay of an acknowledgement has passed.
     pub(super) fn on_ack_delay_over(&mut self) {
         self.rcv.ack_now = true;
         self.rcv.policy.on_delay_over(self.snd.timer.rto());

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use transom_wire::{Flags, TcpHeader};
 
 impl Connection {
-    /// Half close: no more data will be written; what was is still delivered, then a FIN (RFC 9293 section 3.6).
+    /// Half close: no more data will be written. Written data is still delivered, then a FIN (RFC 9293 section 3.6).
     /// Closing twice is harmless.
     pub fn shutdown_write(&mut self, now: Instant) {
         match self.state {
@@ -33,7 +33,7 @@ impl Connection {
         self.touch_idle(now);
     }
 
-    /// No more data will be read: what is buffered and what still arrives is acknowledged and dropped, as on Linux.
+    /// No more data will be read: buffered and later data is acknowledged and dropped, as on Linux.
     pub fn shutdown_read(&mut self, _now: Instant) {
         self.rcv.shut = true;
         self.drop_received();
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Nobody has the connection any more, and our FIN is acknowledged: the peer's is waited for, for a while.
+    /// The application has closed its handle, and our FIN is acknowledged: waits for the peer's FIN for a limited time.
     pub(super) fn wait_for_fin(&mut self, now: Instant) {
         if self.profile.fin_wait_2.is_zero() {
             self.finish(None);
@@ -81,8 +81,8 @@ impl Connection {
 
     /// Ends the connection at once with a reset (RFC 9293 section 3.10.5).
     ///
-    /// The RFC asks for no reset in CLOSING and LAST-ACK. One is sent there too: data and FIN may still be on their
-    /// way, and a peer that is told nothing would wait for them.
+    /// The RFC requires no reset in CLOSING and LAST-ACK. We send one there too: data and FIN may still be on their
+    /// way, and a peer without a reset would wait for them.
     pub fn abort(&mut self, now: Instant) {
         // Nothing was exchanged in SYN-SENT, and nothing is owed any more in TIME-WAIT.
         if !matches!(self.state, State::Closed | State::SynSent | State::TimeWait) {
@@ -132,7 +132,7 @@ impl Connection {
         self.timers.set(Timer::State, now + self.profile.time_wait);
     }
 
-    /// The owner has taken a [`crate::time_wait::TimeWait`] from this connection, which thereby ends in order. The last
+    /// The owner has taken a [`crate::time_wait::TimeWait`] from this connection, which then ends in order. The last
     /// acknowledgement still leaves with the next [`Connection::poll_transmit`].
     pub fn leave_to_time_wait(&mut self, now: Instant) {
         if self.state == State::TimeWait {
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// What remains to be known in TIME-WAIT.
+    /// The state to keep in TIME-WAIT.
     pub(crate) fn time_wait_summary(&self) -> Summary {
         let next = self.rcv.next;
         let window = self.rcv.edge.since(next);

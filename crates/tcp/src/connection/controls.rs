@@ -1,8 +1,8 @@
-//! What few applications ask for, kept apart so that others pay a pointer for it: output that waits for more (`TCP_CORK`,
-//! `MSG_MORE`), records that are not joined (`MSG_EOR`), low-water marks (`TCP_NOTSENT_LOWAT`, `SO_RCVLOWAT`), and keep-alives.
+//! Controls that few applications set, kept apart so that others pay only a pointer for them: delayed output (`TCP_CORK`,
+//! `MSG_MORE`), separate records (`MSG_EOR`), low-water marks (`TCP_NOTSENT_LOWAT`, `SO_RCVLOWAT`), and keep-alives.
 //!
-//! The meaning is Linux'. A tail of less than a segment waits while the connection is corked, or while the last write
-//! said that more follows, whatever Nagle's algorithm says, but for no longer than [`MOST_HELD`].
+//! The meaning is that of Linux. A tail of less than a segment waits while the connection is corked, or while the last write
+//! announced more data, independently of Nagle's algorithm, but for no longer than [`MOST_HELD`].
 
 use super::timers::Timer;
 use super::{Connection, Event, WriteError};
@@ -23,27 +23,27 @@ const MOST_RECORDS: usize = 4096;
 /// How [`Connection::write_with`] writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// More follows: what does not fill a segment waits for it (`MSG_MORE`).
+    /// More data follows: a partial segment waits for it (`MSG_MORE`).
     pub more: bool,
     /// A record ends behind these bytes: no segment has bytes of two records (`MSG_EOR`).
     pub end_of_record: bool,
 }
 
-/// What was asked for.
+/// The controls that are set.
 #[derive(Debug)]
 pub(super) struct Controls {
     cork: bool,
-    /// The last write said that more follows what was queued then.
+    /// The end of the queued data when the last write announced more.
     more_upto: Pos,
-    /// What was queued up to here may leave although the connection is corked.
+    /// Data up to here may leave although the connection is corked.
     pushed_upto: Pos,
     /// Since when a tail waits; [`Instant::FAR_FUTURE`] without one.
     held_since: Instant,
     /// It has waited for long enough.
     overdue: bool,
-    /// Unsent bytes above which nothing is taken from the application; 0: any number.
+    /// The most unsent bytes before writes are refused; 0: no limit.
     notsent_low_water: u32,
-    /// Bytes below which a reader is not told.
+    /// The readable bytes from which on a reader is notified.
     receive_low_water: usize,
     /// Where records end, in order.
     records: VecDeque<Pos>,
@@ -67,7 +67,7 @@ impl Default for Controls {
 }
 
 impl Controls {
-    /// What a profile asks for, if it does.
+    /// The controls of a profile, if it sets any.
     pub(super) fn of_profile(profile: &Profile) -> Option<Box<Self>> {
         let keep_alive = Some(profile.keep_alive?);
         Some(Box::new(Controls { keep_alive, ..Controls::default() }))
@@ -123,7 +123,7 @@ impl Connection {
         Ok(written)
     }
 
-    /// Holds back what does not fill a segment, or lets it go (`TCP_CORK`). What is held leaves after 200 ms in any case.
+    /// Holds back partial segments, or sends them (`TCP_CORK`). Held data always leaves after 200 ms.
     pub fn set_cork(&mut self, cork: bool) {
         if cork || self.controls.is_some() {
             let controls = self.controls_mut();
@@ -175,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Whether a tail waits for more, or did when output was last asked for.
+    /// Whether a tail waits for more data, or did at the last output.
     pub(super) fn holds_tail(&self) -> bool {
         let since = self.controls.as_ref().map(|controls| controls.held_since);
         since.is_some_and(|since| since < Instant::FAR_FUTURE)
@@ -218,8 +218,8 @@ impl Connection {
         }
     }
 
-    /// Takes no more from the application while so many bytes or more are unsent, and says that there is room when less than half
-    /// of that is (`TCP_NOTSENT_LOWAT`); 0: the send buffer alone decides.
+    /// Accepts no more data while this many bytes or more are unsent, and reports room again when less than half of that is
+    /// (`TCP_NOTSENT_LOWAT`). With 0 only the send buffer decides.
     pub fn set_notsent_low_water(&mut self, bytes: u32) {
         if bytes > 0 || self.controls.is_some() {
             self.controls_mut().notsent_low_water = bytes;
@@ -259,14 +259,14 @@ impl Connection {
         space.min(usize::try_from(most).unwrap_or(usize::MAX))
     }
 
-    /// Whether so little is unsent that a writer is to be told.
+    /// Whether the unsent data is below the mark, so that a writer is notified.
     pub(super) fn is_below_low_water(&self) -> bool {
         let mark = u64::from(self.notsent_low_water());
         mark == 0 || self.unsent() * 2 < mark
     }
 
-    /// Whether a program that waits until it can write is told so now: there is room in the buffer, and less than half of the mark
-    /// is unsent. A connection with an error to tell, or that takes nothing any more, is writable too: a call fails at once.
+    /// Whether a waiting writer should be woken now: there is room in the buffer, and less than half of the mark is unsent. A
+    /// connection with an error, or that accepts no more data, is writable too: a call fails at once.
     pub fn is_writable(&self) -> bool {
         if self.pending_soft_error().is_some() {
             return true;
@@ -280,8 +280,8 @@ impl Connection {
         }
     }
 
-    /// Tells a reader only of so many bytes or more (`SO_RCVLOWAT`), or of whatever there is when no more can come: at the end of
-    /// the stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
+    /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`), or of less when no more can come: at the end of the
+    /// stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
     pub fn set_receive_low_water(&mut self, bytes: usize) {
         if bytes > 1 || self.controls.is_some() {
             self.controls_mut().receive_low_water = bytes.max(1);
@@ -296,13 +296,13 @@ impl Connection {
         self.controls.as_ref().map_or(1, |controls| controls.receive_low_water)
     }
 
-    /// Whether a program that waits until it can read is told so now.
+    /// Whether a waiting reader should be woken now.
     pub fn is_readable(&self) -> bool {
         self.has_enough(usize::MAX)
     }
 
-    /// Whether a reader that wants `wanted` bytes has waited for long enough: the low-water mark is reached, or all that was
-    /// wanted is there, or no more can come.
+    /// Whether a reader of `wanted` bytes has waited long enough: the low-water mark is reached, all of them are there, or no
+    /// more can come.
     pub fn has_enough(&self, wanted: usize) -> bool {
         let readable = self.rcv.ordering.readable();
         let ended = self.rcv.ordering.hole().is_some()

@@ -1,8 +1,8 @@
 //! The application's calls for data that is delivered other than as a stream: pieces with their places, and data units.
 //!
-//! What a connection gives its reader is the ordering unit's [`Delivery`]; the calls for another one are refused with
-//! [`ReadError::Delivery`]. In particular a plain [`Connection::read`] never joins pieces that do not belong together. The one call that
-//! serves two is [`Connection::read_unordered`], for a stream consists of pieces too.
+//! The ordering unit's [`Delivery`] decides in which form a connection gives data to its reader; calls for another form fail with
+//! [`ReadError::Delivery`]. In particular a plain [`Connection::read`] never joins pieces across a gap. Only
+//! [`Connection::read_unordered`] serves two forms, because a stream consists of pieces too.
 
 use super::{Connection, ReadError, WriteError};
 use crate::adu::encoding::{encode, encoded_len};
@@ -13,22 +13,22 @@ use crate::time::Instant;
 use crate::units::direct::*;
 use alloc::vec::Vec;
 
-/// What [`Connection::read_unordered`] gives. Offsets count the bytes of the stream from 0.
+/// The result of [`Connection::read_unordered`]. Offsets count the bytes of the stream from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes of the stream.
     Data {
-        /// Where the first of them stands.
+        /// The offset of the first byte.
         offset: u64,
         /// How many there are.
         len: usize,
-        /// How long the stream is, once the peer has said so: with the piece that ends there, and all others, everything has
-        /// arrived. Pieces before it may still be missing.
+        /// The length of the stream, once the peer has closed it: with the piece that ends there, and all others, everything has
+        /// arrived. Earlier pieces may still be missing.
         total: Option<u64>,
     },
     /// Bytes that will never come.
     Hole {
-        /// Where the first of them would have stood.
+        /// The offset of the first missing byte.
         offset: u64,
         /// How many there are.
         len: u64,
@@ -40,18 +40,17 @@ pub enum Piece {
     },
 }
 
-/// What [`Connection::recv_adu`] gives. Offsets count the bytes of the stream from 0.
+/// The result of [`Connection::recv_adu`]. Offsets count the bytes of the stream from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adu {
     /// A unit.
     Unit {
-        /// Where its encoding stands in the stream: the first byte behind the zero. It grows from unit to unit in the order in
-        /// which they were sent.
+        /// The offset of its encoding: the first byte behind the zero. Offsets grow in the order in which units were sent.
         offset: u64,
     },
     /// Bytes of the stream that will never come, and with them whatever units they were part of.
     Hole {
-        /// Where the first of them would have stood.
+        /// The offset of the first missing byte.
         offset: u64,
         /// How many there are.
         len: u64,
@@ -64,7 +63,7 @@ pub enum Adu {
 }
 
 impl Connection {
-    /// What this connection gives its reader.
+    /// The form in which this connection gives data to its reader.
     pub fn delivery(&self) -> Delivery {
         self.rcv.ordering.delivery()
     }
@@ -77,13 +76,13 @@ impl Connection {
         }
     }
 
-    /// How long the peer's stream is, in bytes, once its FIN has arrived; what stands before it may still be missing.
+    /// The length of the peer's stream in bytes, once its FIN has arrived; earlier data may still be missing.
     pub fn stream_length(&self) -> Option<u64> {
         self.rcv.fin.map(|fin| fin.stream_offset())
     }
 
-    /// Takes data out as it arrives: up to `out.len()` bytes that follow each other, and where they stand. No byte comes twice. On a
-    /// connection whose data comes in order, so do the pieces.
+    /// Takes data out as it arrives: up to `out.len()` consecutive bytes, and their offset. Each byte is returned once. On a
+    /// connection that delivers in order, the pieces are in order.
     ///
     /// # Errors
     /// [`ReadError::WouldBlock`] if there is nothing (in an empty `out` there never is), [`ReadError::Delivery`] where there are data
@@ -169,7 +168,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What stood where a data unit should be and was none.
+    /// The pieces between delimiters that were not units.
     pub fn unit_faults(&self) -> UnitFaults {
         self.rcv.ordering.unit_faults()
     }

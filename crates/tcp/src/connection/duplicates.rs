@@ -1,9 +1,9 @@
-//! What duplicates mean before they mean a loss: how many it takes, and whether they let new data out.
+//! Duplicates before they mean a loss: how many are needed, and whether they release new data.
 //!
 //! *Early Retransmit* (RFC 5827 section 3.2, the variant that counts segments): with so few segments outstanding that three duplicates cannot
-//! come, and nothing new that would bring more of them, one less than there are segments is enough. With SACK
-//! the RFC wants whole segments reported; here a segment that is reported in two pieces counts twice. Mitigations against reordering
-//! are not there: detection of what was for nothing takes their place, if the profile has any.
+//! come, and no new data to cause more of them, the threshold is one less than the number of segments. With SACK the RFC requires whole segments;
+//! here a segment that is reported in two pieces counts twice. There are no mitigations against reordering; instead, the profile may detect
+//! spurious retransmissions.
 //!
 //! *RR* ([`reordering`](crate::reordering)): where the path is known to reorder, more than three. Then early retransmit is set aside.
 //!
@@ -51,8 +51,8 @@ impl Connection {
         Some(robustness.capped(learnt, self.snd.window.cwnd, u64::from(self.mss()), usual))
     }
 
-    /// An acknowledgement of everything before `next` has been dealt with: it was a duplicate, or it reports that the segment at `reported`
-    /// arrived twice, or both. What follows holds from the next one on.
+    /// An acknowledgement of everything before `next` was processed: it was a duplicate, or it reports a second copy of the segment at `reported`,
+    /// or both. The result holds from the next acknowledgement on.
     pub(super) fn learn_of_reordering(
         &mut self,
         next: Pos,
@@ -72,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// How many segments are outstanding, `most` if they are more. A FIN that data goes with is not one.
+    /// The number of outstanding segments, at most `most`. A FIN together with data does not count.
     fn segments_outstanding(&self, most: u32) -> u32 {
         let mss = u64::from(self.mss());
         let end = self.snd.buffer.end();
@@ -87,7 +87,7 @@ impl Connection {
         u32::try_from(segments).unwrap_or(most)
     }
 
-    /// What counts against cwnd.
+    /// The bytes that count against cwnd.
     pub(super) fn counted_in_flight(&self) -> u64 {
         let in_flight = self.in_flight();
         if !self.profile.limited_transmit && self.snd.recovery.phase() == Phase::Disorder {

@@ -16,7 +16,7 @@ use crate::units::direct::*;
 use alloc::boxed::Box;
 use transom_wire::{Ecn, Flags};
 
-/// How marks are told, in both directions.
+/// The feedback of marks, in both directions.
 #[derive(Debug)]
 pub(super) enum Feedback {
     /// By an echo (RFC 3168, RFC 8257); the receiving half.
@@ -25,18 +25,18 @@ pub(super) enum Feedback {
     Accurate(Box<Accurate>),
 }
 
-/// What the connection knows of marks.
+/// The connection's state of ECN.
 #[derive(Debug)]
 pub(super) struct EcnState {
-    /// How marks are told.
+    /// The feedback of marks.
     feedback: Feedback,
     /// Nothing leaves ECN-capable.
     pub(super) silent: bool,
-    /// What has to be acknowledged before anything else: up to where, and with the echo or not.
+    /// An acknowledgement that must leave first: up to where, and with the echo or not.
     pub(super) early_ack: Option<(Pos, bool)>,
     /// The next new data tells the receiver that the window was reduced.
     pub(super) cwr_due: bool,
-    /// SND.NXT when the window was last reduced: an echo of what was sent before it is no news.
+    /// SND.NXT when the window was last reduced: an echo for earlier data is ignored.
     reduced_upto: Pos,
     /// The window does not grow before this is acknowledged: it was reduced for a mark.
     hold_upto: Pos,
@@ -82,7 +82,7 @@ impl EcnState {
 }
 
 impl Connection {
-    /// The flags by which acknowledgements tell of marks now: ECE, or the field ACE.
+    /// The flags that acknowledgements use now to report marks: ECE, or the field ACE.
     pub(super) fn echo(&self) -> Flags {
         match self.ecn.as_ref().map(|ecn| &ecn.feedback) {
             Some(Feedback::Echo(feedback)) if feedback.echo() => Flags::ECE,
@@ -100,8 +100,8 @@ impl Connection {
         }
     }
 
-    /// The flags by which our SYN offers ECN. One that is not answered may be one whose flags somebody dislikes: RFC 3168 section 6.1.1.1 gives up at
-    /// once, RFC 9768 section 3.1.4.1 tries twice.
+    /// The flags by which our SYN offers ECN. If a SYN gets no answer, a middlebox may drop its flags: RFC 3168 section 6.1.1.1 then stops offering
+    /// at once, RFC 9768 section 3.1.4.1 tries twice.
     pub(super) fn offer(&self) -> Flags {
         let accurate = self.profile.ecn.accurate().is_some();
         let (offer, attempts) = match accurate {
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// What is agreed on, by the flags of the peer's first SYN-ACK, or of a SYN that crosses ours.
+    /// Agrees on ECN, from the flags of the peer's first SYN-ACK, or of a SYN that crosses ours.
     pub(super) fn agree_on_ecn(&mut self, flags: Flags) {
         let is_answer = flags.contains(Flags::ACK);
         if self.offers_ecn() && self.profile.ecn.accurate().is_some() {
@@ -171,8 +171,8 @@ impl Connection {
         }
     }
 
-    /// The SYN-ACK arrived with a mark, as those of peers that extend ECN to control packets can: it is told to them like data's. (A plain RFC 3168
-    /// peer does not make it markable, and has no use for the echo but a reduction too many.)
+    /// The SYN-ACK arrived with a mark, which is possible with peers that extend ECN to control packets. The mark is echoed like one on data. (A
+    /// plain RFC 3168 peer does not make it markable; the echo would only cause a needless reduction.)
     fn on_marked_syn_ack(&mut self, segment: &Segment<'_>) {
         let Some(ecn) = &mut self.ecn else { return };
         let Feedback::Echo(feedback) = &mut ecn.feedback else { return };
@@ -182,8 +182,8 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete, and its last acknowledgement tells of a mark on our SYN-ACK: the initial window is one segment, as if the
-    /// SYN-ACK had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
+    /// The handshake is complete, and its last acknowledgement echoes a mark on our SYN-ACK: the initial window is one segment, as if the SYN-ACK
+    /// had been lost (draft-ietf-tcpm-generalized-ecn, section 3.2.2).
     fn on_syn_ack_echo(&mut self, now: Instant, flags: Flags) {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
         if self.active || !extended || !flags.contains(Flags::ECE) {
@@ -241,7 +241,7 @@ impl Connection {
         self.ecn.as_ref().is_none_or(|ecn| ack.una >= ecn.hold_upto)
     }
 
-    /// The window was reduced, for whatever reason: the receiver is told with the next new data.
+    /// The window was reduced, for any reason: the next new data tells the receiver (CWR).
     pub(super) fn note_reduction(&mut self, event: CongestionEvent) {
         let counts = matches!(
             event,
@@ -257,9 +257,9 @@ impl Connection {
         }
     }
 
-    /// The codepoint of what leaves. Only new data is ECN-capable (RFC 3168 sections 5.2 and 6.1.4 to 6.1.6) unless the profile says so: then
-    /// retransmissions, probes, FINs and resets are too, but never pure acknowledgements, whose marks could not be fed back. Nothing is for a
-    /// controller that does not answer marks.
+    /// The codepoint of a packet. Only new data is ECN-capable (RFC 3168 sections 5.2 and 6.1.4 to 6.1.6). A profile can include retransmissions,
+    /// probes, FINs and resets, but never pure acknowledgements, whose marks could not be echoed. If the controller ignores marks, no packet is
+    /// ECN-capable.
     pub(super) fn codepoint(&self, plan: &Plan) -> Ecn {
         let extended = self.profile.ecn.config().is_some_and(|config| config.control_packets);
         let capable = self.ecn.as_ref().is_some_and(|ecn| !ecn.silent)

@@ -1,8 +1,7 @@
 //! Units exchanged while the connection is alive.
 //!
-//! What can be exchanged are the units that keep nothing the protocol depends on: congestion control, slow start, pacing, the acknowledgement policy, and
-//! how a reduction is made and taken back. Options, ECN, loss recovery, ordering and flow control stay what they were when the
-//! connection was opened: they were agreed with the peer, or they hold data.
+//! Units can be exchanged if no protocol state depends on them: congestion control, slow start, pacing, the acknowledgement policy, and how a
+//! reduction is made and undone. Options, ECN, loss recovery, ordering and flow control stay: the peer agreed to them, or they hold data.
 //!
 //! # Congestion control
 //!
@@ -14,25 +13,25 @@
 //! - cwnd is never more than it was before the exchange, until the new controller's first increase. More may be in flight than a new window
 //!   allows; nothing is sent until it is not.
 //! - `cwnd_cnt`, bytes counted by the old controller's rule, begins again at zero.
-//! - In fast recovery, what recovery sends again is not touched. A reduction that is being spread over it (RFC 9937) goes on to its end at
-//!   ssthresh, unless the new controller takes care of its window in recovery by itself: then it is told of the loss as if it had just been
-//!   found, and the reduction unit is dismissed. A controller that does not is not told of a loss that its predecessor has answered.
-//! - After a timeout the window goes on growing from where it is, by the new controller's slow start or the slow-start unit.
-//! - A reduction made by the old controller is not taken back any more: nobody knows what the new one would have done with the window of before.
-//!   Marks (RFC 3168) are answered once a window as before, whoever answered the last one.
+//! - In fast recovery, retransmissions go on. A reduction that is being spread over recovery (RFC 9937) continues to its end at ssthresh. The
+//!   exception is a new controller that manages its window in recovery itself: then it gets the loss as if it had just been found, and the reduction
+//!   unit is removed. Other controllers do not get a loss to which their predecessor has responded.
+//! - After a timeout the window continues to grow from its present value, by the new controller's slow start or the slow-start unit.
+//! - A reduction by the old controller is not undone any more: the new one might have treated the earlier window differently. Marks (RFC 3168) are
+//!   still answered once a window, by either controller.
 //!
-//! Before the handshake is over there is no window yet, and the new controller simply starts.
+//! Before the end of the handshake there is no window, and the new controller simply starts.
 //!
 //! # The others
 //!
-//! - Pacing: what has left already counts. A unit that paces does not release anything before the one before it would have; one that does not
-//!   releases everything.
+//! - Pacing: data that has left counts. A new pacing unit releases nothing earlier than the old one would have; without pacing, everything is
+//!   released.
 //! - Acknowledgements: if one is being held back it leaves at once.
-//! - Slow start: begins to look for its end anew.
+//! - Slow start: restarts its search for the end.
 //! - What duplicates mean (early retransmit, limited transmit, RR): from the next one on. RR begins to learn then.
 //! - Reduction and undo: from the next reduction on.
 //!
-//! What is exchanged for the same choice keeps its state.
+//! A unit that is exchanged for the same choice keeps its state.
 
 use super::timers::Timer;
 use super::{Connection, State};
@@ -174,7 +173,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Exchanges robustness against reordering ([`reordering`](crate::reordering)). What was learnt is forgotten with the last of it.
+    /// Exchanges robustness against reordering ([`reordering`](crate::reordering)). Removing the last use drops what it learned.
     ///
     /// # Errors
     /// [`ProfileError::RrWithRack`], [`ProfileError::RrWithoutSack`] or [`ProfileError::RrCap`].
@@ -192,12 +191,12 @@ impl Connection {
         self.change_profile(|profile| profile.reduction = choice);
     }
 
-    /// Exchanges who watches for reductions that were for nothing, from the next one on.
+    /// Exchanges the detectors of spurious reductions, from the next reduction on.
     pub fn set_undo(&mut self, undo: UndoConfig) {
         self.change_profile(|profile| profile.undo = undo);
     }
 
-    /// Exchanges units by name, such as `vegas + pacing`: see [`compose`](crate::compose). What is not named stays as it is.
+    /// Exchanges units by name, such as `vegas + pacing`: see [`compose`](crate::compose). The other units stay.
     ///
     /// # Errors
     /// [`RecomposeError`]: a text that cannot be read or units that do not work together, and units that cannot be exchanged on a live
@@ -231,7 +230,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The connection gets a profile of its own when what it is made of is no longer what its host's others are.
+    /// Gives the connection its own profile when its units differ from those of its host.
     fn change_profile(&mut self, change: impl FnOnce(&mut Profile)) {
         let mut profile = (*self.profile).clone();
         change(&mut profile);

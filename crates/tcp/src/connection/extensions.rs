@@ -1,9 +1,10 @@
-//! The extensions of a connection: attached, woken, detached. What their limits do to the connection is in `used`, what is told of all
-//! that to a log in `layer_events`.
+//! The extensions of a connection: attached, woken, detached. `effective` applies their limits to the connection; `layer_events` reports changes to a
+//! log.
 
 mod effective;
 mod layer_events;
 mod layers;
+mod observed;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
 mod view;
@@ -11,6 +12,8 @@ mod view;
 use effective::ASKED_ANEW;
 pub use layer_events::{LayerChange, LayerEvent};
 pub(super) use layers::Layers;
+pub use observed::{Observed, ObservedLayers};
+use view::Source;
 pub use view::View;
 
 use super::timers::Timer;
@@ -32,10 +35,10 @@ use alloc::string::ToString;
 use core::ops::Range;
 use smallvec::SmallVec;
 
-/// So many departures wait to be asked for.
+/// The most departures that wait to be polled.
 const DEPARTURES: usize = MAX_LAYERS;
 
-/// What became of what extensions asked for.
+/// Counters of the requests of extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     /// Times an extension was woken.
@@ -72,7 +75,7 @@ struct Layer {
 struct ClockUse {
     /// When the clock last woke it.
     woken: Instant,
-    /// How often in a row it then asked for a time that had passed, without catching up.
+    /// How often in a row it then requested a time in the past, without catching up.
     wakes: u32,
     /// How late the last of these times was.
     late: Duration,
@@ -115,7 +118,7 @@ impl Layer {
     }
 }
 
-/// What an extension may see of the others and of the past.
+/// Shared state that extensions may see: other layers, and the past.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Shared {
@@ -142,8 +145,8 @@ struct Armed {
 
 /// The layers, while there are any.
 ///
-/// Somebody with many connections finds little of them in a cache: so what is looked at for every acknowledgement that wakes a layer comes first, and one
-/// layer alone is kept here, what is looked at of it first too. The last test of this file says how far that reaches.
+/// A host with many connections finds little of them in a cache. So the fields that every acknowledgement with a wake-up needs come first. A single
+/// layer is stored here too, with its most used fields first. The last test of this file states the size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Host {
@@ -151,11 +154,11 @@ pub(super) struct Host {
     clock: Instant,
     /// How the retransmission timer was last started; nothing if it was before there were extensions.
     armed: Option<Armed>,
-    /// What wakes any of them.
+    /// The events that wake any of them.
     wakes: Wake,
-    /// What is to be heard of for the lists.
+    /// The events that the lists need.
     listed: Wake,
-    /// What has happened and was not told yet.
+    /// Events that were not reported yet.
     pending: Wake,
     /// Acknowledged messages are remembered.
     lists_messages: bool,
@@ -217,9 +220,99 @@ impl Shared {
     }
 }
 
+/// The result of waking layers.
+struct Woken {
+    /// The variables that they limit, or limited before.
+    asked: Variables,
+    /// When the clock wakes the first layer.
+    clock: Instant,
+    /// One of them has failed.
+    faulty: bool,
+}
+
 impl Host {
-    /// Of these variables a layer may ask for something else than before, or is gone that asked for something. Returns those of which the layers
-    /// together ask for something else, and whether they do of any, or others ask for the same.
+    /// Attaches a layer. Returns its number and the variables that it limits.
+    fn attach(
+        &mut self,
+        now: Instant,
+        source: Source<'_>,
+        mut extension: Box<dyn Extension>,
+        requires: Capabilities,
+        wakes: Wake,
+    ) -> Result<(LayerId, Variables), AttachError> {
+        if self.layers.len() >= MAX_LAYERS {
+            return Err(AttachError::TooMany);
+        }
+        let id = LayerId(self.next_id);
+        self.next_id += 1;
+        let mut limits = Limits::default();
+        extension.on_attach(&View::new(source, &self.shared, now), &mut limits);
+        let clock_use = ClockUse::default();
+        let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
+        layer.settle_clock(now, false);
+        if let Some(fault) = layer.limits.fault() {
+            return Err(AttachError::Failed(fault));
+        }
+        let asked = layer.limits.some();
+        self.pending_events.tell(&layer, LayerChange::Attached);
+        self.layers.push(layer);
+        self.survey();
+        Ok((id, asked))
+    }
+
+    /// Removes a layer, if it exists.
+    fn detach(&mut self, layer: LayerId) -> Option<Layer> {
+        let index = self.layers.iter().position(|other| other.id == layer)?;
+        let layer = self.layers.remove(index);
+        self.pending_events.tell(&layer, LayerChange::Detached);
+        self.survey();
+        Some(layer)
+    }
+
+    /// Wakes every layer that waits for the event. No layer sees the limits that another sets in answer.
+    #[inline(always)]
+    fn wake(&mut self, source: Source<'_>, event: &mut Event) -> Woken {
+        let happened = event.what - Wake::TIMER;
+        let Host { layers, shared, .. } = self;
+        let view = View::new(source, shared, event.now);
+        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
+        let mut clock = Instant::FAR_FUTURE;
+        for layer in layers.iter_mut() {
+            let due = layer.limits.take_due(event.now);
+            if due || layer.wakes.intersects(happened) {
+                event.what = happened;
+                event.what.set(Wake::TIMER, due);
+                // It may change its limits, or replace them whole.
+                asked.add(layer.limits.some());
+                layer.extension.on_wake(event, &view, &mut layer.limits);
+                layer.settle_clock(event.now, due);
+                faulty |= layer.limits.fault().is_some();
+                asked.add(layer.limits.some());
+                woken += 1;
+            }
+            clock = clock.min(layer.limits.clock());
+        }
+        shared.wakes += woken;
+        Woken { asked, clock, faulty }
+    }
+
+    /// When the clock wakes the first layer.
+    fn earliest(&self) -> Instant {
+        let clocks = self.layers.iter().map(|layer| layer.limits.clock());
+        clocks.fold(Instant::FAR_FUTURE, Instant::min)
+    }
+
+    /// The layers, in the order in which they were attached.
+    fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
+        self.layers.iter().map(|layer| LayerInfo {
+            id: layer.id,
+            name: layer.extension.name(),
+            limits: &layer.limits,
+        })
+    }
+
+    /// Layers may have changed their requests for these variables, or were removed. Returns the variables whose combined request has changed, and
+    /// whether any value changed or only the requesting layers.
     #[inline(always)]
     fn recombine(&mut self, asked: Variables) -> (Variables, bool) {
         let (mut values, mut any) = (Variables::NONE, false);
@@ -277,7 +370,7 @@ impl Host {
         self.shared.history.keep(acks, messages);
     }
 
-    /// Removes the layers for which there is a `reason`, and tells of them.
+    /// Removes the layers for which there is a `reason`, and reports it.
     fn expel(&mut self, reason: impl Fn(&Layer) -> Option<DepartureReason>) {
         let (departures, events) = (&mut self.departures, &mut self.pending_events);
         self.layers.retain(|layer| {
@@ -298,7 +391,7 @@ impl Host {
         self.wakes.intersects(what) || self.clock <= now
     }
 
-    /// What may wake a layer: anything, once somebody waits for a time, or something waits to be told.
+    /// The events that may wake a layer: any, once a layer waits for a time, or an event is pending.
     fn heard(&self) -> Wake {
         if self.clock != Instant::FAR_FUTURE || !self.pending.is_empty() {
             return Wake::all();
@@ -321,7 +414,7 @@ pub struct LayerInfo<'a> {
     pub id: LayerId,
     /// Its name.
     pub name: &'a str,
-    /// What it asks for.
+    /// Its requests.
     pub limits: &'a Limits,
 }
 
@@ -335,7 +428,7 @@ impl Connection {
     pub fn attach(
         &mut self,
         now: Instant,
-        mut extension: Box<dyn Extension>,
+        extension: Box<dyn Extension>,
     ) -> Result<LayerId, AttachError> {
         if !self.state.is_synchronized() || self.state == State::TimeWait || self.dismissed {
             return Err(AttachError::NotEstablished);
@@ -347,31 +440,11 @@ impl Connection {
             return Err(AttachError::Lacks(lacking));
         }
         let mut host = self.extensions.take().unwrap_or_default();
-        let mut asked = Variables::NONE;
-        let result = if host.layers.len() < MAX_LAYERS {
-            let id = LayerId(host.next_id);
-            host.next_id += 1;
-            let mut limits = Limits::default();
-            extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let clock_use = ClockUse::default();
-            let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
-            layer.settle_clock(now, false);
-            match layer.limits.fault() {
-                Some(fault) => Err(AttachError::Failed(fault)),
-                None => {
-                    asked = layer.limits.some();
-                    host.pending_events.tell(&layer, LayerChange::Attached);
-                    host.layers.push(layer);
-                    host.survey();
-                    Ok(id)
-                }
-            }
-        } else {
-            Err(AttachError::TooMany)
-        };
+        let attached = host.attach(now, Source::Connection(self), extension, requires, wakes);
+        let asked = attached.map_or(Variables::NONE, |(_, asked)| asked);
         self.settle(now, host, asked);
         self.limit_orphans_extensions(now);
-        result
+        attached.map(|(layer, _)| layer)
     }
 
     /// The time that a connection keeps its extensions after its owner has closed it begins, if it has any.
@@ -381,7 +454,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is complete: what the profile names is attached. What cannot be is told of as a departure.
+    /// The handshake is complete: attaches the extensions of the profile. Reports those that cannot be attached as departures.
     pub(super) fn attach_chosen(&mut self, now: Instant) {
         if self.profile.extensions.is_empty() {
             return;
@@ -406,14 +479,8 @@ impl Connection {
     /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
-        let index = host.layers.iter().position(|other| other.id == layer);
-        let gone = index.map(|index| host.layers.remove(index));
-        let mut asked = Variables::NONE;
-        if let Some(layer) = &gone {
-            asked = layer.limits.some();
-            host.pending_events.tell(layer, LayerChange::Detached);
-            host.survey();
-        }
+        let gone = host.detach(layer);
+        let asked = gone.as_ref().map_or(Variables::NONE, |layer| layer.limits.some());
         self.settle(now, host, asked);
         gone.map(|layer| layer.extension)
     }
@@ -428,8 +495,8 @@ impl Connection {
         self.settle(now, host, asked);
     }
 
-    /// Wakes one layer now, as if the time it [asked for](Limits::wake_at) had come, and forgets that time: for a layer that passes on what
-    /// somebody outside asks, and has just been asked something. Returns whether there is such a layer.
+    /// Wakes one layer now, as if the time that it [requested](Limits::wake_at) had come, and forgets that time. For a layer that forwards requests
+    /// from outside and has just received one. Returns whether there is such a layer.
     pub fn wake_layer(&mut self, now: Instant, layer: LayerId) -> bool {
         let found = self.extensions.change(|host| {
             let layer = host.layers.iter_mut().find(|other| other.id == layer)?;
@@ -446,16 +513,10 @@ impl Connection {
 
     /// The layers, in the order in which they were attached.
     pub fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
-        self.extensions.get().into_iter().flat_map(|host| {
-            host.layers.iter().map(|layer| LayerInfo {
-                id: layer.id,
-                name: layer.extension.name(),
-                limits: &layer.limits,
-            })
-        })
+        self.extensions.get().into_iter().flat_map(Host::layers)
     }
 
-    /// The next layer that was detached for a fault of its own, or that the profile names and could not be attached.
+    /// The next layer that was detached for its own fault, or that the profile names and could not be attached.
     pub fn poll_departure(&mut self) -> Option<Departure> {
         self.extensions.get_mut()?.departures.pop_front()
     }
@@ -465,7 +526,7 @@ impl Connection {
         self.extensions.get().into_iter().flat_map(|host| &host.departures)
     }
 
-    /// What is asked of a variable, what is used, and who decided.
+    /// The requested, own and effective value of a variable, and the layer that decided.
     pub fn ruling(&self, variable: Variable) -> Ruling {
         match self.extensions.get() {
             Some(host) => self.rule(&host.shared, variable),
@@ -473,12 +534,12 @@ impl Connection {
         }
     }
 
-    /// What became of what extensions asked for.
+    /// The counters of the extensions' requests.
     pub fn tallies(&self) -> Tallies {
         self.extensions.get().map_or(Tallies::default(), |host| host.shared.tallies())
     }
 
-    /// What the connection has that an extension may require.
+    /// The capabilities of the connection that an extension may require.
     pub fn capabilities(&self) -> Capabilities {
         let mut has = Capabilities::ACK_LIST | Capabilities::MESSAGE_LIST;
         has.set(Capabilities::SACK, self.agreed.sack);
@@ -487,7 +548,7 @@ impl Connection {
         has
     }
 
-    /// Something happened that is told with the next event.
+    /// Notes an event, for the next report.
     pub(super) fn note_for_extensions(&mut self, what: Wake) {
         self.extensions.change(|host| host.pending |= what);
     }
@@ -502,8 +563,8 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement has been dealt with, and a `round` may be over. Whether a layer may want to hear more of it: then
-    /// [`notify_ack`](Self::notify_ack) is to follow.
+    /// An acknowledgement was processed, and a `round` may have ended. Returns whether a layer needs more of it: then
+    /// [`notify_ack`](Self::notify_ack) must follow.
     #[inline]
     pub(super) fn hears_of_ack(&mut self, round: bool) -> bool {
         let all = self.una() == self.nxt();
@@ -516,7 +577,7 @@ impl Connection {
         self.extensions.hear(if round { acks | Wake::ROUND } else { acks })
     }
 
-    /// An acknowledgement of this kind has been dealt with that a layer may want to hear of: the event has it already.
+    /// An acknowledgement of this kind was processed that may wake a layer: the event has it already.
     #[inline]
     pub(super) fn notify_ack(&mut self, event: &mut Event, kind: AckKind, round: bool) {
         let new_data = kind.intersects(AckKind::NEW_DATA | AckKind::SACK);
@@ -539,7 +600,7 @@ impl Connection {
         }
     }
 
-    /// A segment has been dealt with before which `next` was expected, and so many bytes had been accepted.
+    /// A segment was processed. Before it `next` was expected, and so many bytes had been accepted.
     #[inline]
     pub(super) fn notify_arrival(&mut self, now: Instant, next: Pos, accepted: u64) {
         let new = |this: &Connection| this.counters.bytes_accepted > accepted;
@@ -548,7 +609,7 @@ impl Connection {
         }
     }
 
-    /// Something happened that is neither an acknowledgement nor a transmission; or what is pending is to be told now.
+    /// Reports an event that is neither an acknowledgement nor a transmission; or reports pending events now.
     pub(super) fn notify(&mut self, now: Instant, what: Wake) {
         if self.extensions.is_some() {
             self.wake(&mut Event { now, what, ack: None, sent: None });
@@ -567,47 +628,26 @@ impl Connection {
         if !host.hears(event.what, event.now) {
             return self.extensions.put_changed(host, !pending.is_empty());
         }
-        let happened = event.what - Wake::TIMER;
-        let Host { layers, shared, .. } = &mut *host;
-        let view = View::new(self, shared, event.now);
-        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
-        let mut clock = Instant::FAR_FUTURE;
-        for layer in layers.iter_mut() {
-            let due = layer.limits.take_due(event.now);
-            if due || layer.wakes.intersects(happened) {
-                event.what = happened;
-                event.what.set(Wake::TIMER, due);
-                // It may change its limits, or replace them whole.
-                asked.add(layer.limits.some());
-                layer.extension.on_wake(event, &view, &mut layer.limits);
-                layer.settle_clock(event.now, due);
-                faulty |= layer.limits.fault().is_some();
-                asked.add(layer.limits.some());
-                woken += 1;
-            }
-            clock = clock.min(layer.limits.clock());
-        }
-        shared.wakes += woken;
-        if faulty {
+        let woken = host.wake(Source::Connection(self), event);
+        if woken.faulty {
             host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
-            return self.settle(event.now, host, asked);
+            return self.settle(event.now, host, woken.asked);
         }
-        self.conclude(event.now, host, asked, clock, !pending.is_empty());
+        self.conclude(event.now, host, woken.asked, woken.clock, !pending.is_empty());
     }
 
-    /// After layers were attached or detached, which ask or asked something of the variables `asked`: what follows for the connection.
+    /// Applies the effects of attaching or detaching layers that request, or requested, values of the variables `asked`.
     #[cold]
     fn settle(&mut self, now: Instant, host: Box<Host>, asked: Variables) {
-        let clocks = host.layers.iter().map(|layer| layer.limits.clock());
-        let clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
+        let clock = host.earliest();
         self.conclude(now, host, asked, clock, true);
         if self.state == State::Closed {
             self.timers.clear(Timer::Extension);
         }
     }
 
-    /// Layers ask something else of these variables, or may, and the clock is to wake the first of them at `clock`; and something about them may have
-    /// `changed` already. What follows for the connection.
+    /// Layers may have changed their requests for these variables, the clock must wake the first of them at `clock`, and something about them may
+    /// have `changed` already. Applies the effects to the connection.
     #[inline(always)]
     fn conclude(
         &mut self,

@@ -1,11 +1,11 @@
 //! TCP Fast Open (RFC 7413) on the connection: data in the first SYN, and a connection that begins with it.
 //!
-//! What a client's SYN carried stays in the send buffer and counts as unsent until the SYN-ACK is there. What that acknowledges has been sent
-//! after all; the rest leaves like any new data, at once and without a congestion response (RFC 7413 section 4.2.2). So a SYN that has to be
-//! repeated is an ordinary one, without data and without the option.
+//! Data in a client's SYN stays in the send buffer and counts as unsent until the SYN-ACK arrives. Data that it acknowledges then counts as sent. The
+//! rest leaves like any new data, at once and without a congestion response (RFC 7413 section 4.2.2). So a repeated SYN is an ordinary one, without
+//! data and without the option.
 //!
-//! A server's connection that began with data stands in SYN-RECEIVED like any other that was opened passively. But it can be read and written
-//! before the handshake is complete, and what is written leaves within the initial window (RFC 7413 section 4.2.2).
+//! A server's connection that began with data is in SYN-RECEIVED like any passive one. But it can be read and written before the handshake is
+//! complete, and written data leaves within the initial window (RFC 7413 section 4.2.2).
 
 use super::timers::Timer;
 use super::{Connection, State};
@@ -17,13 +17,13 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{FastOpen, Flags, Options, TcpHeader};
 
-/// Why Fast Open was asked for and did not do what it could (Linux' `tcpi_fastopen_client_fail`).
+/// The reason why Fast Open was requested but not effective (Linux' `tcpi_fastopen_client_fail`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FastOpenFailure {
-    /// It did, or was not asked for.
+    /// It was effective, or not requested.
     #[default]
     None,
-    /// No cookie of the server's was known. It has been asked for one.
+    /// No cookie of the server was known. The client has requested one.
     NoCookie,
     /// The SYN-ACK did not acknowledge the data.
     DataNotAcked,
@@ -31,7 +31,7 @@ pub enum FastOpenFailure {
     SynRetransmitted,
 }
 
-/// What is to be seen of Fast Open on a connection.
+/// The state of Fast Open on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastOpenInfo {
     /// Data in the SYN was acknowledged: ours by the peer's SYN-ACK, or the peer's by ours.
@@ -40,14 +40,14 @@ pub struct FastOpenInfo {
     pub failure: FastOpenFailure,
 }
 
-/// What a client has learned of its server when the handshake is complete. The host keeps it for later connections.
+/// The result of Fast Open for a client after the handshake. The host keeps it for later connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpenOutcome {
     /// The cookie in the SYN-ACK, if there was one.
     pub cookie: Option<FastOpen>,
     /// The segment size that the server announced.
     pub mss: u16,
-    /// We had asked for a cookie.
+    /// We had requested a cookie.
     pub requested: bool,
     /// The SYN with the option was not answered; one without it was.
     pub lost: bool,
@@ -58,7 +58,7 @@ pub struct FastOpenOutcome {
 pub(super) struct FastOpenState {
     /// It began with the peer's SYN and its cookie.
     server: bool,
-    /// What our first SYN carries, or every SYN-ACK.
+    /// The option of our first SYN, or of every SYN-ACK.
     option: Option<FastOpen>,
     /// The largest segment, options included, that the server took the last time.
     mss: u16,
@@ -103,9 +103,9 @@ impl Connection {
         self.fast_open = Some(state);
     }
 
-    /// A connection made [of a half-open one](Connection::from_half_open) begins at once, as its SYN brought a valid cookie: its data can be read and
-    /// answered before the handshake is complete. The data is taken in as far as the first window goes; a FIN is not, and the peer sends it again. The
-    /// SYN-ACK leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
+    /// A connection made [from a half-open one](Connection::from_half_open) begins at once if its SYN had a valid cookie: its data can be read and
+    /// answered before the handshake is complete. Data is accepted up to the first window; a FIN is not, and the peer sends it again. The SYN-ACK
+    /// leaves with the next [`Connection::poll_transmit`], with `cookie`, if there is one.
     pub fn begin_fast(&mut self, now: Instant, syn: &Segment<'_>, cookie: Option<FastOpen>) {
         if self.state != State::SynReceived || self.active {
             return;
@@ -144,19 +144,19 @@ impl Connection {
         held && self.state == State::SynSent && self.snd.buffer.is_empty() && !self.snd.fin_queued
     }
 
-    /// Lets a SYN go that [waits for data](Connection::holds_syn), with what there is.
+    /// Releases a SYN that [waits for data](Connection::holds_syn), with the present data.
     pub fn release_syn(&mut self) {
         if let Some(state) = &mut self.fast_open {
             state.held = false;
         }
     }
 
-    /// What the client has learned of the server, once.
+    /// The client's result of Fast Open, once.
     pub fn take_fast_open_outcome(&mut self) -> Option<FastOpenOutcome> {
         self.fast_open.as_mut()?.outcome.take()
     }
 
-    /// What is to be seen of Fast Open.
+    /// The state of Fast Open.
     pub fn fast_open_info(&self) -> FastOpenInfo {
         self.fast_open.as_ref().map_or_else(FastOpenInfo::default, |state| state.info)
     }
@@ -166,8 +166,8 @@ impl Connection {
         self.fast_open.as_ref().map_or(Pos::INITIAL, |state| state.sent_upto)
     }
 
-    /// What our SYN carries for Fast Open besides the other `options`: the option and a range of data. Only the first one does (RFC 7413 section
-    /// 4.2.2), and only if the option fits.
+    /// The Fast Open option and the range of data for our SYN besides the other `options`. Only the first SYN has them (RFC 7413 section 4.2.2), and
+    /// only if the option fits.
     pub(super) fn fast_syn(&mut self, options: Options) -> (Options, Range<Pos>) {
         const MOST: usize = 40;
         let first = Pos::FIRST_DATA;
@@ -203,7 +203,7 @@ impl Connection {
         self.fast_open.as_ref()?.option.filter(|_| self.snd.syn_transmissions <= 1)
     }
 
-    /// The peer acknowledges our SYN up to `ack`. What it says of data in the SYN is entered; `options` are its own.
+    /// The peer acknowledges our SYN up to `ack`. Enters the acknowledged data of the SYN; `options` are the peer's.
     pub(super) fn on_syn_acked(&mut self, now: Instant, ack: Pos, options: &Options) {
         let Some(state) = self.fast_open.as_mut().filter(|state| !state.server) else { return };
         let offered = state.option.take();
@@ -230,8 +230,8 @@ impl Connection {
         }
     }
 
-    /// The SYN of a connection that began with one comes again: our answer was lost, or the network has doubled it. Its data is not looked at.
-    /// Returns whether it was that.
+    /// The SYN of a connection that began with data arrives again: our answer was lost, or the network duplicated it. Its data is ignored. Returns
+    /// whether it was such a SYN.
     pub(super) fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         let header = segment.header;
         let same = self.rcv.space.to_wire(Pos::INITIAL) == header.seq;
@@ -250,7 +250,7 @@ impl Connection {
         true
     }
 
-    /// The window of a SYN-ACK whose sender has taken in data: what is left of what it announced.
+    /// The window of a SYN-ACK after data was accepted: the rest of the announced window.
     pub(super) fn fast_window(&self) -> u16 {
         let left = self.rcv.edge.since(self.rcv.next);
         u16::try_from(left).unwrap_or(u16::MAX)

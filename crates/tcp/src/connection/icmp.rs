@@ -1,8 +1,8 @@
-//! What the network reports about our packets (RFC 9293 section 3.9.2.2, RFC 5927). What it says of their size is in `path_mtu`.
+//! The network's reports about our packets (RFC 9293 section 3.9.2.2, RFC 5927). `path_mtu` handles reports on their size.
 //!
-//! ICMP messages are easily forged, so one counts only if it quotes a segment that is in flight now. In synchronized
-//! states no such message ends a connection: a hard error is as soft as the others (RFC 5927 section 5.2), and the
-//! retransmission timer decides. While our SYN is out, a hard error does end the attempt.
+//! ICMP messages are easily forged, so one counts only if it quotes a segment in flight. In synchronized states no such message ends a connection: a
+//! hard error is treated as a soft one (RFC 5927 section 5.2), and the retransmission timer decides. While our SYN is unanswered, a hard error ends
+//! the attempt.
 
 use super::reports::Reports;
 use super::{Connection, ConnectionError, Event, State};
@@ -22,13 +22,13 @@ pub enum IcmpError {
     /// The host does not speak TCP.
     #[error("protocol unreachable")]
     ProtocolUnreachable,
-    /// Nobody listens at the port.
+    /// The port is closed.
     #[error("port unreachable")]
     PortUnreachable,
     /// A source route failed.
     #[error("source route failed")]
     SourceRouteFailed,
-    /// There is no such host.
+    /// The host does not exist.
     #[error("host unknown")]
     HostUnknown,
     /// The source host is isolated.
@@ -74,12 +74,12 @@ impl IcmpError {
     }
 }
 
-/// What the network last said of a connection's packets.
+/// The last report of the network about a connection's packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SoftError {
     error: IcmpError,
     at: Instant,
-    /// The application has not been told of it.
+    /// The application has not read it.
     untold: bool,
 }
 
@@ -108,31 +108,31 @@ impl Connection {
         self.raise(Event::Trouble);
     }
 
-    /// Takes the last soft error, if the application has not been told of it [MUST-47] [SHLD-25].
+    /// Takes the last soft error, if the application has not read it [MUST-47] [SHLD-25].
     pub fn take_soft_error(&mut self) -> Option<IcmpError> {
         let soft = self.soft_error.as_mut()?;
         core::mem::take(&mut soft.untold).then_some(soft.error)
     }
 
-    /// Whether a soft error is told by calls as it comes, once: reading and writing fail with it, and the connection lives (`IP_RECVERR` of Linux).
-    /// By default it is not [SHLD-20].
+    /// Whether calls report a soft error, once: reading and writing fail with it, and the connection continues (`IP_RECVERR` of Linux). Off by
+    /// default [SHLD-20].
     pub fn set_report_soft_errors(&mut self, report: bool) {
         self.reports.set(Reports::BY_CALLS, report);
     }
 
-    /// Whether calls tell of soft errors.
+    /// Whether calls report soft errors.
     pub fn reports_soft_errors(&self) -> bool {
         self.reports.has(Reports::BY_CALLS)
     }
 
-    /// The soft error that the next call tells of, if there is one.
+    /// The soft error that the next call will report.
     pub fn pending_soft_error(&self) -> Option<IcmpError> {
         let soft = self.soft_error.as_ref()?;
         (self.reports_soft_errors() && soft.untold).then_some(soft.error)
     }
 
-    /// The peer has been silent for too long: the connection is over. If the network has said why since the peer last was heard, that is the error, as
-    /// on Linux.
+    /// The peer has been silent for too long, and the connection ends. If the network has reported a reason since the peer's last segment, that is
+    /// the error, as on Linux.
     pub(super) fn time_out(&mut self) {
         let heard = self.snd.syn_acked.then_some(self.rcv.last_heard);
         let explains = |soft: &&SoftError| heard.is_none_or(|heard| soft.at >= heard);

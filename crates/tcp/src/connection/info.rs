@@ -1,4 +1,4 @@
-//! What can be observed of a connection.
+//! Observable state of a connection.
 
 use super::{AccurateInfo, Connection, FastOpenInfo, PartialInfo, State};
 use crate::extension::Variable;
@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-/// What held the sender back, or did not.
+/// The limit of the sender, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LimitedBy {
     /// The application had nothing (more) to send.
@@ -65,7 +65,7 @@ impl LimitedAccount {
         self.busy_since = self.busy_since.min(now);
     }
 
-    /// What was waited for was no data but the handshake.
+    /// The time until now was the handshake's, not that of data.
     pub(super) fn forget_busy(&mut self) {
         self.busy_since = Instant::FAR_FUTURE;
     }
@@ -138,9 +138,9 @@ pub struct Counters {
     pub window_probes: u64,
     /// Keep-alive probes sent.
     pub keep_alives: u64,
-    /// Segments sent to hear something of the peer (tail loss probes, RFC 8985).
+    /// Segments sent as probes (tail loss probes, RFC 8985).
     pub tail_probes: u64,
-    /// Reductions of the window that were taken back: what was taken for a loss was none.
+    /// Reductions of the window that were undone as spurious.
     pub spurious_reductions: u64,
     /// ICMP messages that quoted nothing in flight.
     pub icmp_rejected: u64,
@@ -191,7 +191,7 @@ pub struct Info {
     pub snd_wnd: u64,
     /// RCV.NXT.
     pub rcv_nxt: Pos,
-    /// RCV.WND, bytes: what is left of what was offered.
+    /// RCV.WND, bytes: the rest of the advertised window.
     pub rcv_wnd: u64,
     /// The receive buffer's present size, bytes.
     pub rcv_buffer: usize,
@@ -199,7 +199,7 @@ pub struct Info {
     pub ordering: &'static str,
     /// The flow-control unit's name.
     pub flow: &'static str,
-    /// Bytes that arrived within the window and were dropped because there was no memory for them: what no window announces.
+    /// Bytes that arrived within the window and were dropped for lack of memory, which no window announces.
     pub rcv_dropped: u64,
     /// Data units that were none.
     pub unit_faults: UnitFaults,
@@ -229,13 +229,13 @@ pub struct Info {
     pub duplicate_acks: u32,
     /// Over how many segments the path was seen to reorder, at most, and not less than the number of duplicates that mean a loss.
     pub reordering: u32,
-    /// Times that reordering was seen: something arrived that others sent later had overtaken.
+    /// Times that reordering was detected: a segment arrived that a later one had overtaken.
     pub reordering_seen: u32,
     /// Whether timestamps were agreed.
     pub timestamps: bool,
     /// Whether SACK was agreed.
     pub sack: bool,
-    /// What has come of Fast Open (RFC 7413).
+    /// The state of Fast Open (RFC 7413).
     pub fast_open: FastOpenInfo,
     /// Window scales (peer's, ours) if agreed.
     pub window_scale: Option<(u8, u8)>,
@@ -248,7 +248,7 @@ pub struct Info {
     pub delivery_rate_app_limited: bool,
     /// The round-trip time as a receiver sees it ([`View::rcv_rtt`](crate::extension::View::rcv_rtt)).
     pub rcv_rtt: Option<Duration>,
-    /// What holds the sender back now.
+    /// The present limit of the sender.
     pub limited_by: LimitedBy,
     /// Time spent limited by the application.
     pub limited_application: Duration,
@@ -268,9 +268,9 @@ pub struct Info {
     pub since_data_received: Option<Duration>,
     /// How long ago anything acceptable last arrived.
     pub since_heard: Duration,
-    /// What came of explicit congestion notification, if it was agreed.
+    /// The state of explicit congestion notification, if it was agreed.
     pub ecn: Option<EcnInfo>,
-    /// What came of partial reliability, if this end wanted any of it.
+    /// The state of partial reliability, if this end uses any of it.
     pub partial: Option<PartialInfo>,
     /// Running totals.
     pub counters: Counters,
@@ -283,7 +283,7 @@ pub struct EcnInfo {
     pub marked_segments: u64,
     /// Reductions of the window for marks that the peer echoed.
     pub reductions: u64,
-    /// Nothing leaves ECN-capable any more, as somebody on the path changes codepoints or flags that are not theirs to change.
+    /// Packets are no longer ECN-capable, because a node on the path alters codepoints or flags.
     pub disabled: bool,
     /// Counts of bytes and packets, where accurate ECN was agreed (RFC 9768).
     pub accurate: Option<AccurateInfo>,

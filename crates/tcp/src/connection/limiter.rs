@@ -1,9 +1,9 @@
 //! How often a connection answers segments that it does not accept.
 //!
 //! Challenge acknowledgements (RFC 5961) and acknowledgements of unacceptable segments answer a possibly forged
-//! packet, so they must not be had in any number: two peers that each find the other's segments unacceptable would
-//! answer each other for ever. The budget belongs to one connection, so that spending it on one tells nobody
-//! anything about another (a shared budget is a side channel).
+//! packet, so their rate is limited. Without a limit, two peers that each find the other's segments unacceptable
+//! would answer each other for ever. Each connection has its own budget, so that using it reveals nothing about
+//! other connections (a shared budget is a side channel).
 
 use crate::time::{Duration, Instant};
 

@@ -1,17 +1,17 @@
-//! What a connection does when its host is short of memory.
+//! The behaviour of a connection when its host is short of memory.
 //!
-//! Whoever holds many connections adds up what they hold ([`Connection::held`]) and says how things stand before each call
-//! ([`Connection::set_memory_state`]). The thresholds are the host's business.
+//! The owner of many connections adds up their memory ([`Connection::held`]) and sets the state before each call
+//! ([`Connection::set_memory_state`]). The owner decides the thresholds.
 
 use super::Connection;
 use crate::pos::Pos;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-/// A connection takes in, and lets be written, so many bytes however short memory is.
+/// The bytes that a connection accepts from the network and from the application even without memory.
 pub const RESERVE: usize = 16 * 1024;
 
-/// How things stand with the memory of a host.
+/// The state of a host's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryState {
     /// There is enough.
@@ -19,7 +19,7 @@ pub enum MemoryState {
     Normal,
     /// Buffers grow no further, and data beyond a gap is not taken in.
     Pressure,
-    /// Nothing is taken in beyond [`RESERVE`].
+    /// Nothing is accepted beyond [`RESERVE`].
     Full,
 }
 
@@ -30,7 +30,7 @@ impl Connection {
         self.snd.buffer.memory() + self.rcv.ordering.charge()
     }
 
-    /// Says how things stand with the host's memory.
+    /// Sets the state of the host's memory.
     #[inline]
     pub fn set_memory_state(&mut self, state: MemoryState) {
         self.memory = state;
@@ -48,7 +48,7 @@ impl Connection {
         before.saturating_sub(self.rcv.ordering.charge())
     }
 
-    /// Up to where data from `at` to `end` is taken in.
+    /// The end of the data from `at` to `end` that is accepted.
     pub(super) fn memory_takes_upto(&self, at: Pos, end: Pos) -> Pos {
         if at > self.rcv.next {
             return at;

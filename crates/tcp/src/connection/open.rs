@@ -1,4 +1,4 @@
-//! Opening: our own SYN, the answer to it, and what a passive open hands over.
+//! Opening: our own SYN, the answer to it, and the state that a passive open hands over.
 
 use super::controls::Controls;
 use super::limiter::ReplyLimiter;
@@ -38,12 +38,12 @@ pub struct Endpoint {
     pub remote_port: u16,
 }
 
-/// What the host knows of the path and of its own device.
+/// The host's knowledge of the path and of its own device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
     /// The largest IP packet that is believed to pass, in bytes (path MTU).
     pub mtu: u32,
-    /// The largest IP packet our own interface takes; what the MSS option announces.
+    /// The largest IP packet of our own interface, which the MSS option announces.
     pub interface_mtu: u32,
     /// Bytes of IP header: 20 or 40.
     pub ip_header: u32,
@@ -68,8 +68,7 @@ impl PathInfo {
         }
     }
 
-    /// What to announce in the MSS option: what we can receive, whatever the path does in the other direction
-    /// [MUST-67] [SHLD-6].
+    /// The MSS option to announce: what we can receive, independently of the path in the other direction [MUST-67] [SHLD-6].
     pub fn announced_mss(&self) -> u16 {
         u16::try_from(self.interface_mtu.saturating_sub(self.ip_header + 20)).unwrap_or(u16::MAX)
     }
@@ -241,7 +240,7 @@ impl Connection {
         self.rcv.segment = u64::from(self.path.announced_mss().clamp(64, 536));
     }
 
-    /// The options are agreed: what depends on them is chosen.
+    /// The options are agreed: makes the choices that depend on them.
     fn after_agreement(&mut self) {
         // The window scale is one of them.
         self.rcv.wanted_edge_is_old = true;
@@ -340,7 +339,7 @@ impl Connection {
         }
     }
 
-    /// Data and FIN that came with a SYN wait until the handshake is complete (RFC 9293 section 3.10.7.3). Who the peer is, is not known before.
+    /// Data and FIN of a SYN wait until the handshake is complete (RFC 9293 section 3.10.7.3), because the peer is not verified before.
     fn keep_for_later(&mut self, segment: &Segment<'_>) {
         let fin = segment.header.flags & Flags::FIN;
         if segment.payload.is_empty() && fin.is_empty() {

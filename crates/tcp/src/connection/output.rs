@@ -1,5 +1,5 @@
-//! Output: one function puts together what recovery wants sent again, how much congestion control allows, when
-//! pacing lets it go, and what the peer's window, Nagle and silly-window avoidance say to new data.
+//! Output: one function combines recovery (what to retransmit), congestion control (how much), pacing (when), and the limits on new data: the
+//! peer's window, Nagle's algorithm and silly-window avoidance.
 
 use super::info::LimitedBy;
 use super::path_mtu::PathProbe;
@@ -35,12 +35,12 @@ impl Connection {
     }
 }
 
-/// What leaves next.
+/// The next transmission.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
     Reset(TcpHeader),
     Syn,
-    /// So many bytes of this range again; whether the congestion window does not apply.
+    /// This many bytes of this range again; whether the congestion window does not apply.
     Retransmit(Range<Pos>, u64, bool),
     /// These bytes for the first time, with the FIN behind them or not.
     Data(Range<Pos>, bool),
@@ -50,7 +50,7 @@ pub(super) enum Plan {
     Probe,
     KeepAlive,
     Ack,
-    /// Of what was received before the marks changed: up to there, with the echo or not.
+    /// Acknowledges data received before the marks changed: up to there, with the echo or not.
     EarlyAck(Pos, bool),
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Hold {
     CongestionWindow,
 }
 
-/// What is left of `len` beyond whole segments. Most often there is exactly one, or less: no need to divide.
+/// The part of `len` beyond whole segments. Usually there is exactly one, or less: no need to divide.
 fn remainder(len: u64, mss: u64) -> u64 {
     match len.cmp(&mss) {
         core::cmp::Ordering::Less => len,
@@ -80,7 +80,7 @@ impl Prepared {
         &self.header
     }
 
-    /// What of our sequence space it carries, the FIN included and the SYN not; empty for a segment without data.
+    /// The sequence space that it carries, with the FIN and without the SYN; empty for a segment without data.
     pub fn range(&self) -> Range<Pos> {
         self.range.clone()
     }
@@ -99,8 +99,8 @@ impl Connection {
         Some(self.transmit(&prepared))
     }
 
-    /// Like [`Connection::poll_transmit`], in two steps: what is to be sent is settled and counts as sent, but is not
-    /// borrowed. [`Connection::transmit`] gives it out, before any other call.
+    /// Like [`Connection::poll_transmit`], in two steps: this one decides the next segment, which counts as sent, without borrowing it.
+    /// [`Connection::transmit`] returns it, before any other call.
     pub fn prepare(&mut self, now: Instant) -> Option<Prepared> {
         let plan = self.plan(now)?;
         let ecn = self.codepoint(&plan);
@@ -120,7 +120,7 @@ impl Connection {
         Some(Prepared { header, range, segment_size, ecn })
     }
 
-    /// What [`Connection::prepare`] settled, with its payload.
+    /// The segment of [`Connection::prepare`], with its payload.
     pub fn transmit(&self, prepared: &Prepared) -> Transmit<'_> {
         let Prepared { header, range, segment_size, ecn } = prepared;
         let payload = self.snd.buffer.slices(range.clone());
@@ -166,7 +166,7 @@ impl Connection {
         self.rcv.ack_now.then_some(Plan::Ack)
     }
 
-    /// What (recovery), how much (congestion control), when (pacing).
+    /// What (recovery), how much (congestion control), and when (pacing) to send.
     fn plan_data(&mut self, now: Instant) -> Option<Plan> {
         self.retry_path_mtu(now);
         self.review_tail(now);
@@ -244,8 +244,8 @@ impl Connection {
         Some(Plan::Data(range, fin))
     }
 
-    /// The probe that the recovery unit asked for (RFC 8985 section 7.3): a new segment, whatever the congestion window says, or the last
-    /// one again.
+    /// The probe that the recovery unit requested (RFC 8985 section 7.3): a new segment, independently of the congestion window, or the last one
+    /// again.
     fn plan_tail_probe(&mut self, now: Instant) -> Option<Plan> {
         if !core::mem::take(&mut self.snd.tail_probe_due) {
             return None;
@@ -383,7 +383,7 @@ impl Connection {
         }
     }
 
-    /// The persist or keep-alive timer asked for a segment.
+    /// The persist or keep-alive timer requested a segment.
     fn plan_probe(&mut self, now: Instant) -> Option<Plan> {
         let nxt = self.nxt();
         let unsent = self.snd.buffer.end().since(nxt);
@@ -541,7 +541,7 @@ impl Connection {
         self.in_flight() <= self.snd.window.cwnd.max(u64::from(self.mss())) + 1
     }
 
-    /// What follows from data having left.
+    /// Updates the state after data has left.
     fn after_data(&mut self, now: Instant, len: u64) {
         self.rcv.policy.on_data_sent(now);
         if self.snd.pacing.is_some() {
@@ -633,7 +633,7 @@ impl Connection {
         (header, Pos::FIRST_DATA..Pos::FIRST_DATA)
     }
 
-    /// A header with the current acknowledgement and window; everything owed to the receiver's side is thereby paid.
+    /// A header with the current acknowledgement and window; it settles all pending acknowledgements.
     pub(super) fn ack_header(&mut self, now: Instant) -> TcpHeader {
         let next = self.rcv.next;
         // What goes the other way only tells the policy nothing.
@@ -728,8 +728,8 @@ impl Connection {
         u64::from(u16::MAX) << self.agreed.receive_scale
     }
 
-    /// How far the window could reach now, if RCV.NXT is `next`: what is read makes room. What the header cannot express is no room, or it would
-    /// be offered again and again.
+    /// The right edge that the window could have now, if RCV.NXT is `next`: read data makes room. Room that the header cannot express does not
+    /// count, or it would be offered again and again.
     pub(super) fn own_wanted_edge(&self, next: Pos) -> Pos {
         let widest = self.widest_window();
         let edge = self.rcv.flow.right_edge(next, self.rcv.ordering.window_base(), widest);
@@ -741,8 +741,8 @@ impl Connection {
         self.effective_receive_buffer().min(self.widest_window()) / 2
     }
 
-    /// The window field of an acknowledgement of `next`, and with it the new right edge. It never moves left [SHLD-14], and moves right only by a
-    /// worthwhile amount [MUST-39]. While nobody reads it stays where it is, closed for as long as that takes [MAY-8].
+    /// The window field of an acknowledgement of `next`, and with it the new right edge. The edge never moves left [SHLD-14], and moves right
+    /// only by a sufficient amount [MUST-39]. While the application does not read, it stays, closed for as long as necessary [MAY-8].
     fn advertise(&mut self, next: Pos) -> u16 {
         let wanted = self.wanted_edge();
         let gain = wanted.since(self.rcv.edge);

@@ -1,11 +1,11 @@
 //! Partial reliability on a connection: the forward point on its way out and in, holes that are skipped, and reading past them.
 //!
-//! What is given up is decided elsewhere: by recovery, as far as persistence goes, and by the ages of holes. Here is what both ends have
-//! to do about it. A forward point leaves in a segment of its own without data, at once when it has moved, once more a round trip later
-//! while acknowledgements show that the peer has not heard, and with every retransmission timeout. It is taken from a segment that is
-//! acceptable in every other respect (RFC 5961), if it was agreed upon, lies within the window, and not beyond the segment that brings
-//! it or the peer's FIN; any other is ignored and counted. An old one is answered, within the budget for such answers: the peer repeats
-//! it because it has not heard the acknowledgement.
+//! Recovery (by the persistence) and the ages of holes decide what to give up. Here both ends carry it out. A forward point leaves in a
+//! segment of its own without data: at once when it has moved, again a round trip later while acknowledgements show that the peer has
+//! not received it, and with every retransmission timeout. The receiver accepts it from an otherwise acceptable segment (RFC 5961) if
+//! three conditions hold: it was agreed upon, it lies within the window, and it is not beyond the segment that brings it or the peer's
+//! FIN. Any other is ignored and counted. An old one is answered, within the budget for such answers: the peer repeats it because the
+//! acknowledgement was lost.
 
 use super::timers::Timer;
 use super::{Connection, Event};
@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use core::ops::Range;
 use transom_wire::{PartialReliability, TcpHeader};
 
-/// What came of partial reliability on a connection.
+/// The state of partial reliability on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialInfo {
     /// Both ends have agreed that data may be given up. If not, everything this end sends is sent until it has arrived, whatever
@@ -39,7 +39,7 @@ pub struct PartialInfo {
     pub ignored_forward_points: u64,
 }
 
-/// What a connection keeps while data may be given up.
+/// The state that a connection keeps while data may be given up.
 #[derive(Debug, Default)]
 pub(super) struct PartialState {
     given_up_bytes: u64,
@@ -74,7 +74,7 @@ impl PartialState {
 }
 
 impl Connection {
-    /// Losses may have been marked: those without hope are given up, and the peer is told.
+    /// After losses: gives up those without hope, and tells the peer.
     pub(super) fn give_up_what_is_hopeless(&mut self, now: Instant) {
         if !self.agreed.partial {
             return;
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer expired: what the peer may not have heard is said again.
+    /// The retransmission timer expired: repeats the forward point if the peer may not have received it.
     pub(super) fn repeat_forward_point(&mut self) {
         if let Some(state) = &mut self.partial {
             state.forward_due = true;
@@ -219,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// What stands there had arrived before (for DSACK, RFC 2883), or comes too late.
+    /// Data there had arrived before (for DSACK, RFC 2883), or comes too late.
     pub(super) fn note_duplicate(&mut self, from: Pos, upto: Pos) {
         let bytes = upto.since(from);
         if let Some(state) = &mut self.partial
@@ -232,7 +232,7 @@ impl Connection {
         self.rcv.dsack = from..upto;
     }
 
-    /// Nobody will read what has arrived.
+    /// Drops received data that will not be read.
     pub(super) fn drop_received(&mut self) {
         self.rcv.reclaimable = true;
         self.rcv.wanted_edge_is_old = true;
@@ -245,13 +245,13 @@ impl Connection {
         }
     }
 
-    /// The hole the reader stands before, if there is one: nothing of it will ever come. [`Connection::read`] gives nothing more
-    /// until [`Connection::take_hole`].
+    /// The hole in front of the reader, if there is one: its data will never come. [`Connection::read`] returns nothing until
+    /// [`Connection::take_hole`].
     pub fn hole(&self) -> Option<Hole> {
         self.rcv.ordering.hole().map(Hole::from)
     }
 
-    /// The reader has taken note of the hole it stands before, and goes on behind it.
+    /// The reader has noted the hole in front of it, and continues behind it.
     pub fn take_hole(&mut self) -> Option<Hole> {
         let hole = self.rcv.ordering.take_hole()?;
         self.rcv.wanted_edge_is_old = true;

@@ -1,14 +1,14 @@
-//! The path MTU of a connection: what routers say of it (RFC 1191, RFC 8201), and what the connection finds out by itself (RFC 4821).
+//! The path MTU of a connection: reports of routers (RFC 1191, RFC 8201), and the connection's own search (RFC 4821).
 //!
-//! A report of a router is easily forged, and one with a small MTU would cut a flow into crumbs. So a report counts at once only before anything as large
-//! as the present segments has arrived. Afterwards it waits: if the segment it names is acknowledged it was false, and if that segment times out it is
-//! believed (RFC 5927 section 7.2). No report takes the path MTU below [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu). An IPv4 path that
-//! is said to carry less is sent packets of that size without DF, which routers may fragment (RFC 1191 section 3). Probes keep DF.
+//! A router's report is easily forged, and one with a small MTU would cut a flow into tiny segments. So a report counts at once only before any
+//! segment of the present size has arrived. Later it waits. If the segment that it names is acknowledged, it was false; if that segment times out, it
+//! is accepted (RFC 5927 section 7.2). No report takes the path MTU below [`Profile::min_path_mtu`](crate::profile::Profile::min_path_mtu). If an
+//! IPv4 path reports less, packets of that size are sent without DF, and routers may fragment them (RFC 1191 section 3). Probes keep DF.
 //!
-//! With [`PathMtuChoice::Probing`], a segment that times out three times in a row is taken for too large (a black hole), and larger sizes are searched for by
-//! probes. A probe that is lost alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it says nothing about congestion.
+//! With [`PathMtuChoice::Probing`], a segment that times out three times in a row counts as too large (a black hole), and probes search for larger
+//! sizes. The loss of a probe alone is repaired without a reduction of the window (RFC 4821 section 7.6.2): it does not indicate congestion.
 
-use super::{Connection, State};
+use super::{Connection, PathInfo, State};
 use crate::ack_context::AckContext;
 use crate::path_mtu::{BASE, BASE_V6, PathMtuChoice, PathMtuDiscovery, Search};
 use crate::pos::Pos;
@@ -28,15 +28,15 @@ const PATH_MTU_EXPIRES: Duration = Duration::from_secs(600);
 /// A segment that is larger than the base and timed out so often in a row does not fit the path (RFC 4821 section 7.7).
 const BLACK_HOLE: u32 = 3;
 
-/// There must be so many segments behind a probe for its loss to be found by acknowledgements.
+/// The segments that are needed behind a probe for acknowledgements to reveal its loss.
 const BEHIND_A_PROBE: u64 = 4;
 
-/// What is kept of the path MTU, once there was a doubt about it.
+/// The state of the path MTU, once it was in doubt.
 #[derive(Debug)]
 pub(super) struct PathMtu {
     /// When it was lowered.
     since: Instant,
-    /// What is sent from here on has the present size: once something is acknowledged beyond, that size passes.
+    /// Data from here on has the present size: an acknowledgement beyond shows that the size passes.
     since_pos: Pos,
     /// A report that waits for the segment it names to time out.
     pending: Option<(Claim, Pos)>,
@@ -52,7 +52,7 @@ pub(super) struct PathMtu {
     pub(super) black_holes: u64,
 }
 
-/// What a router says of a path, as far as it is taken.
+/// A router's report on a path, as far as it is accepted.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     mtu: u32,
@@ -67,14 +67,14 @@ struct Probe {
     mtu: u32,
 }
 
-/// What the search for the path MTU says about the next new data.
+/// The decision of the path MTU search on the next new data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathProbe {
     /// Nothing.
     No,
-    /// It is to be a probe, for which the congestion window has no room yet.
+    /// Send a probe, once the congestion window has room.
     Wait,
-    /// It is to be this probe.
+    /// Send this probe.
     Send(Range<Pos>),
 }
 
@@ -151,7 +151,7 @@ impl Connection {
         least.min(self.path.interface_mtu)
     }
 
-    /// What a path is expected to carry.
+    /// The MTU that a path is expected to have.
     fn base_mtu(&self) -> u32 {
         let base = if self.path.ip_header >= 40 { BASE_V6 } else { BASE };
         base.clamp(self.least_path_mtu(), self.path.interface_mtu)
@@ -184,7 +184,7 @@ impl Connection {
         self.path.mtu
     }
 
-    /// The path MTU in use, if the path has shown that so much passes: data of that size was acknowledged.
+    /// The path MTU in use, if data of that size was acknowledged.
     pub fn proven_path_mtu(&self) -> Option<u32> {
         self.present_size_passes().then_some(self.path.mtu)
     }
@@ -199,7 +199,7 @@ impl Connection {
         self.path_mtu.as_ref().is_some_and(|path| path.fragments)
     }
 
-    /// Earlier connections have found that packets of the path MTU do not pass whole: what leaves from now on may be fragmented.
+    /// Earlier connections have found that packets of the path MTU do not pass whole: from now on packets may be fragmented.
     pub fn expect_fragments(&mut self, now: Instant) {
         if self.path.ip_header < 40 {
             self.path_mtu_mut(now).fragments = true;
@@ -224,7 +224,22 @@ impl Connection {
         self.change_path_mtu(now, mtu, mtu < before);
     }
 
-    /// The same; `shrinks` says that what is in flight does not pass as it is.
+    /// Our own interface takes packets of up to `mtu` bytes from now on, of which the connection uses what `max_segment` allows. A path that was found to
+    /// be narrower stays so. Returns whether that changes anything.
+    pub fn set_interface_mtu(&mut self, now: Instant, mtu: u32, max_segment: Option<u16>) -> bool {
+        let before = self.path;
+        let wider = PathInfo { mtu, interface_mtu: mtu, ..before }.limited_to(max_segment);
+        if wider.interface_mtu == before.interface_mtu {
+            return false;
+        }
+        self.path.interface_mtu = wider.interface_mtu;
+        if before.mtu == before.interface_mtu || before.mtu > wider.mtu {
+            self.set_path_mtu(now, wider.mtu);
+        }
+        true
+    }
+
+    /// The same; `shrinks` says that the data in flight is too large for the path.
     fn change_path_mtu(&mut self, now: Instant, mtu: u32, shrinks: bool) {
         let nxt = self.nxt().max(Pos::FIRST_DATA);
         self.path.mtu = mtu;
@@ -258,9 +273,8 @@ impl Connection {
         }
     }
 
-    /// Without probes, the whole MTU of the interface is tried again after a while, in case the path has changed (RFC 1191 section 6.3, RFC 8201
-    /// section 4). There is no timer for it: it is looked at when data is about to leave. If it is still too much, the report of that brings the
-    /// right one.
+    /// Without probes, the interface's whole MTU is tried again periodically, in case the path has changed (RFC 1191 section 6.3, RFC 8201 section
+    /// 4). There is no timer for it: the check is made before data leaves. If the MTU is still too large, a report corrects it.
     pub(super) fn retry_path_mtu(&mut self, now: Instant) {
         let Some(path) = &self.path_mtu else { return };
         let most = self.path.interface_mtu;
@@ -280,8 +294,8 @@ impl Connection {
         self.profile.path_mtu == PathMtuChoice::Probing && self.agreed.sack && whole
     }
 
-    /// The retransmission timer has expired. If the segment that timed out is one that a router called too big, the router was right: what is outstanding
-    /// has been cut anew, and the timeout says nothing about congestion. Returns whether that is so.
+    /// The retransmission timer has expired. If a router called the segment that timed out too big, the report was right: outstanding data is divided
+    /// again, and the timeout does not indicate congestion. Returns whether this is the case.
     pub(super) fn timeout_confirms_report(&mut self, now: Instant) -> bool {
         let una = self.una();
         let Some(path) = &mut self.path_mtu else { return false };
@@ -314,7 +328,7 @@ impl Connection {
         self.set_path_mtu(now, next);
     }
 
-    /// Whether the next new data is to be a probe; `room` is what the congestion window leaves.
+    /// Whether the next new data becomes a probe; `room` is the room in the congestion window.
     pub(super) fn path_probe(&mut self, now: Instant, room: u64) -> PathProbe {
         if self.path_mtu.is_none()
             || !self.probes_path()
@@ -369,7 +383,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgement was entered into the scoreboard, and losses are not looked for yet. Has a probe arrived?
+    /// An acknowledgement was entered into the scoreboard, before losses are looked for. Checks whether a probe has arrived.
     #[inline]
     pub(super) fn look_for_probe(&mut self, now: Instant) {
         if self.path_mtu.is_some() {
@@ -423,7 +437,7 @@ impl Connection {
         if entered { !self.only_a_probe_is_lost(ack) } else { self.more_is_lost_than_a_probe(ack) }
     }
 
-    /// A router says what passes of a probe that it dropped. The search goes on below; the segments are as they were.
+    /// A router reports the MTU after it dropped a probe. The search continues below it; the segments keep their size.
     fn is_probe_too_big(&mut self, now: Instant, mtu: u32, pos: Pos) -> bool {
         let current = self.path.mtu;
         let Some(path) = &mut self.path_mtu else { return false };

@@ -18,9 +18,9 @@ use alloc::boxed::Box;
 pub(super) struct Episode {
     /// The window before it.
     prior: Window,
-    /// Who is in charge of the window while fast recovery goes on.
+    /// The unit that controls the window during fast recovery.
     pub(super) reduction: Option<Box<dyn Reduction>>,
-    /// Who watches whether it was for nothing.
+    /// The detectors of spurious reductions.
     pub(super) watch: Watch,
     /// Once this is acknowledged nothing more will be learned.
     end: Option<Pos>,
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Fast recovery is over. With `deflates`, nobody knows how much was in the pipe meanwhile.
+    /// Fast recovery has ended. With `deflates`, the amount in the pipe during recovery is unknown.
     pub(super) fn end_recovery(&mut self, deflates: bool, ack: &AckContext) {
         let reduction = self.snd.episode.as_mut().and_then(|episode| episode.reduction.take());
         match reduction {

@@ -1,20 +1,20 @@
-//! What a connection tells its application unasked (RFC 9293 section 3.9.1.8).
+//! Asynchronous reports of a connection to its application (RFC 9293 section 3.9.1.8).
 
 use super::{Connection, IcmpError};
 
 /// A report about a connection that lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Urgent data is announced, or more of it: so many bytes are left to read up to its end [MUST-32] [MUST-33].
+    /// Urgent data is announced, or more of it: this many bytes are left up to its end [MUST-32] [MUST-33].
     Urgent(u64),
     /// The network says this of the connection's packets [MUST-47].
     SoftError(IcmpError),
-    /// The oldest segment has been sent again so often, R1 times at least, and nothing was heard [SHLD-9]. It may be a SYN [MUST-22].
+    /// The oldest segment has been retransmitted this often, R1 times at least, without an answer [SHLD-9]. It may be a SYN [MUST-22].
     Retransmitting(u32),
 }
 
-/// What the application has not been told of, and whether calls tell of soft errors: bits, as every connection has them. What is over when
-/// the application asks is not told any more.
+/// The reports that the application has not read, and whether calls report soft errors: bits, as every connection has them. A report that no
+/// longer applies when the application asks is dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reports(u8);
 
@@ -43,8 +43,8 @@ impl Reports {
 }
 
 impl Connection {
-    /// Takes the next report. Each is given once: urgent data again when its end moves, retransmission again when it has stopped in between.
-    /// An application that does not want reports does not ask [SHLD-20].
+    /// Takes the next report. Each is given once: urgent data again when its end moves, retransmission again after a pause. Reports are only
+    /// made on request [SHLD-20].
     pub fn take_report(&mut self) -> Option<Report> {
         if self.reports.take(Reports::URGENT)
             && let Some(left) = self.urgent_bytes()

@@ -1,7 +1,8 @@
-//! What a log needs of a connection: little enough to be looked at around every call.
+//! The state that a log needs of a connection, cheap enough to read around every call.
 //!
-//! A [`Checkpoint`] is what changes when something worth a record has happened; two of them, from before and after a call, say what has. It is read from
-//! plain fields only, and asks no unit anything. A [`Snapshot`] is what a record says of the connection; [`Info`](super::Info) has more, and costs more.
+//! A [`Checkpoint`] has the values that change with a recordable event; comparing two of them, from before and after a call, shows the events. It is
+//! read from plain fields only and calls no unit. A [`Snapshot`] is the connection's part of a record; [`Info`](super::Info) has more, and costs
+//! more.
 
 use super::{Connection, LimitedBy, State};
 use crate::pos::Pos;
@@ -10,7 +11,7 @@ use crate::time::Duration;
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-/// What tells whether something has happened.
+/// Values that show whether something has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The state of RFC 9293.
@@ -31,22 +32,22 @@ pub struct Checkpoint {
     pub spurious_reductions: u64,
 }
 
-/// What a record says of a connection. Durations and windows as in [`Info`](super::Info).
+/// The connection's part of a record. Durations and windows as in [`Info`](super::Info).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The state of RFC 9293.
     pub state: State,
     /// Open, disorder, recovery or loss.
     pub phase: Phase,
-    /// What holds the sender back.
+    /// The limit of the sender.
     pub limited_by: LimitedBy,
     /// SND.UNA.
     pub snd_una: Pos,
-    /// What the peer offers beyond it, bytes.
+    /// The peer's window beyond it, bytes.
     pub snd_wnd: u64,
     /// RCV.NXT.
     pub rcv_nxt: Pos,
-    /// What is offered beyond it, bytes.
+    /// The advertised window beyond it, bytes.
     pub rcv_wnd: u64,
     /// The congestion window, bytes.
     pub cwnd: u64,
@@ -61,7 +62,7 @@ pub struct Snapshot {
 }
 
 impl Connection {
-    /// What has happened so far, to be compared with what will have.
+    /// The present values, to compare with later ones.
     #[inline(always)]
     pub fn checkpoint(&self) -> Checkpoint {
         let counters = &self.counters;

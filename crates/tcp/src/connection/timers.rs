@@ -1,7 +1,7 @@
-//! The connection's deadlines, and what happens when one passes.
+//! The connection's deadlines, and the actions when one passes.
 //!
-//! Every deadline stands in one small table. Whoever causes it sets it, and nobody recomputes it from conditions:
-//! what [`Connection::next_timeout`] says and what [`Connection::on_timeout`] does cannot drift apart.
+//! All deadlines are in one small table. The code that causes a deadline sets it, and nothing recalculates it from conditions. So
+//! [`Connection::next_timeout`] and [`Connection::on_timeout`] always agree.
 
 use super::reports::Reports;
 use super::{Connection, Event, State};
@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 
-/// What a deadline is for.
+/// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// The recovery unit's: reordering that is waited for, or a silence at the tail (RFC 8985). Before the retransmission timer, which
@@ -26,7 +26,7 @@ pub(super) enum Timer {
     Ack,
     /// Keep-alive.
     KeepAlive,
-    /// The end of TIME-WAIT, or of waiting for a FIN nobody needs any more.
+    /// The end of TIME-WAIT, or of waiting for a FIN that is not needed any more.
     State,
     /// Pacing: the next transmission may leave.
     Pacing,
@@ -36,8 +36,8 @@ pub(super) enum Timer {
     Idle,
     /// An extension asked to be woken.
     Extension,
-    /// Data has waited for so long that the user timeout may be over. It has a timer of its own, because nothing else need be running: an extension
-    /// may hold back all data, or put the retransmission off for ever.
+    /// Data has waited so long that the user timeout may have passed. It has its own timer, because no other may be running: an extension may hold
+    /// back all data, or delay the retransmission for ever.
     User,
     /// The owner has closed the connection, and its extensions have had their time.
     Orphan,
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Asks the recovery unit when it wants to be called, after everything that was sent or acknowledged.
+    /// Asks the recovery unit for its next deadline, after data was sent or acknowledged.
     pub(super) fn arm_recovery(&mut self, now: Instant) {
         if !self.snd.recovery_waits {
             return;
@@ -248,7 +248,7 @@ impl Connection {
         self.notify(now, Wake::TIMEOUT);
     }
 
-    /// What is outstanding counts as lost.
+    /// Marks all outstanding data as lost.
     fn lose_all(&mut self, now: Instant) {
         // RFC 5681 section 3.1: a later expiry for the same data does not lower ssthresh again.
         let first = self.snd.recovery.phase() != Phase::Loss || self.snd.retransmits == 1;
@@ -294,7 +294,7 @@ impl Connection {
         }
     }
 
-    /// (Re)starts the keep-alive timer from the last time anything was heard [MUST-26].
+    /// (Re)starts the keep-alive timer from the time of the last arrival [MUST-26].
     pub(super) fn arm_keep_alive(&mut self) {
         match self.keep_alive() {
             Some(keep) if self.state.is_synchronized() && self.state != State::TimeWait => {

@@ -5,11 +5,10 @@
 //! extension holds all data back. The timer is set when data begins to wait. Acknowledgements do not move it: when it
 //! fires, it is set to what they have made of it.
 //!
-//! Without a user timeout, R2 counts retransmissions. With one, time alone decides. The value comes from the profile or
-//! from the application; the peer's is adopted only if the profile gives bounds for it and the application has not
-//! spoken (RFC 5482's CHANGEABLE). What is advertised goes into the SYN and once more into the first segment after it,
-//! because a peer that answers with SYN cookies forgets what the SYN said. As options would take room from a full
-//! segment's payload, that segment is an acknowledgement without data.
+//! Without a user timeout, R2 counts retransmissions. With one, only time decides. The value comes from the profile or from the
+//! application. The peer's is adopted only if the profile has bounds for it and the application has set none (RFC 5482's CHANGEABLE). The
+//! option goes into the SYN and once more into the first segment after it, because a peer with SYN cookies forgets the SYN's options.
+//! Options would take room from a full segment's payload, so that segment is an acknowledgement without data.
 
 use super::Connection;
 use super::timers::Timer;
@@ -18,12 +17,12 @@ use crate::profile::Profile;
 use crate::time::{Duration, Instant};
 use transom_wire::{Options, UserTimeout};
 
-/// RFC 5482's variables for one connection. [`Duration::MAX`] stands for none: every connection has these.
+/// RFC 5482's variables for one connection. [`Duration::MAX`] means none: every connection has these.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserTimeouts {
     /// USER_TIMEOUT; none leaves it to R2.
     value: Duration,
-    /// LOCAL_UTO and ADV_UTO: what this end wants and, if enabled, advertises.
+    /// LOCAL_UTO and ADV_UTO: the timeout of this end, which it advertises if enabled.
     local: Duration,
     /// CHANGEABLE: the application has not set it.
     changeable: bool,
@@ -48,8 +47,7 @@ fn some(timeout: Duration) -> Option<Duration> {
 }
 
 impl Connection {
-    /// Gives up when data stays unacknowledged for so long; `None` leaves it to R2 [MUST-21]. The peer's wish is not
-    /// heard any more.
+    /// Gives up when data stays unacknowledged for this long; `None` leaves it to R2 [MUST-21]. The peer's option is ignored from then on.
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.user_timeout = UserTimeouts::set(&self.profile, timeout, false);
         self.on_user_timeout_changed();
@@ -60,7 +58,7 @@ impl Connection {
         some(self.user_timeout.value)
     }
 
-    /// The option to send, if it is to be.
+    /// The option to send, if any.
     pub(super) fn user_timeout_option(&self) -> Option<UserTimeout> {
         let local = some(self.user_timeout.local);
         local.filter(|_| self.profile.advertise_user_timeout).and_then(user_timeout_option)
@@ -118,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// How long a probe of a closed window may be put off: a peer that answers is to be asked before the user timeout is over.
+    /// The longest delay of a window probe: a peer that answers must get one before the user timeout passes.
     pub(super) fn most_between_probes(&self) -> Duration {
         some(self.user_timeout.value).map_or(Duration::MAX, |timeout| timeout.over(2))
     }

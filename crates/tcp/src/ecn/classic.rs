@@ -2,7 +2,7 @@
 
 use super::EcnFeedback;
 
-/// One mark, told again and again until CWR.
+/// One mark, echoed until CWR arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Classic {
     echo: bool,

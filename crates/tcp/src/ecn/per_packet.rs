@@ -1,7 +1,7 @@
 //! The echo of DCTCP (RFC 8257 section 3.2): whether the last data was marked, packet by packet.
 //!
-//! An acknowledgement covers several packets, so when the mark changes, those received before the change are acknowledged at once
-//! with the echo they had. The sender can thereby tell how many bytes were marked.
+//! An acknowledgement covers several packets. So when the mark changes, packets received before the change are acknowledged at
+//! once with their echo. From this the sender knows how many bytes were marked.
 
 use super::EcnFeedback;
 

@@ -8,7 +8,7 @@ use core::fmt;
 
 type Make = dyn Fn() -> Box<dyn Extension> + Send + Sync;
 
-/// An extension with its parameters, of which every connection gets one of its own. Two with the same text are the same.
+/// An extension with its parameters; every connection gets its own copy. Two with the same text are equal.
 #[derive(Clone)]
 pub struct ExtensionChoice {
     text: String,
@@ -18,7 +18,7 @@ pub struct ExtensionChoice {
 }
 
 impl ExtensionChoice {
-    /// What `make` makes, called `text`: its name and its parameters.
+    /// A choice with the text `text` (name and parameters) whose extensions `make` makes.
     pub fn new(
         text: impl Into<String>,
         make: impl Fn() -> Box<dyn Extension> + Send + Sync + 'static,
@@ -49,7 +49,7 @@ impl ExtensionChoice {
         (self.make)()
     }
 
-    /// The same, with something around each. `wrap` is given what makes one, so that it can stand around that too.
+    /// The same, with each extension wrapped. `wrap` gets the function that makes one, so that it can guard that too.
     pub fn wrapped(
         self,
         wrap: impl Fn(&dyn Fn() -> Box<dyn Extension>) -> Box<dyn Extension> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What wakes an extension, and what it may ask of its host.
+//! The events that wake an extension, and the capabilities that it may require.
 
 use super::history::Ack;
 use crate::pos::Pos;
@@ -15,7 +15,7 @@ bitflags! {
         const ACK = 1 << 0;
         /// A duplicate acknowledgement, or one that says that something arrived twice.
         const DUPLICATE_ACK = 1 << 1;
-        /// A round trip is over: everything that was outstanding at its beginning is acknowledged.
+        /// A round trip ended: everything that was outstanding at its beginning is acknowledged.
         const ROUND = 1 << 2;
         /// Fast recovery begins.
         const LOSS = 1 << 3;
@@ -23,7 +23,7 @@ bitflags! {
         const TIMEOUT = 1 << 4;
         /// Data has left, for the first time or again.
         const SEND = 1 << 5;
-        /// The time the layer [asked for](super::Limits::wake_at) has come. Needs no subscription.
+        /// The time that the layer [requested](super::Limits::wake_at) has come. Needs no subscription.
         const TIMER = 1 << 6;
         /// New data of the peer has arrived, in order or not.
         const DATA = 1 << 7;
@@ -31,7 +31,7 @@ bitflags! {
 }
 
 bitflags! {
-    /// What an extension cannot do without.
+    /// Capabilities that an extension requires.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
     pub struct Capabilities: u8 {
         /// The list of recent acknowledgements ([`View::acks`](super::View::acks)).
@@ -67,15 +67,15 @@ impl fmt::Display for Capabilities {
     }
 }
 
-/// What happened. Several things may have at once: an acknowledgement that ends a round and begins a recovery is one event.
+/// An event. Several things may happen at once: an acknowledgement that ends a round and begins a recovery is one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When.
     pub now: Instant,
-    /// What.
+    /// The kinds.
     pub what: Wake,
     /// The acknowledgement, if there was one.
     pub ack: Option<Ack>,
-    /// What left, for [`Wake::SEND`].
+    /// The data that left, for [`Wake::SEND`].
     pub sent: Option<Range<Pos>>,
 }

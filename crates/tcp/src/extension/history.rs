@@ -1,6 +1,6 @@
-//! What is remembered of the recent past: acknowledgements that arrived, and messages that were acknowledged.
+//! The recent past: acknowledgements that arrived, and messages that were acknowledged.
 //!
-//! Both lists are bounded, and only kept for an extension that requires them. Who needs a longer history keeps its own.
+//! Both lists are bounded, and kept only for an extension that requires them. An extension that needs a longer history keeps its own.
 
 use crate::pos::Pos;
 use crate::sent::Sent;
@@ -9,11 +9,11 @@ use alloc::collections::VecDeque;
 use bitflags::bitflags;
 use core::ops::Range;
 
-/// So many acknowledgements and messages are remembered.
+/// The most acknowledgements and messages that are remembered.
 const REMEMBERED: usize = 256;
 
 bitflags! {
-    /// What an acknowledgement was; often several things.
+    /// The kind of an acknowledgement; often several.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
     pub struct AckKind: u8 {
         /// It acknowledged new data cumulatively.
@@ -22,7 +22,7 @@ bitflags! {
         const DUPLICATE = 1 << 1;
         /// It acknowledged new data selectively.
         const SACK = 1 << 2;
-        /// It told of data that arrived twice (RFC 2883).
+        /// It reported data that arrived twice (RFC 2883).
         const DSACK = 1 << 3;
         /// It changed the peer's window.
         const WINDOW_UPDATE = 1 << 4;
@@ -44,26 +44,26 @@ impl AckKind {
 pub struct Ack {
     /// When it arrived.
     pub at: Instant,
-    /// What it acknowledged cumulatively; SND.UNA for one that others have overtaken, which had SACK blocks alone to say.
+    /// The position that it acknowledged cumulatively; SND.UNA for one that was overtaken and only brought SACK blocks.
     pub ack: Pos,
     /// The peer's window with it, in bytes.
     pub window: u64,
-    /// What it was.
+    /// Its kind.
     pub kind: AckKind,
     /// Bytes newly acknowledged cumulatively.
     pub acked: u64,
     /// Bytes newly acknowledged selectively.
     pub sacked: u64,
-    /// The data that arrived twice, with [`AckKind::DSACK`]: what was sent again for nothing, if it was sent again.
+    /// The data that arrived twice, with [`AckKind::DSACK`]: a spurious retransmission, if it was retransmitted.
     pub duplicated: Option<Range<Pos>>,
     /// The round-trip time it gave.
     pub rtt: Option<Duration>,
 }
 
-/// A message: what left in one transmission, and its fate.
+/// A message: the data of one transmission, and its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it covers.
+    /// Its range.
     pub range: Range<Pos>,
     /// When it first left.
     pub first_sent: Instant,
@@ -80,7 +80,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The message a record of the scoreboard stands for.
+    /// The message for a record of the scoreboard.
     pub(crate) fn of(record: &Sent) -> Message {
         Message {
             range: record.start..record.end,
@@ -93,8 +93,8 @@ impl Message {
         }
     }
 
-    /// Its own round-trip time, from its last transmission to its cumulative acknowledgement: once it is acknowledged, and if it left
-    /// once only, as otherwise nobody knows which copy was meant (Karn's rule).
+    /// Its own round-trip time, from its last transmission to its cumulative acknowledgement. Only for an acknowledged message that
+    /// left once, because otherwise it is unknown which copy was acknowledged (Karn's rule).
     pub fn rtt(&self) -> Option<Duration> {
         let acked_at = self.acked_at.filter(|_| self.transmissions == 1)?;
         Some(acked_at.since(self.last_sent))
@@ -109,7 +109,7 @@ pub struct History {
 }
 
 impl History {
-    /// Keeps the lists that are wanted, and drops the others.
+    /// Keeps the requested lists, and drops the others.
     pub(crate) fn keep(&mut self, acks: bool, messages: bool) {
         fn keep<T>(list: &mut Option<VecDeque<T>>, wanted: bool) {
             *list = list

@@ -1,4 +1,4 @@
-//! Intervals of values: what a layer asks for, and the lattice in which layers meet.
+//! Intervals of values: the request of a layer, and the lattice in which layers are combined.
 
 use core::fmt;
 

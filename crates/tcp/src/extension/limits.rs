@@ -1,21 +1,21 @@
-//! What one layer asks for.
+//! The request of one layer.
 
 use super::Fault;
 use super::interval::Interval;
 use super::variable::{COUNT, Key, Value, Variable, Variables};
 use crate::time::Instant;
 
-/// A layer's limited virtual variables: for each an interval, and when it wants to be woken by the clock. What is asked for stays until
-/// it is changed or [cleared](Limits::clear).
+/// A layer's limited virtual variables: an interval for each, and the time of its next wake-up. A request stays until it is changed or
+/// [cleared](Limits::clear).
 // What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Limits {
-    /// When it wants to be woken by the clock; [`Instant::FAR_FUTURE`] if it does not.
+    /// The time of its next wake-up; [`Instant::FAR_FUTURE`] if there is none.
     wake_at: Instant,
-    /// What is wrong with the layer.
+    /// The layer's fault.
     fault: Option<Fault>,
-    /// Those of which not just any value is asked: most layers ask for one, and the others need not be looked at.
+    /// The variables with a request: most layers have one, and the others can be skipped.
     some: Variables,
     /// In the order of [`ALL`](super::variable::ALL).
     asked: [Interval; COUNT],
@@ -61,7 +61,7 @@ impl Limits {
         }
     }
 
-    /// These values, in the variable's [unit](Variable::unit): for layers that pass on what others ask.
+    /// Requests these values, in the variable's [unit](Variable::unit): for layers that forward requests.
     pub fn set(&mut self, variable: Variable, interval: Interval) {
         self.asked[variable as usize] = interval;
         if interval == Interval::ANY {
@@ -81,14 +81,14 @@ impl Limits {
         (self.asked, self.some) = ([Interval::ANY; COUNT], Variables::NONE);
     }
 
-    /// Asks for what `other` asks for, and for the same time, and has failed if that has: for layers that pass on what others ask.
+    /// Takes over the requests, the time and the failure of `other`: for layers that forward requests.
     pub fn assign(&mut self, other: &Limits) {
         (self.asked, self.some) = (other.asked, other.some);
         self.wake_at = other.wake_at;
         self.fault = self.fault.or(other.fault);
     }
 
-    /// What is asked of `variable`.
+    /// The request for `variable`.
     pub fn asked(&self, variable: Variable) -> Interval {
         self.asked[variable as usize]
     }
@@ -96,8 +96,8 @@ impl Limits {
     /// Wakes the layer once at `at` ([`Wake::TIMER`](super::Wake::TIMER)), or when the next packet leaves or arrives after it, in the place of any earlier
     /// wish.
     ///
-    /// The clock wakes a layer once in [`LEAST_WAIT`](super::LEAST_WAIT) at most; a wake-up that would come sooner is postponed. A layer that goes on
-    /// asking for times that have passed is [at fault](super::Fault::Restless), unless each of them is less late than the one before.
+    /// The clock wakes a layer at most once in [`LEAST_WAIT`](super::LEAST_WAIT); an earlier wake-up is postponed. A layer that repeatedly requests
+    /// times in the past is [at fault](super::Fault::Restless), unless each of them is less late than the one before.
     pub fn wake_at(&mut self, at: Instant) {
         self.wake_at = at;
     }
@@ -107,7 +107,7 @@ impl Limits {
         self.wake_at = Instant::FAR_FUTURE;
     }
 
-    /// When the layer wants to be woken by the clock.
+    /// The next time at which the layer wants to be woken.
     pub fn next_wake(&self) -> Option<Instant> {
         Some(self.wake_at).filter(|at| *at != Instant::FAR_FUTURE)
     }
@@ -123,13 +123,13 @@ impl Limits {
         self.wake_at = self.wake_at.max(earliest);
     }
 
-    /// The layer has failed, and is detached with everything it asks for as soon as the call is over: for whoever stands around an extension that may
-    /// fail, or passes on what others ask. What failed first counts.
+    /// Reports that the layer has failed. It is detached with all its requests as soon as the call ends. For guards of extensions, and for layers
+    /// that forward requests. The first failure counts.
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }
 
-    /// What is wrong with the layer, if something is: it [failed](Limits::fail), or an interval was asked that ends before it begins.
+    /// The layer's fault, if any: it [failed](Limits::fail), or it requested an interval that ends before it begins.
     #[inline]
     pub fn fault(&self) -> Option<Fault> {
         self.fault

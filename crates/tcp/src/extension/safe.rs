@@ -1,8 +1,8 @@
 //! Table 1 of icTCP: between which values each variable may be set while the flow stays no more aggressive than TCP.
 //!
-//! Every function takes TCP's own value x of its variable (where the range depends on it), and the values of others that stand in
-//! the range, and returns the range of v. The ranges of snd_una and snd_nxt name each other; here snd_una is settled first, with TCP's own
-//! snd_nxt as its bound, and snd_nxt above it, which leaves the same pairs.
+//! Every function takes TCP's own value x of its variable (if the range depends on it) and the other values in the range, and returns the
+//! range of v. The ranges of snd_una and snd_nxt refer to each other. Here snd_una is clamped first, with TCP's own snd_nxt as its bound,
+//! and then snd_nxt above it, which leaves the same pairs.
 
 use super::interval::Interval;
 use crate::pos::Pos;
@@ -28,7 +28,7 @@ pub fn rcv_wnd(own: u64) -> Interval {
     Interval::at_most(own)
 }
 
-/// x ≤ v ≤ x + rcv_wnd, the virtual one: what lies before v is not taken, and the peer sends it again.
+/// x ≤ v ≤ x + rcv_wnd, the virtual one: data before v is dropped, and the peer sends it again.
 pub fn rcv_nxt(own: Pos, rcv_wnd: u64) -> Interval {
     between(own.get(), (own + rcv_wnd).get())
 }
@@ -120,7 +120,7 @@ impl<T: PartialOrd + Copy> Effective<T> {
 }
 
 impl Effective<u64> {
-    /// What is left of it when `used` is used up: room for bytes, which is no window.
+    /// The rest of it after `used`: room in bytes, which is no window.
     pub fn left_after(self, used: u64) -> u64 {
         self.0.saturating_sub(used)
     }
@@ -134,7 +134,7 @@ impl Effective<u32> {
 }
 
 impl Effective<Duration> {
-    /// The moment so much later than `now`.
+    /// The moment this much later than `now`.
     pub(crate) fn after(self, now: crate::time::Instant) -> crate::time::Instant {
         now + self.0
     }

@@ -1,4 +1,4 @@
-//! Layers on top of each other, and what comes of it for each variable.
+//! Stacked layers, and their combined request for each variable.
 
 use super::interval::Interval;
 use super::limits::Limits;
@@ -10,7 +10,7 @@ use core::fmt;
 pub struct LayerId(pub(crate) u32);
 
 impl LayerId {
-    /// The layer with this number, for those who read of it.
+    /// The layer with this number, for readers of logs.
     pub const fn from_u32(number: u32) -> Self {
         LayerId(number)
     }
@@ -27,8 +27,8 @@ impl fmt::Display for LayerId {
     }
 }
 
-/// What a stack asks of one variable: no value less than the one bound, and none greater than the other, each of which a layer stands for. Where the
-/// first is above the second, layers contradict each other.
+/// The combined request for one variable: a lower and an upper bound, each with the layer that set it. If the lower is above the upper one, layers
+/// contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
     low: u64,
@@ -37,14 +37,14 @@ struct Request {
     high_by: LayerId,
 }
 
-/// Who stands for a bound that nobody asked for.
+/// The layer of a bound that nobody set.
 const NOBODY: LayerId = LayerId(u32::MAX);
 
 impl Request {
     /// Any value.
     const ANY: Request = Request { low: 0, high: u64::MAX, low_by: NOBODY, high_by: NOBODY };
 
-    /// One layer more. Of two that ask for the same bound the one that was attached first stands for it, whichever is met first.
+    /// Adds a layer. If two request the same bound, the one that was attached first owns it, in any order of adding.
     #[inline]
     fn meet(&mut self, layer: LayerId, asked: Interval) {
         let (low, high) = (asked.low(), asked.high());
@@ -64,33 +64,33 @@ impl Request {
         self.low > self.high
     }
 
-    /// The values that can be had.
+    /// The interval, unless the bounds contradict each other.
     fn interval(&self) -> Option<Interval> {
         Interval::new(self.low, self.high)
     }
 }
 
-/// What became of a request.
+/// How a request changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing.
     None,
     /// The same layers ask for other values.
     Values,
-    /// Others stand for the same values.
+    /// Other layers own the same bounds.
     Deciders,
-    /// Others ask, or nobody does any more, or they contradict each other, or do not any more.
+    /// The requesting layers changed, or a contradiction began or ended.
     Askers,
 }
 
-/// What all layers together ask for: the intersection of what each does.
+/// The combined request of all layers: the intersection of their requests.
 // What is looked at whenever a layer is woken comes first, and cwnd is the first of the variables.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Combined {
     /// Those that are not for [any value](Request::ANY).
     some: Variables,
-    /// Whether what is wanted is used, safe or not.
+    /// Whether requests are effective even if unsafe.
     #[cfg(feature = "unconstrained")]
     unconstrained: bool,
     /// In the order of [`ALL`](super::variable::ALL).
@@ -114,7 +114,7 @@ impl Combined {
     pub(crate) const UPTO_CWND: usize =
         core::mem::offset_of!(Combined, requests) + size_of::<Request>();
 
-    /// What these layers ask of one variable, in the place of what was asked before.
+    /// Combines the requests of these layers for one variable, replacing the earlier ones.
     #[inline(never)]
     pub(crate) fn combine<'a>(
         &mut self,
@@ -162,7 +162,7 @@ impl Combined {
         if same { Change::None } else { Change::Values }
     }
 
-    /// Others ask than `before`, or they contradict each other, or did.
+    /// Whether the requesting layers differ from `before`, or a contradiction began or ended.
     #[cold]
     fn others_ask(&mut self, variable: Variable, before: Request) -> Change {
         let request = &self.requests[variable as usize];
@@ -179,7 +179,7 @@ impl Combined {
         }
     }
 
-    /// Up to what a value of TCP's own is used as it is, of a variable that is safe from zero up to TCP's own.
+    /// The bound up to which TCP's own value is effective, for a variable that is safe from zero up to TCP's own.
     #[inline]
     pub(crate) fn untouched(&self, variable: Variable) -> u64 {
         let request = &self.requests[variable as usize];
@@ -220,7 +220,7 @@ impl Combined {
         self.unconstrained
     }
 
-    /// Whether safe ranges are not kept to: never. There is no such mode without the feature `unconstrained`.
+    /// Whether safe ranges are ignored: never, without the feature `unconstrained`.
     #[cfg(not(feature = "unconstrained"))]
     pub fn is_unconstrained(&self) -> bool {
         false
@@ -239,7 +239,7 @@ impl Combined {
         if self.is_unconstrained() { wanted } else { safe.clamp(wanted) }
     }
 
-    /// What is used for `variable` and why, of which TCP's own value is `own` and the safe range `safe`.
+    /// The effective value of `variable` and its reason; TCP's own value is `own`, and the safe range `safe`.
     pub fn rule(&self, variable: Variable, own: u64, safe: Interval) -> Ruling {
         let ruling = Ruling {
             own,
@@ -269,29 +269,29 @@ impl Combined {
     }
 }
 
-/// Who decided which value is used.
+/// What decided the effective value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
-    /// Nobody asked for another value than TCP's own, or for none that could be had together.
+    /// TCP's own value: no layer requested another, or the requests contradict each other.
     Tcp,
     /// A layer.
     Layer(LayerId),
-    /// The safe range, against what was asked for.
+    /// The safe range, against the request.
     SafeRange,
 }
 
-/// What came of the requests for one variable, in the variable's [unit](Variable::unit).
+/// The outcome of the requests for one variable, in the variable's [unit](Variable::unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ruling {
     /// TCP's own value.
     pub own: u64,
-    /// What all layers together ask for; nothing if none does, or if they contradict each other.
+    /// The combined request of all layers; `None` if there is none, or if they contradict each other.
     pub requested: Option<Interval>,
     /// The safe range.
     pub safe: Interval,
     /// The value that is used.
     pub effective: u64,
-    /// Who decided it.
+    /// What decided it.
     pub decided_by: Decider,
     /// Layers contradict each other.
     pub conflict: bool,

@@ -12,12 +12,12 @@ use core::marker::PhantomData;
 pub enum Variable {
     /// The congestion window, in bytes. Used in whole segments: below one segment nothing new leaves.
     Cwnd,
-    /// What is acknowledged towards the next increase of cwnd in congestion avoidance, in bytes. It has no effect on a controller whose
-    /// window does not grow by counting.
+    /// The bytes acknowledged towards the next increase of cwnd in congestion avoidance. It has no effect on a controller whose window
+    /// does not grow by counting.
     CwndCnt,
     /// The slow-start threshold, in bytes.
     Ssthresh,
-    /// The receive window, in bytes. What was offered before is still taken.
+    /// The receive window, in bytes. Data within an earlier advertised window is still accepted.
     RcvWnd,
     /// The next position expected of the peer: data before it is not taken.
     RcvNxt,
@@ -102,7 +102,7 @@ impl Variables {
         Variables(1 << variable as u16)
     }
 
-    /// These and others.
+    /// Adds others.
     pub(crate) fn add(&mut self, others: Variables) {
         self.0 |= others.0;
     }
@@ -117,17 +117,17 @@ impl Variables {
         self.0 & Variables::one(variable).0 != 0
     }
 
-    /// Whether any of `others` is among them.
+    /// Whether it has any of `others`.
     pub(crate) const fn has_any(self, others: Variables) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// These and others.
+    /// The union.
     pub(crate) const fn and(self, others: Variables) -> Self {
         Variables(self.0 | others.0)
     }
 
-    /// These and not others.
+    /// Removes others.
     pub(crate) fn remove(&mut self, others: Variables) {
         self.0 &= !others.0;
     }

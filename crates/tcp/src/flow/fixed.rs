@@ -3,7 +3,7 @@
 use super::FlowControl;
 use crate::time::{Duration, Instant};
 
-/// The receive buffer that stays as it is, in bytes.
+/// A receive buffer of fixed size, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow(pub usize);
 

@@ -1,24 +1,23 @@
-//! No flow control: the widest window there is, always; what does not fit the memory is dropped.
+//! No flow control: the window is always the largest one; data that does not fit the memory is dropped.
 //!
-//! The window says nothing about the receiver any more. It stands as far beyond RCV.NXT as its field and its scale can express (65535
-//! bytes, or 65535·2¹⁴ with the window scale of RFC 7323), whatever the application reads. The memory is bounded all the same: it
-//! reaches exactly as far as a receive window would have reached, and data beyond that is dropped before anybody has seen it. It is
-//! neither acknowledged nor reported by SACK, so that it is to the sender what a packet lost on the way is, and the sender's error
-//! control brings it again.
+//! The window says nothing about the receiver. Its right edge is as far beyond RCV.NXT as its field and scale can express (65535 bytes,
+//! or 65535·2¹⁴ with the window scale of RFC 7323), even if the application reads nothing. The memory is bounded: it reaches as far as a
+//! receive window would have reached, and data beyond is dropped unprocessed. Such data is neither acknowledged nor reported by SACK. To
+//! the sender it is a lost packet, and its error control sends it again.
 //!
 //! Because the bound is a position, not an amount, data that arrived early never takes the room of what has to come before it: the
 //! next byte in order finds room as soon as the application reads.
 //!
-//! A sender is not told when there is room again. Its retransmission timer finds out, backed off as it may be; and where a closed window
-//! would be probed for ever (RFC 9293 section 3.8.6.1), here a sender gives up after its R2 if nothing is read for so long. The window
-//! of the peer is honoured as ever: that is the peer's flow control, and the unit is the receiver's.
+//! A sender does not learn when there is room again, except by its retransmission timer, with its back-off. A closed window would be
+//! probed for ever (RFC 9293 section 3.8.6.1); here a sender gives up after its R2 if nothing is read for so long. The peer's window is
+//! still respected: that is the peer's flow control, and this unit is the receiver's.
 
 use super::FlowControl;
 use crate::pos::Pos;
 use crate::profile::MAX_WINDOW;
 use crate::time::{Duration, Instant};
 
-/// Memory for unread data and nothing said about it.
+/// Memory for unread data that the window does not announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoFlowControl {
     memory: usize,

@@ -3,9 +3,9 @@
 //! Twice as much as the application read in the last round trip is offered: if the sender was limited by the
 //! window, it doubles; if by the application or the network, it stays. The buffer only grows, up to its maximum.
 //!
-//! In slow start twice is not enough. What is known while a round trip's data arrives is how much the one before brought, d. This one brings 2d,
-//! and its acknowledgements let the sender have 4d in flight. So where what is read has grown by a factor g from one round trip to the
-//! next, g² times as much is offered, between twice and four times.
+//! In slow start, twice is not enough. While a round trip's data arrives, the receiver knows how much the one before brought, d. This one brings
+//! 2d, and its acknowledgements let the sender have 4d in flight. So if reading has grown by a factor g from one round trip to the next, the
+//! offer grows by g², between twice and four times.
 
 use super::FlowControl;
 use crate::time::{Duration, Instant};
@@ -34,11 +34,11 @@ pub struct ReceiveWindow {
     /// When the present round trip began; [`Instant::FAR_FUTURE`] before the first.
     round_start: Instant,
     read_in_round: usize,
-    /// What was read in the round trip before; zero before there was one.
+    /// The bytes read in the round trip before; zero before there was one.
     read_before: usize,
 }
 
-/// What to offer after a round trip in which `read` bytes were read, and `before` in the one before that.
+/// The window after a round trip in which `read` bytes were read, and `before` in the one before that.
 fn offer(read: usize, before: usize) -> usize {
     let (twice, most) = (read.saturating_mul(2), read.saturating_mul(4));
     let squared = (before as u128).saturating_mul(before as u128);

@@ -1,8 +1,8 @@
 //! Application data units instead of bytes: in the order in which they were sent, or each as soon as all of it has arrived.
 //!
-//! The bytes come through another ordering unit, in order or not, and go from there straight to the
-//! [assembler](crate::adu::Assembler). What it holds counts against the receive buffer until the application has taken the unit; what
-//! stands between units, and what turned out to be none, is free at once.
+//! The bytes come through another ordering unit, in order or not, and go straight to the [assembler](crate::adu::Assembler). Its
+//! contents count against the receive buffer until the application has taken the unit. Bytes between units, and malformed ones, are
+//! freed at once.
 
 use super::received::MAX_HOLES;
 use super::{Accepted, Delivery, Ordering, UnitFaults};
@@ -20,7 +20,7 @@ use transom_wire::{SackBlocks, Seq};
 pub struct Units {
     bytes: Box<dyn Ordering>,
     assembler: Assembler,
-    /// What was given up and the reader has not been told of.
+    /// Data that was given up and that the reader has not noted.
     holes: RangeSet,
 }
 

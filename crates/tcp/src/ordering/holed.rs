@@ -1,8 +1,8 @@
 //! The byte stream in order, with holes in it.
 //!
-//! What was given up takes its place in the queue between what came before it and what came after. The reader gets the bytes up to a hole,
-//! then nothing more until it has taken note of the hole ([`Ordering::take_hole`]): bytes from both sides of a hole are never read as
-//! one. A hole not yet taken note of counts against the receive window like unread data.
+//! A hole takes its place in the queue between the data before and after it. The reader gets the bytes up to a hole, then nothing more
+//! until it has noted the hole ([`Ordering::take_hole`]): bytes from both sides of a hole are never joined. A hole that was not noted
+//! counts against the receive window like unread data.
 //!
 //! Memory stays bounded: next to the buffer's own bounds there are at most 1024 holes that the reader has not passed. With that
 //! many RCV.NXT does not move over a further one until it has.
@@ -21,7 +21,7 @@ use transom_wire::{SackBlocks, Seq};
 pub struct Holed {
     /// The bytes there are.
     stream: InOrder,
-    /// What is missing between the next byte to be read and RCV.NXT.
+    /// The missing ranges between the next byte to read and RCV.NXT.
     holes: VecDeque<Range<Pos>>,
     /// The length of all of them.
     hole_bytes: u64,

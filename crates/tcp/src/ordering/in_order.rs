@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use core::ops::Range;
 use transom_wire::{SackBlocks, Seq};
 
-/// Where a piece stands whose buffer has not been supplied yet.
+/// The position of a piece whose buffer has not been supplied yet.
 #[derive(Clone, Copy, Debug)]
 enum Awaiting {
     Ready(usize),
@@ -50,8 +50,8 @@ impl InOrder {
         }
     }
 
-    /// A piece that will be the buffer of `payload`, the part of the segment's payload that begins at `offset`, if that is on
-    /// offer; it will stand at `spot`. One buffer serves one piece.
+    /// A piece that will be the buffer of `payload`, from `offset` of the segment's payload on, if that is on offer; its place is
+    /// `spot`. One buffer serves one piece.
     fn awaited(&mut self, payload: &Payload<'_>, offset: usize, spot: Awaiting) -> Option<Piece> {
         if !payload.is_on_offer() || self.awaiting.is_some() {
             return None;
@@ -60,8 +60,8 @@ impl InOrder {
         Some(Piece::Kept { buffer: PacketBuf::default(), range: 0..payload.len() })
     }
 
-    /// The next data: if it is little it goes where there is room already; otherwise its buffer is kept, or it gets a place of
-    /// its own. As two neighbours then never fit into one block, blocks are half full at least, however small the segments.
+    /// Appends the next data. A little of it is copied to free room; otherwise its buffer is kept, or it gets its own place. Two
+    /// neighbours then never fit into one block, so blocks are half full at least, even with small segments.
     fn append(&mut self, payload: &Payload<'_>, offset: usize) {
         self.ready_bytes += payload.len();
         self.received.advance(payload.len() as u64);

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// A packet's buffer. Until it is supplied, an empty one stands for it and the range starts at zero.
+    /// A packet's buffer. Until it is supplied, an empty one replaces it and the range starts at zero.
     Kept {
         buffer: PacketBuf,
         range: Range<usize>,
@@ -41,7 +41,7 @@ impl Piece {
         }
     }
 
-    /// Leaves out so many bytes at its front, or all if there are fewer.
+    /// Removes this many bytes at its front, or all if there are fewer.
     pub(super) fn advance(&mut self, bytes: usize) {
         match self {
             Piece::Kept { range, .. } => range.start = (range.start + bytes).min(range.end),
@@ -60,7 +60,7 @@ impl Piece {
         }
     }
 
-    /// What it occupies, in bytes.
+    /// The memory that it occupies, in bytes.
     pub(super) fn memory(&self) -> usize {
         match self {
             Piece::Kept { buffer, .. } => buffer.capacity(),

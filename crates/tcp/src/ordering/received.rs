@@ -1,4 +1,4 @@
-//! What has arrived of a sequence space: RCV.NXT, the ranges beyond it, and which of these SACK names first.
+//! The arrived parts of a sequence space: RCV.NXT, the ranges beyond it, and the range that SACK reports first.
 //!
 //! It is the same bookkeeping in whatever order the data reaches the application, so that the peer cannot tell the difference:
 //! acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
@@ -12,22 +12,22 @@ use transom_wire::{SackBlock, SackBlocks, Seq};
 /// The most disjoint ranges held beyond RCV.NXT.
 pub(super) const MAX_GAPS: usize = 1024;
 
-/// The most holes that the reader has not been told of. With that many, RCV.NXT does not move over a further one: a peer that gives up
-/// all but a byte here and there must not fill the memory with what is missing.
+/// The most holes that the reader has not noted. With that many, RCV.NXT does not move over a further one: a peer that gives up all but a
+/// few bytes must not fill the memory with the rest.
 pub(super) const MAX_HOLES: usize = 1024;
 
-/// What has arrived.
+/// The arrived data.
 #[derive(Debug)]
 pub(super) struct Received {
     next: Pos,
     early: RangeSet,
     /// Places in the most recently changed early ranges, newest first (RFC 2018 section 4); [`NOWHERE`] if there are fewer.
     recent: [Pos; 4],
-    /// RCV.NXT stands behind the FIN.
+    /// RCV.NXT is behind the FIN.
     ended: bool,
 }
 
-/// A place at which no data stands.
+/// A position without data.
 const NOWHERE: Pos = Pos::INITIAL;
 
 impl Received {
@@ -41,7 +41,7 @@ impl Received {
         self.next
     }
 
-    /// What of `at..end` lies behind RCV.NXT and so has arrived before, if any of it does.
+    /// The part of `at..end` that lies behind RCV.NXT and has arrived before, if any.
     pub(super) fn behind(&self, at: Pos, end: Pos) -> Option<(Pos, Pos)> {
         let upto = end.min(self.next());
         (at < upto).then_some((at, upto))
@@ -62,20 +62,20 @@ impl Received {
         !self.early.is_empty()
     }
 
-    /// What of `range`, which does not begin before RCV.NXT, has arrived already; the first of it.
+    /// The first part of `range`, which does not begin before RCV.NXT, that has arrived already.
     pub(super) fn duplicate(&self, range: &Range<Pos>) -> Option<(Pos, Pos)> {
         let held = self.early.overlapping(range)?;
         Some((range.start.max(held.start), range.end.min(held.end)))
     }
 
-    /// Whether `range` would be one more than may stand apart.
+    /// Whether `range` would exceed the number of separate ranges.
     pub(super) fn is_one_too_many(&self, range: &Range<Pos>) -> bool {
         range.start > self.next
             && self.early.len() >= MAX_GAPS
             && self.early.would_add_a_range(range)
     }
 
-    /// Whether `range`, which begins at RCV.NXT, touches nothing that stands beyond it.
+    /// Whether `range`, which begins at RCV.NXT, touches no range beyond it.
     pub(super) fn stands_alone(&self, range: &Range<Pos>) -> bool {
         self.early.first().is_none_or(|first| first.start >= range.end)
     }
@@ -85,8 +85,8 @@ impl Received {
         self.early.gaps(range).next()
     }
 
-    /// The first part of a segment that has not arrived, from `from` on: its range, its payload, and where that begins in `payload`, which
-    /// stands at `at`. What is held already stays as it is, so a segment is taken in by its missing parts.
+    /// The first part of a segment from `from` on that has not arrived: its range, its payload, and its offset in `payload`, which is at
+    /// `at`. Held data stays as it is, so a segment is accepted by its missing parts.
     pub(super) fn missing_part<'a>(
         &self,
         from: Pos,
@@ -101,7 +101,7 @@ impl Received {
         Some((gap, part, offset))
     }
 
-    /// RCV.NXT moves over so many bytes that arrived in order.
+    /// RCV.NXT moves over this many bytes that arrived in order.
     pub(super) fn advance(&mut self, bytes: u64) {
         self.next += bytes;
     }
@@ -112,7 +112,7 @@ impl Received {
         self.ended = true;
     }
 
-    /// RCV.NXT moves over the ranges that it has reached. Says where it stands then.
+    /// RCV.NXT moves over the ranges that it has reached. Returns its new position.
     pub(super) fn join(&mut self) -> Pos {
         while let Some(first) = self.early.first()
             && first.start <= self.next
@@ -134,7 +134,7 @@ impl Received {
         self.early.insert(range);
     }
 
-    /// The segment that stood at `pos` changed the range in which `pos` lies: that is the news now.
+    /// The segment at `pos` changed the range with `pos`: SACK reports it first.
     pub(super) fn remember(&mut self, pos: Pos) {
         let Some(range) = self.early.containing(pos) else { return };
         let mut kept =

@@ -13,7 +13,7 @@ pub(super) const PIECE_CHARGE: usize = 512;
 /// Buffers that have been read are collected up to this number; more are freed.
 const MAX_SPENT: usize = 64;
 
-/// What is left of pieces that have been read.
+/// Memory of pieces that have been read, for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     /// One emptied block kept for the next small payload.

@@ -1,14 +1,14 @@
 //! Data as it arrives, each piece with its place in the stream, beyond holes too.
 //!
-//! To the peer this is the in-order stream: RCV.NXT, SACK blocks and duplicates are kept by the same code (`received.rs`), so that any TCP can send
-//! to it. What differs is when the application gets the bytes, and with that when their memory is free. A piece is kept until it has
-//! been read and not a moment longer; of what was read beyond RCV.NXT only the range remains, so that nothing is delivered twice.
+//! To the peer this is the in-order stream: the same code (`received.rs`) keeps RCV.NXT, SACK blocks and duplicates, so any TCP can send to it. The
+//! difference is when the application gets the bytes, and so when their memory is free. A piece is kept only until it has been read. Of data that
+//! was read beyond RCV.NXT only the range remains, so that nothing is delivered twice.
 //!
-//! The window. RCV.WND counts from RCV.NXT (RFC 9293 section 3.3.1), and so it has to cover what was read beyond it as well as what is
-//! free: with `r` such bytes, the right edge stands at RCV.NXT + free + r. Reading beyond a hole therefore opens the window although
-//! RCV.NXT stays, and a lost segment stops neither the reader nor the sender. Receiving moves the edge nowhere, reading moves it right,
-//! and RCV.NXT passing over what was read leaves it where it is: it never moves left (section 3.8.6). How far it can run ahead of a
-//! hole is bounded by the widest window that the scale can express, and by the ranges that may stand apart.
+//! The window. RCV.WND counts from RCV.NXT (RFC 9293 section 3.3.1), so it has to cover the bytes read beyond it as well as the free room. With `r`
+//! such bytes, the right edge is RCV.NXT + free + r. So reading beyond a hole opens the window although RCV.NXT stays, and a lost segment stops
+//! neither the reader nor the sender. Receiving does not move the edge, reading moves it right, and RCV.NXT passing over read data leaves it: it
+//! never moves left (section 3.8.6). Two bounds limit how far it can run ahead of a hole: the largest window that the scale can express, and the
+//! number of separate ranges.
 //!
 //! Memory is bounded as for the stream: by the bytes held, each piece charged at least `PIECE_CHARGE`, and by the number of ranges.
 //! Since every piece that is held can be read, a refusal for lack of memory never outlasts the reader's absence.
@@ -28,15 +28,15 @@ use transom_wire::{SackBlocks, Seq};
 #[derive(Debug)]
 pub struct Unordered {
     received: Received,
-    /// What has not been read, in the order of arrival, each with its place.
+    /// Unread data in the order of arrival, each piece with its position.
     pieces: VecDeque<(Pos, Piece)>,
     bytes: usize,
-    /// Where the receive buffer begins: what it holds reaches from here as far as what has arrived.
+    /// The position at which the receive buffer begins: it reaches from here to the end of the arrived data.
     base: Pos,
-    /// What was given up and the reader has not been told of.
+    /// Data that was given up and that the reader has not noted.
     holes: RangeSet,
     store: Store,
-    /// Where the piece stands whose buffer the caller will supply, and where in the segment's payload it begins.
+    /// The position of the piece whose buffer the caller will supply, and its offset in the segment's payload.
     awaiting: Option<(Pos, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl Unordered {
         }
     }
 
-    /// Keeps a new part of a segment, which stands at `at`, and at `offset` of the segment's payload.
+    /// Keeps a new part of a segment at position `at`, from `offset` of the segment's payload.
     fn keep(&mut self, at: Pos, part: &Payload<'_>, offset: usize) {
         self.bytes += part.len();
         if part.len() < CRUMB && self.gather(at, part.bytes()) {
@@ -74,7 +74,7 @@ impl Unordered {
         self.pieces.push_back((at, piece));
     }
 
-    /// Copies `bytes` behind what arrived last, if they stand there in the stream too and there is room.
+    /// Copies `bytes` behind the last arrival, if they follow it in the stream too and there is room.
     fn gather(&mut self, at: Pos, bytes: &[u8]) -> bool {
         match self.pieces.back_mut() {
             Some((pos, piece)) if *pos + piece.len() as u64 == at => piece.extend(bytes),

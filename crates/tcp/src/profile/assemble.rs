@@ -51,7 +51,8 @@ impl Profile {
         }
     }
 
-    /// Whether partial reliability is offered to the peer: whoever gives data up can also do without.
+    /// Whether partial reliability is offered to the peer: an end that gives up data can also do
+    /// without it.
     pub(crate) fn offers_partial(&self) -> bool {
         self.persistence.is_some() || self.holes != HoleChoice::Wait
     }

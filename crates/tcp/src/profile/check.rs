@@ -1,4 +1,4 @@
-//! Which choices work together, and what is said about those that do not.
+//! Checks which choices are compatible, with errors for those that are not.
 
 use super::{
     AckChoice, HoleChoice, MAX_WINDOW, OrderingChoice, PacingChoice, Profile, RecoveryChoice,
@@ -24,13 +24,13 @@ pub enum ProfileError {
         "rr counts duplicates, and RACK-TLP goes by time, with a window for reordering of its own; choose another loss recovery, or leave it out"
     )]
     RrWithRack,
-    /// It goes by what DSACKs report.
+    /// Robustness against reordering needs DSACK reports.
     #[error("rr learns from DSACKs and needs the SACK option; offer it, or leave rr out")]
     RrWithoutSack,
     /// It would not be a share.
     #[error("rr takes at most the whole window for its threshold, a cap of 1, not {0}")]
     RrCap(Fraction),
-    /// The controller sends at a rate of its own.
+    /// The controller sends at its own rate.
     #[error(
         "{0} sends at the rate it measures and needs pacing; without it, choose another congestion control"
     )]
@@ -58,7 +58,7 @@ pub enum ProfileError {
         buffer: &'static str,
         /// Its size.
         has: usize,
-        /// What it needs.
+        /// The minimum.
         least: usize,
     },
     /// See [`Profile::carries_bytes`].
@@ -208,7 +208,7 @@ impl Profile {
         }
     }
 
-    /// Checks that a program can use it which knows nothing but streams.
+    /// Checks that a program for plain streams can use it.
     ///
     /// # Errors
     /// [`ProfileError::NotBytes`] or [`ProfileError::NotAStream`].

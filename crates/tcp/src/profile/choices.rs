@@ -1,4 +1,4 @@
-//! What there is to choose for each unit.
+//! The choices for each unit.
 
 use super::MAX_WINDOW;
 use crate::accurate_ecn::AccurateConfig;
@@ -68,7 +68,7 @@ impl OrderingChoice {
     }
 }
 
-/// How the window comes down in fast recovery.
+/// How fast recovery reduces the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionChoice {
     /// At once (RFC 5681, RFC 6675).
@@ -77,14 +77,14 @@ pub enum ReductionChoice {
     Prr,
 }
 
-/// What a window that was not used is still worth.
+/// The validation of a window that was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationChoice {
     /// All that it was.
     Keep,
     /// The initial window after a silence (RFC 5681 section 4.1).
     RestartWindow,
-    /// What RFC 7661 says.
+    /// RFC 7661.
     Cwv,
 }
 
@@ -95,9 +95,9 @@ pub enum EcnChoice {
     Off,
     /// RFC 3168.
     Classic(EcnConfig),
-    /// RFC 8257, for DCTCP at both ends: it is not negotiated.
+    /// RFC 8257, for DCTCP at both ends, without negotiation.
     PerPacket(EcnConfig),
-    /// RFC 9768, and RFC 3168 with a peer that knows nothing better.
+    /// RFC 9768, and RFC 3168 with a peer without accurate ECN.
     Accurate(AccurateConfig),
 }
 
@@ -120,16 +120,16 @@ impl EcnChoice {
     }
 }
 
-/// What the receiver offers.
+/// The window that the receiver advertises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowChoice {
     /// A receive window, tuned between the two sizes.
     ReceiveWindow(ReceiveWindowConfig),
     /// A receive window of one size, in bytes.
     Fixed(usize),
-    /// The widest window always; what does not fit the memory is dropped.
+    /// Always the largest window; data that does not fit the memory is dropped.
     None {
-        /// So many bytes at most are held for the application.
+        /// At most this many bytes are held for the application.
         memory: usize,
     },
 }

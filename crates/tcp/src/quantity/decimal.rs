@@ -39,7 +39,7 @@ impl Decimal {
         Some((Decimal { mantissa, exponent }, rest.trim()))
     }
 
-    /// The value divided by a hundred: what a percentage stands for.
+    /// The value divided by a hundred, for a percentage.
     pub const fn hundredth(self) -> Decimal {
         Decimal { mantissa: self.mantissa, exponent: self.exponent.saturating_sub(2) }
     }

@@ -1,12 +1,12 @@
 //! Recovery that gives up: another unit finds the losses, and those that have had their chances are not repaired.
 //!
-//! What the other unit marks lost and persistence calls exhausted leaves the list of what is to be sent again at once, so that the unit
-//! names it no more; everything else (phase, recovery point, flight, probes) is the other unit's. Its recovery ends like any other,
-//! when what was outstanding at its beginning is acknowledged, for the peer acknowledges what it moves over.
+//! Data that the other unit marks lost and whose persistence is exhausted is removed from the retransmission list at once, so the unit
+//! does not retransmit it. The other unit keeps everything else (phase, recovery point, flight, probes). Its recovery ends as usual,
+//! when the data that was outstanding at its beginning is acknowledged, because the peer acknowledges the hole.
 //!
-//! A path that strips options it does not know could still swallow the announcements after a handshake that went well. If three timeouts
-//! pass without any progress, what was given up is taken up again until everything outstanding then is acknowledged: the connection
-//! lives, and only its peer's patience is tried. To a peer that does know the forward point such a repetition is old data.
+//! A path that strips unknown options could still remove the announcements after a successful handshake. If three timeouts pass without
+//! any progress, the data that was given up is retransmitted until everything outstanding is acknowledged. So the connection survives
+//! with some delay. A peer that knows the forward point ignores such a retransmission as old data.
 
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
@@ -31,14 +31,14 @@ pub struct GivingUp {
     unanswered: u32,
     /// Nothing is given up until this is acknowledged.
     repairs_upto: Option<Pos>,
-    /// The deadline that the other unit asked for.
+    /// The deadline that the other unit requested.
     inner_deadline: Option<Instant>,
     /// Losses were marked and have not been judged yet.
     unjudged: bool,
 }
 
 impl GivingUp {
-    /// Losses found by `inner` are repaired as far as `persistence` goes.
+    /// Losses found by `inner` are repaired within `persistence`.
     pub fn new(inner: Box<dyn Recovery>, persistence: Persistence) -> Self {
         GivingUp {
             inner,

@@ -1,7 +1,7 @@
 //! Go-back-N: when something is lost, everything from there on is sent again.
 //!
-//! The oldest error control. It needs neither selective acknowledgements nor partial ones; what the peer holds beyond the loss travels a
-//! second time, unless selective acknowledgements say that it is there.
+//! The oldest error control. It needs neither selective nor partial acknowledgements. Data that the peer holds beyond the loss is sent a
+//! second time, unless selective acknowledgements report it.
 
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
@@ -9,7 +9,7 @@ use crate::pos::Pos;
 use crate::sent::SentList;
 use core::ops::Range;
 
-/// The recovery unit that goes back.
+/// The go-back-N recovery unit.
 #[derive(Clone, Debug, Default)]
 pub struct GoBackN {
     phase: Phase,

@@ -1,9 +1,9 @@
 //! NewReno fast recovery without SACK (RFC 6582).
 //!
-//! RFC 6582 inflates cwnd by one segment for each duplicate acknowledgement, because each says that a segment left
-//! the network. Here the same segment is taken out of the flight instead: sending is allowed at the same moments,
-//! cwnd keeps its meaning, and "bytes in flight ≤ cwnd" stays true. Limited Transmit (RFC 3042) follows without a
-//! rule of its own: the first two duplicates make room for one new segment each.
+//! RFC 6582 inflates cwnd by one segment for each duplicate acknowledgement, because each shows that a segment left
+//! the network. Here the same segment is taken out of the flight instead. Sending is allowed at the same moments, cwnd
+//! keeps its meaning, and "bytes in flight ≤ cwnd" stays true. Limited Transmit (RFC 3042) needs no separate rule: the
+//! first two duplicates make room for one new segment each.
 
 use super::{Phase, Recovery, Retransmission, Verdict};
 use crate::ack_context::AckContext;
@@ -21,8 +21,8 @@ pub struct NewReno {
     duplicates: u32,
     /// Bytes that duplicate acknowledgements say have left the network.
     departed: u64,
-    /// Bytes that they can still truthfully say so of: what was in the network when the last acknowledgement advanced.
-    /// More duplicates than that are forged (RFC 5681 section 3.2, the note on bogus duplicates).
+    /// The bytes that duplicates can still report: those in the network when the last acknowledgement advanced.
+    /// Further duplicates are forged (RFC 5681 section 3.2, the note on bogus duplicates).
     credit: u64,
     recovery_point: Option<Pos>,
     /// RFC 6582's `recover`: duplicates for data before it do not start another recovery.
@@ -36,10 +36,10 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// Section 3.2 step 2: whether duplicates can mean a loss, and not only that the last repair sent something twice.
-    /// Where the acknowledgement stands exactly at `recover` both are possible. After a timeout, which may have sent
-    /// everything twice, they do not count; after a fast recovery section 4's acknowledgement heuristic decides:
-    /// three needless copies would have made the last acknowledgement jump by more than four segments.
+    /// Section 3.2 step 2: whether duplicates mean a loss, or only that the last repair sent data twice. If the
+    /// acknowledgement is exactly at `recover`, both are possible. After a timeout, which may have sent everything
+    /// twice, they do not count. After a fast recovery section 4's acknowledgement heuristic decides: three needless
+    /// copies would have made the last acknowledgement jump by more than four segments.
     fn duplicates_mean_loss(&self, una: Pos, mss: u64) -> bool {
         self.recover.is_none_or(|recover| {
             una > recover || (una == recover && !self.after_timeout && self.last_advance <= 4 * mss)

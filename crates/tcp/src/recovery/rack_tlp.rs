@@ -1,12 +1,12 @@
-//! RACK-TLP (RFC 8985): losses are found by time, and a probe asks for news of the last segments.
+//! RACK-TLP (RFC 8985): time reveals losses, and a probe asks for the fate of the last segments.
 //!
-//! A transmission is lost when one that left later was delivered, and so long ago that reordering cannot be the reason. The patience
-//! adapts to the reordering that was seen. Where nothing is heard for two round trips, the last segment, or a new one, is sent to make
-//! the peer speak, before the retransmission timer has to.
+//! A transmission is lost when a later one was delivered long enough ago that reordering cannot be the reason. The reordering window
+//! adapts to the observed reordering. After two round trips of silence, the last segment, or a new one, is sent as a probe, before the
+//! retransmission timer expires.
 //!
-//! Differences from the text: after a timeout everything is taken for lost, not only what left long enough ago (section 6.3), as the other
-//! units do; TLP.max_ack_delay is a constant; the check of section 6.2 step 2 whether a retransmission or the original was
-//! acknowledged uses the least round-trip time and not the timestamp.
+//! Differences from the text: after a timeout everything counts as lost, not only data that left long enough ago (section 6.3), as in the
+//! other units. TLP.max_ack_delay is a constant. The check of section 6.2 step 2 whether a retransmission or the original was acknowledged
+//! uses the least round-trip time, not the timestamp.
 
 use super::{Expiry, Phase, Recovery, Retransmission, Times, Verdict};
 use crate::ack_context::AckContext;
@@ -15,7 +15,7 @@ use crate::sent::SentList;
 use crate::time::{Duration, Instant};
 use core::ops::Range;
 
-/// How long the peer may delay an acknowledgement (TLP.max_ack_delay): what Linux allows itself.
+/// How long the peer may delay an acknowledgement (TLP.max_ack_delay): the value of Linux.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// The timeout of a probe before there is a round-trip time.
 const FIRST_PROBE: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ struct Probe {
     again: bool,
 }
 
-/// What the deadline is for.
+/// The purpose of the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     Nothing,
@@ -166,7 +166,7 @@ impl RackTlp {
         self.probe = None;
     }
 
-    /// Section 7.4.2. Returns whether the probe has repaired a loss that nobody saw.
+    /// Section 7.4.2. Returns whether the probe has repaired an undetected loss.
     fn judge_probe(&mut self, ack: &AckContext) -> bool {
         let Some(probe) = self.probe.filter(|probe| ack.una >= probe.end) else { return false };
         // With a report of a duplicate, or a duplicate acknowledgement, original and probe have both arrived.

@@ -23,7 +23,7 @@ pub struct SackRecovery {
     high_rxt: Option<Pos>,
     /// RFC 6675's RescueRxt, one past it.
     rescue_rxt: Option<Pos>,
-    /// What was named last is a rescue.
+    /// The last range was a rescue retransmission.
     rescuing: bool,
     /// One past the highest position sent when the last recovery began or the timer last expired.
     recover: Option<Pos>,

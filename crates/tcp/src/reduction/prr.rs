@@ -4,9 +4,9 @@
 //! to ssthresh evenly. When losses have taken more than that, it is brought up again by at most what arrives, and by a segment more
 //! if recovery makes good progress.
 //!
-//! What differs from the RFC's section 6.2:
+//! Differences from the RFC's section 6.2:
 //! - It does nothing when nothing was delivered. Here a recovery that a timer begins (RACK's) sends its first segment all the same.
-//! - Until something was sent at least a segment is due; the RFC says so only where nothing would be.
+//! - Until something was sent, at least one segment may leave; the RFC allows this only if nothing else would.
 
 use super::Reduction;
 use crate::ack_context::AckContext;

@@ -1,4 +1,4 @@
-//! What every choice of the timer has in common for those who have no connection yet.
+//! Functions of every choice of timer that need no connection.
 
 use super::RetransmissionTimer;
 use super::eifel::{Eifel, EifelConfig};

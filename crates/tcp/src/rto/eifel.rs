@@ -18,14 +18,14 @@
 //! RTO     = max(SRTT + n·RTTVAR, RTT + 2 ticks)
 //! ```
 //!
-//! What differs from the paper, or is left open by it:
-//! - The paper infers the samples of a flight from the flight and from how many segments each acknowledgement covers (1/FLIGHT for each
-//!   segment sampled, 2/FLIGHT with delayed acknowledgements, 1/3 for one sample per round trip). Here they are counted, in the last
-//!   round trip or in this one, whichever has more: so it also holds where an acknowledgement covers a super-segment.
-//! - The first sample is taken as in RFC 6298, section 2.2, as are back-off, bounds and the lost SYN.
+//! Differences from the paper, and choices that it leaves open:
+//! - The paper infers the number of samples of a flight from the flight and from the segments that each acknowledgement covers (1/FLIGHT for each
+//!   segment sampled, 2/FLIGHT with delayed acknowledgements, 1/3 for one sample per round trip). Here they are counted, in the last round trip or in
+//!   this one, the larger of both. So it also works if an acknowledgement covers a super-segment.
+//! - The first sample, back-off, bounds and the lost SYN are treated as in RFC 6298, section 2.2.
 //! - [`EifelConfig::scaled`] off leaves RFC 6298's gains and weight, and only the first and the last two repairs.
-//! - What the paper does about a timeout that turns out to have been spurious is not here: it has become the work of units
-//!   that detect (RFC 3522) and undo: they bring the window back, which is more than RFC 4015's response allows where nothing paces, and leave the timer.
+//! - The paper's response to a spurious timeout is not here. Other units detect it (RFC 3522) and undo it. They restore the window, which is more
+//!   than RFC 4015's response allows without pacing, and leave the timer.
 
 use super::RetransmissionTimer;
 use crate::compose::{ArgumentError, Arguments};
@@ -73,7 +73,7 @@ impl EifelConfig {
 /// The reciprocal of the largest gain.
 const LEAST: u64 = 3;
 
-/// What has been measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     srtt: Duration,
@@ -99,7 +99,7 @@ impl Eifel {
         Eifel { config, estimate: None, backoffs: 0, samples: 0, last_samples: 0 }
     }
 
-    /// A timer that goes on from what another one has measured, of which `last` was the latest sample.
+    /// A timer that continues from another one's measurements; `last` was the latest sample.
     pub fn from_estimate(
         config: EifelConfig,
         srtt: Duration,
@@ -111,7 +111,7 @@ impl Eifel {
         timer
     }
 
-    /// What follows from an estimate and the latest sample.
+    /// The timeout for an estimate and the latest sample.
     fn timeout(&self, srtt: Duration, rttvar: Duration, last: Duration) -> Duration {
         let (.., weight) = self.gains();
         (srtt + rttvar.times(weight)).max(last + self.config.tick.times(2))

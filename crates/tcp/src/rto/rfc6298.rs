@@ -69,7 +69,7 @@ impl Rfc6298 {
         Rfc6298 { config, estimate: None, initial: config.initial, backoffs: 0 }
     }
 
-    /// A timer that goes on from what another one has measured.
+    /// A timer that continues from another one's measurements.
     pub fn from_estimate(config: Rfc6298Config, srtt: Duration, rttvar: Duration) -> Self {
         Rfc6298 { estimate: Some((srtt, rttvar)), ..Rfc6298::new(config) }
     }

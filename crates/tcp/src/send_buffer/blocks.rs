@@ -1,9 +1,8 @@
 //! A queue of bytes in blocks of one size.
 //!
-//! Bytes are appended at the end and forgotten at the front. A block that has been used up is the first to be used again, so
-//! that as much memory passes through the processor's caches as there are bytes queued, not as the queue might hold. (A ring
-//! goes round its whole capacity however little is in it, and copying into memory that was last touched megabytes ago costs
-//! several times as much.)
+//! Bytes are appended at the end and dropped at the front. A used block is the first to be reused, so that only as much
+//! memory passes through the processor's caches as there are bytes queued. (A ring uses its whole capacity even with little
+//! data, and copying into memory that was last used megabytes ago costs several times as much.)
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -84,7 +83,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
     }
 
-    /// The bytes from offset `from` up to `upto`, at most `BLOCK` of them and not beyond what there is.
+    /// The bytes from offset `from` up to `upto`, at most `BLOCK` of them and not beyond the end.
     pub(super) fn slices(&self, from: usize, upto: usize) -> [&[u8]; 2] {
         let upto = upto.min(self.len).min(from.saturating_add(BLOCK));
         if from >= upto {

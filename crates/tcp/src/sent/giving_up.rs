@@ -1,7 +1,7 @@
-//! Giving up: what is lost and will not be sent again.
+//! Giving up: lost data that will not be retransmitted.
 //!
-//! Such a record stays on the scoreboard, out of the flight, until the peer has moved over it; and what lies before the first
-//! record that may still arrive, or will be sent again, is all that the peer has to be told.
+//! Such a record stays on the scoreboard, outside of the flight, until the peer has moved over it. The peer needs only one
+//! position: the first record that may still arrive or will be retransmitted.
 
 use super::{Fate, Sent, SentList};
 use crate::pos::Pos;
@@ -36,7 +36,7 @@ impl SentList {
         newly
     }
 
-    /// What was given up waits to be sent again after all.
+    /// Data that was given up waits for retransmission after all.
     pub fn take_up_again(&mut self) {
         for index in 0..self.list.len() {
             let fate = self.list[index].fate;
@@ -61,7 +61,7 @@ impl SentList {
         upto
     }
 
-    /// When the oldest data left for the first time that is lost and neither repaired nor given up; looked for from `from` on.
+    /// When the oldest data was first sent that is lost and neither repaired nor given up; searches from `from` on.
     pub fn oldest_unrepaired(&self, from: Pos) -> Option<Instant> {
         if self.lost_bytes == 0 {
             return None;

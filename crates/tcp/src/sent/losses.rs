@@ -1,4 +1,4 @@
-//! Losses: what recovery has marked as lost, what of it waits to be sent again, and what RFC 6675 calls lost.
+//! Losses: data that recovery has marked as lost, the part that waits for retransmission, and the losses by RFC 6675.
 
 use super::{Fate, SentList};
 use crate::pos::Pos;
@@ -61,9 +61,9 @@ impl SentList {
         self.lost_bytes.saturating_sub(before)
     }
 
-    /// Marks every transmission lost that left before `newest`, which was delivered, and at least `wait` ago (RFC 8985 section 6.2
-    /// step 5); of those sent again the retransmission. Returns the bytes newly marked and when the last of the others that left before
-    /// will be.
+    /// Marks every transmission lost that left before `newest`, which was delivered, and at least `wait` ago (RFC 8985 section 6.2 step
+    /// 5); for retransmitted data the retransmission counts. Returns the bytes newly marked and when the last of the other earlier ones
+    /// will be lost.
     pub fn mark_lost_sent_before(
         &mut self,
         newest: (Instant, Pos),
@@ -97,7 +97,7 @@ impl SentList {
         (newly, later)
     }
 
-    /// Tells of the `bytes` that were newly marked lost by the calls since the last report, oldest position first.
+    /// Reports the `bytes` that were newly marked lost since the last report, oldest position first.
     pub fn report_lost(
         &mut self,
         now: Instant,
@@ -117,7 +117,7 @@ impl SentList {
         self.changed_from = Pos::MAX;
     }
 
-    /// What was newly marked lost was not lost to congestion: it is not to be told of.
+    /// Drops the report of newly marked losses: they were not lost to congestion.
     pub fn forget_lost(&mut self) {
         for record in &mut self.list {
             record.changed = false;
@@ -125,7 +125,7 @@ impl SentList {
         self.changed_from = Pos::MAX;
     }
 
-    /// Nothing was lost after all: what is not selectively acknowledged is in flight.
+    /// Nothing was lost: all data that is not selectively acknowledged is in flight.
     pub fn unmark_lost(&mut self) {
         for index in 0..self.list.len() {
             let fate = self.list[index].fate;
@@ -169,9 +169,8 @@ impl SentList {
         None
     }
 
-    /// The lowest position such that everything unacknowledged below it is lost by RFC 6675's `IsLost`:
-    /// `dup_thresh` discontiguous selectively acknowledged ranges, or more than `dup_thresh − 1` segments'
-    /// worth of such bytes, lie above.
+    /// The lowest position such that everything unacknowledged below it is lost by RFC 6675's `IsLost`: `dup_thresh` discontiguous
+    /// selectively acknowledged ranges, or such bytes of more than `dup_thresh − 1` segments, lie above.
     pub fn is_lost_boundary(&self, dup_thresh: u32, segment: u64) -> Option<Pos> {
         let needed = u64::from(dup_thresh.saturating_sub(1)) * segment;
         let mut bytes = 0u64;

@@ -1,8 +1,7 @@
 //! HyStart++ (RFC 9406): slow start ends when the round-trip time rises, not when the queue overflows.
 //!
-//! The least round-trip time of a round is compared with that of the round before. When it has grown by an eighth, the window grows four
-//! times more slowly for five rounds (Conservative Slow Start); if the round-trip time comes down meanwhile it was a false alarm, and
-//! otherwise slow start is over.
+//! The least round-trip time of a round is compared with that of the round before. When it has grown by an eighth, the window grows four times more
+//! slowly for five rounds (Conservative Slow Start). If the round-trip time falls meanwhile, it was a false alarm; otherwise slow start ends.
 //!
 //! That is for as long as ssthresh has its first value (section 4.3). After a loss or a timeout it says where slow start ends, which is the usual one then.
 

@@ -2,19 +2,19 @@
 //!
 //! pipeACK is the most that was acknowledged in a round trip of the last max(3·RTT, 1 s). While it is half of cwnd or more, or is not known
 //! (at the beginning and after a loss recovery), the window is *validated*, and nothing is special. Below that begins the *nonvalidated* phase:
-//! - The window is kept, also over silences: there is no restart window.
-//! - A loss or a mark reduces max(pipeACK, FlightSize) instead of a window that nobody has tried, and at the end of the recovery what had to be sent
-//!   again, R, is taken off before: cwnd = (max(pipeACK, LossFlightSize) − R)/2 for a controller that halves (section 4.4.1).
+//! - The window is kept, also over idle periods: there is no restart window.
+//! - A loss or a mark reduces max(pipeACK, FlightSize) instead of an untested window. At the end of the recovery the retransmitted amount, R, is
+//!   subtracted before: cwnd = (max(pipeACK, LossFlightSize) − R)/2 for a controller that halves (section 4.4.1).
 //! - After five minutes the window is halved, not below IW, and ssthresh is three quarters of it at least (section 4.4.3); and again after the
 //!   next five.
 //!
-//! What differs from the RFC, or is left open by it:
+//! Differences from the RFC, and choices that it leaves open:
 //! - The reduction is the controller's own share, not always a half: (max(pipeACK, LossFlightSize) − R)·ssthresh/max(pipeACK, LossFlightSize).
 //! - R is what recovery has believed lost, so that a segment sent three times counts twice; the RFC would count it once.
 //! - Once there has been a sample, a period without any is one in which nothing was acknowledged: pipeACK is zero then, not unknown.
 //! - A sample's lifetime is counted from the first of its quarter of the period: it may end up to a quarter early, never late.
 //! - An idle period takes no timer: when data leaves again, the unit applies what the five-minute timer would have done.
-//! - How bursts are kept small (section 4.4.2) is pacing's business; choose it beside.
+//! - Pacing keeps bursts small (section 4.4.2); choose it with this unit.
 
 use super::{IdlePeriod, Validation, WindowBounds};
 use crate::ack_context::AckContext;
@@ -51,7 +51,7 @@ impl Samples {
         }
     }
 
-    /// The largest that is not older than `period`; zero where there is none.
+    /// The largest that is not older than `period`; zero if there is none.
     fn largest(&self, now: Instant, period: Duration) -> u64 {
         let fresh = self.pieces.iter().flatten().filter(|(begun, _)| now.since(*begun) <= period);
         fresh.map(|&(_, sample)| sample).max().unwrap_or(0)
@@ -61,7 +61,7 @@ impl Samples {
 /// The method of RFC 7661.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cwv {
-    /// What makes up pipeACK; `None` while that is not known.
+    /// The samples of pipeACK; `None` while it is unknown.
     samples: Option<Samples>,
     /// Acknowledged in the present round trip; `None` before the first that is whole.
     round: Option<u64>,
@@ -69,7 +69,7 @@ pub struct Cwv {
     nonvalidated: Option<Instant>,
     /// pipeACK as of the last acknowledgement.
     pipe_ack: u64,
-    /// max(pipeACK, LossFlightSize) of the present recovery, and what had been lost before it.
+    /// max(pipeACK, LossFlightSize) of the present recovery, and the bytes lost before it.
     reduced: Option<(u64, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl Cwv {
         self.nonvalidated = if validated { None } else { Some(self.nonvalidated.unwrap_or(since)) };
     }
 
-    /// Section 4.4.3, for each period that is over.
+    /// Section 4.4.3, for each period that has passed.
     fn expire(&mut self, window: &Window, now: Instant) -> Option<WindowBounds> {
         let begun = self.nonvalidated?;
         let periods = now.since(begun).as_nanos() / NONVALIDATED_PERIOD.as_nanos();

@@ -1,5 +1,5 @@
-//! No validation: the window stays what it is, used or not, as kernels do that are told not to slow-start after idle. What it once was may leave
-//! in one burst after a silence of any length; with pacing it leaves in a round trip.
+//! No validation: the window stays, used or not, like a kernel without slow start after idle. The whole window may leave in one burst after an
+//! idle period of any length; with pacing it leaves in a round trip.
 
 use super::{IdlePeriod, Validation, WindowBounds};
 use crate::congestion::Window;

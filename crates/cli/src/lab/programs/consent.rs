@@ -10,10 +10,10 @@ use super::Programs;
 use super::known::{Identity, Known};
 use crate::output;
 
-/// What was said about programs on the command line.
+/// The decision about programs on the command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum Consent {
-    /// Nothing: those of a file that has been seen may run, others are asked about.
+    /// No option: programs of a known file may run; for others the command asks.
     #[default]
     Seen,
     /// They may run, this time.

@@ -1,7 +1,7 @@
 //! Which scenarios with programs have been seen, kept between commands.
 //!
-//! There is a file for each in the user's state directory, named by a hash of all that decides what runs. Only the user may read or write
-//! there: who could write there could say yes in the user's name, so a directory that others can write to counts for nothing.
+//! The user's state directory has one file for each, named by a hash of everything that decides which programs run. Only the user may read or
+//! write there. A directory that others can write to is ignored, since they could give consent in the user's name.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 use transom_lab::scenario::Scenario;
 
-/// A program beside a scenario is read up to this many bytes; one that is longer is never known.
+/// The longest program beside a scenario that is hashed, in bytes; a scenario with a longer one is never known.
 const LONGEST_PROGRAM: u64 = 64 << 20;
 
-/// What decides which programs a scenario runs: its text, its form, and those programs that come with it. None if one of these cannot be read.
+/// The inputs that decide which programs a scenario runs: its text, its form, and the programs beside it. None if one of these cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity(Option<String>);
 
@@ -57,7 +57,8 @@ impl Known {
         let path =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local/state")));
-        let state = state.context("there is neither XDG_STATE_HOME nor HOME to remember it in")?;
+        let state =
+            state.context("cannot store the consent: neither XDG_STATE_HOME nor HOME is set")?;
         Ok(Known { directory: state.join("transom") })
     }
 
@@ -72,7 +73,7 @@ impl Known {
             && is_file(place.join(name))
     }
 
-    /// Adds one. `file` is only for people who look.
+    /// Adds one. `file` is only a note for people.
     pub(super) fn add(&self, identity: &Identity, file: &Path) -> anyhow::Result<()> {
         let Some(name) = &identity.0 else {
             bail!("a program beside the scenario cannot be read, or is not a file");
@@ -96,7 +97,7 @@ impl Known {
     }
 }
 
-/// Whether a directory is there, and nobody else's word.
+/// Whether the directory exists and only the user can write to it.
 fn check(directory: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot use {}", directory.display());
     let found = fs::symlink_metadata(directory).with_context(cannot)?;

@@ -1,4 +1,4 @@
-//! What `transom lab run` can be told.
+//! The arguments of `transom lab run`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,16 +10,17 @@ use super::super::watch::parse_address;
 
 /// Run a scenario, in the simulator or in real time
 ///
-/// Every point of its sweep is run with each of its seeds, on all processors, in virtual time: the same scenario and seed give the
-/// same result on every machine. What was seen is written to a directory for each run (tables as Parquet and CSV, the scenario with
-/// everything written out, and a page with charts, report.html), and what was expected is judged. Runs that are there already are not
-/// repeated, so a run that was interrupted goes on where it was. Several runs have a page together, index.html in the results directory. The command succeeds if all that is expected holds.
+/// Every point of the sweep is run with each seed, on all processors, in virtual time. The same scenario and seed give the same result on every
+/// machine. Each run gets a directory with its results: tables as Parquet and CSV, the resolved scenario, and a page with charts, report.html. The
+/// command judges the expectations. It does not repeat stored runs, so an interrupted command continues where it stopped. Several runs share a page,
+/// index.html in the results directory. The command succeeds if all expectations hold.
 ///
-/// With --emulate, the runs are made one after the other in real time, with the same links, queues and hosts; hosts of kind "kernel" then have the kernel's
-/// TCP, each in a network namespace, and real programs can run there. That takes root or user namespaces. A run in which the emulator fell behind fails.
+/// With --emulate, the runs are made one after the other in real time, with the same links, queues and hosts. Hosts of kind "kernel" then use the
+/// kernel's TCP, each in a network namespace, and can run real programs. That needs root or user namespaces. A run fails if the emulator fell
+/// behind.
 ///
-/// Programs run with your rights: a namespace keeps only their network apart. So before a scenario with programs is run for the first time, its commands are
-/// shown and you are asked. Where nobody can be asked, the command fails unless --allow-programs is given. A file that has changed is asked about again.
+/// Programs run with your rights: a namespace isolates only their network. So before the first run of a scenario with programs, the command shows
+/// them and asks you. If it cannot ask, it fails unless --allow-programs is given. It asks again when a file has changed.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +41,7 @@ Examples:
   transom lab run kernel-cubic.toml --emulate
       in real time, with the kernel's TCP
   transom lab run iperf.toml --emulate --allow-programs
-      a scenario with programs, in a script that has nobody to ask
+      a scenario with programs, in a script without a terminal
   transom lab run fairness.toml -o /tmp/fairness --json
       for other programs")]
 pub(crate) struct Args {
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     /// point and within a point seed by seed
     #[arg(long, value_name = "I/N")]
     pub(super) shard: Option<Shard>,
-    /// Run what is there already again, too
+    /// Repeat stored runs too
     #[arg(long)]
     pub(super) fresh: bool,
     /// Run in real time, with the kernel's TCP on hosts of kind "kernel"
@@ -83,7 +84,7 @@ pub(crate) struct Args {
     /// Where results go; by default results/NAME
     #[arg(long, short, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
-    /// Write every chart, and the drawing of the network, as a PNG file beside the page too (feature `png`)
+    /// Write every chart, and the drawing of the network, as a PNG file too (feature `png`)
     #[arg(long)]
     pub(super) png: bool,
     /// Serve the runs' pages while they go on, for a browser; the address is printed. ADDR is an address, a port, or both; without it, any
@@ -123,7 +124,7 @@ impl Args {
         (!seeds.is_empty()).then_some(seeds)
     }
 
-    /// What was said about programs.
+    /// The decision about programs.
     pub(super) fn consent(&self) -> Consent {
         match (self.no_programs, self.allow_programs) {
             (true, _) => Consent::Refused,
@@ -138,7 +139,7 @@ impl Args {
         if self.emulate { 1 } else { self.jobs.unwrap_or(0) }
     }
 
-    /// What results call the scenario's file: nothing that is different on another machine.
+    /// The name of the scenario's file in results: the same on every machine.
     pub(super) fn file_name(&self) -> String {
         let name = if self.file.is_absolute() {
             self.file.file_name().map_or(self.file.as_path(), std::path::Path::new)

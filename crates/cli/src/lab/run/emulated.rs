@@ -1,7 +1,7 @@
 //! A run in real time.
 //!
-//! Whatever is done in the emulator's thread while it runs makes packets late. So the run has a thread of its own, which does nothing else than
-//! say how far it is and, now and then, copy what has been seen so far for who wants to look.
+//! Work in the emulator's thread during a run makes packets late. So the run has its own thread. That thread only reports progress and, now and
+//! then, copies the data so far for viewers.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use transom_tcp::time::Duration;
 use super::super::interruption::Interruption;
 use crate::output;
 
-/// Between two looks at how far the run is.
+/// The interval between two progress reports.
 const LOOK: Pause = Pause::from_millis(50);
 
 /// Sees to it that the process may make hosts with the kernel's TCP, if the scenario has any. To be called while there is one thread.
@@ -29,7 +29,7 @@ pub(super) fn prepare(scenario: &Scenario) -> anyhow::Result<()> {
     prepare_hosts()
 }
 
-/// The same for those who need such hosts in any case.
+/// The same for commands that always need such hosts.
 pub(in super::super) fn prepare_hosts() -> anyhow::Result<()> {
     let hint = "hosts with the kernel's TCP need network namespaces of their own, which this system refuses to ordinary \
                 users: run it as root";
@@ -42,7 +42,7 @@ pub(in super::super) fn prepare_hosts() -> anyhow::Result<()> {
     open.with_context(|| format!("cannot open {tun}")).context(hint).map(drop)
 }
 
-/// Emulates a run. `look` is called with how far it is, and with what has been seen so far if that is `watched`.
+/// Emulates a run. Calls `look` with its progress and, if it is `watched`, with the data so far.
 pub(super) fn run(
     scenario: &Resolved,
     seed: u64,

@@ -20,7 +20,7 @@ use super::emulated;
 use super::progress::Progress;
 use crate::output;
 
-/// What is run, and where it goes.
+/// The experiment to run, and the directory for its results.
 pub(super) struct Experiment<'a> {
     pub(super) scenario: &'a Scenario,
     /// Where files that it names are.
@@ -30,9 +30,9 @@ pub(super) struct Experiment<'a> {
     /// Whether what is there is made again.
     pub(super) fresh: bool,
     pub(super) interruption: &'a Interruption,
-    /// Whether pages have pictures beside them.
+    /// Whether to write pictures beside the pages.
     pub(super) png: bool,
-    /// Who follows the runs.
+    /// The viewers of the runs.
     pub(super) live: Option<&'a Live>,
     /// How runs are emulated, if they are.
     pub(super) emulation: Option<Emulated>,
@@ -45,7 +45,7 @@ pub(crate) struct Emulated {
     pub(crate) allow_late: bool,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was made.
@@ -100,9 +100,9 @@ fn one(
         return Ok(Outcome::Missing);
     }
     // Points are worked out when their turn comes: those of a large sweep are not all in memory.
-    let variant = scenario.point(planned.point - 1).ok_or_else(|| {
-        anyhow!("a file that point {} needs is not there any more", planned.point)
-    })?;
+    let variant = scenario
+        .point(planned.point - 1)
+        .ok_or_else(|| anyhow!("a file that point {} needs was removed", planned.point))?;
     let run = Run { plan, planned, variant: &variant };
     if !fresh {
         match store.renew(run)? {
@@ -206,7 +206,7 @@ fn is_whole(stored: &StoredRun, scenario: &Resolved) -> bool {
     transom_lab::run::files(scenario).all(|name| has(&name))
 }
 
-/// Whether a run that is there can stand for one that would be made now.
+/// Whether a stored run can replace a new one.
 fn is_acceptable(stored: &StoredRun, emulation: Option<Emulated>) -> anyhow::Result<bool> {
     let allow_late = emulation.is_none_or(|emulation| emulation.allow_late);
     let record = Record::read(stored.directory()).context("cannot read emulation.json")?;

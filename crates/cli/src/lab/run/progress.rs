@@ -1,9 +1,9 @@
-//! The bar: how much of all runs is done.
+//! The progress bar: how much of all runs is done.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use transom_tcp::time::Duration;
 
-/// What a run's part of the bar is divided into.
+/// The number of steps of one run in the bar.
 const PARTS: u64 = 1000;
 
 /// How far all runs are.
@@ -38,12 +38,12 @@ impl Progress {
         move || bar.set_draw_target(ProgressDrawTarget::stderr())
     }
 
-    /// A run that is there takes no time, and would make the others seem as quick.
+    /// A stored run takes no time. It would distort the estimate for the others.
     pub(super) fn skip(&self) {
         self.bar.dec_length(PARTS);
     }
 
-    /// Begins something else that has so many steps.
+    /// Begins another stage with this many steps.
     pub(super) fn next(&self, what: &'static str, steps: usize) {
         self.bar.reset();
         self.bar.set_length(steps as u64);

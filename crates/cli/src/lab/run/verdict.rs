@@ -1,4 +1,4 @@
-//! What came of the runs, for people and for programs.
+//! The results of the runs, for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) struct Shown {
     pub(super) already: usize,
 }
 
-/// Shows what came of the runs that are there, of `all`. Says whether everything that was judged holds.
+/// Shows the results of the finished runs, of `all`. Returns whether all expectations hold.
 pub(super) fn show(
     store: &Store,
     runs: &[&PlannedRun],
@@ -38,7 +38,10 @@ pub(super) fn show(
             Found::Finished(stored) => stored,
             Found::Damaged(error) => return Err(error.into()),
             Found::Missing => {
-                bail!("{} has gone", store.directory().join(&run.directory).display())
+                bail!(
+                    "{} was removed during the command",
+                    store.directory().join(&run.directory).display()
+                )
             }
         };
         let manifest = stored.manifest();
@@ -97,7 +100,7 @@ fn summary(stored: &StoredRun, emulation: Option<&Record>) -> Value {
     summary
 }
 
-/// What a person wants to know of a run.
+/// The report on one run for people.
 fn report(manifest: &Manifest, points: bool, seeds: bool) -> String {
     let mut text = String::new();
     if points {

@@ -1,4 +1,4 @@
-//! What is drawn: the runs and, of one of them, how goodput, window and queue went.
+//! The drawing: the runs and, for one of them, goodput, window and queue over time.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -18,16 +18,16 @@ const SHOWN: [(&str, &str); 3] =
 /// The lowest chart that shows anything.
 const LOWEST: u16 = 7;
 
-/// What is looked at.
+/// The state of the view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     run: usize,
-    /// Whether somebody has chosen the run; otherwise it is the one that goes on.
+    /// Whether the user has chosen the run; otherwise it is the one in progress.
     chosen: bool,
 }
 
 impl View {
-    /// Goes to a run in progress, unless somebody wants to see another.
+    /// Shows a run in progress, unless the user has chosen another.
     pub(super) fn follow(&mut self, live: &Live) {
         if self.chosen {
             return;

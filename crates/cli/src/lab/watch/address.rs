@@ -18,9 +18,8 @@ pub(in crate::lab) fn parse(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Whether a request that names the server so (RFC 9110, section 7.2) may be answered. A server on the loopback interface answers those
-/// that name it by an address or as localhost, which nobody but this machine can mean; one that was told another address is meant to be
-/// reached by whatever name it has.
+/// Whether a request with this Host field (RFC 9110, section 7.2) may be answered. A server on the loopback interface answers requests
+/// that name it by an address or as localhost. A server with another address answers requests by any name.
 #[cfg(any(test, feature = "web"))]
 pub(super) fn may_ask(server: SocketAddr, host: Option<&str>) -> bool {
     if !server.ip().is_loopback() {

@@ -1,4 +1,4 @@
-//! What is served.
+//! The HTTP server of the live view.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,7 +31,7 @@ struct Server {
     viewers: AtomicUsize,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(super) async fn serve(
     listener: TcpListener,
     address: SocketAddr,
@@ -81,7 +81,7 @@ async fn run_page(State(server): State<Arc<Server>>, Path(number): Path<usize>) 
     page_of(&server.live, number)
 }
 
-/// The page of a run: that which was written, or one that follows it.
+/// The page of a run: the stored one, or a live one.
 fn page_of(live: &Live, number: usize) -> Response {
     let Some(run) = live.run(number) else { return nowhere() };
     if let (RunView { stage: Stage::Done(_), picture: None, .. }, Ok(page)) =
@@ -96,7 +96,7 @@ fn nowhere() -> Response {
     (StatusCode::NOT_FOUND, "there is no such run\n").into_response()
 }
 
-/// What a stream sends next: the newest of what it is about, if that is something new, and whether it is the last.
+/// The next event of a stream: the newest data if it has changed, and whether it is the last event.
 enum Newest {
     /// The same as before, or nothing yet.
     Nothing,
@@ -104,7 +104,7 @@ enum Newest {
         text: Arc<str>,
         last: bool,
     },
-    /// There is a page to be had instead of the stream.
+    /// The stored page replaces the stream.
     Written,
 }
 
@@ -144,7 +144,7 @@ async fn overview_events(State(server): State<Arc<Server>>) -> Response {
     })
 }
 
-/// Counts a stream as long as it is there.
+/// Counts a stream for as long as it exists.
 struct Viewer(Arc<Server>);
 
 impl Drop for Viewer {
@@ -153,7 +153,7 @@ impl Drop for Viewer {
     }
 }
 
-/// A stream that looks for something new whenever something has changed and the last event has been sent.
+/// A stream that looks for new data after each change, once the last event has been sent.
 fn stream(server: Arc<Server>, newest: impl FnMut(&Live) -> Newest + Send + 'static) -> Response {
     if server.viewers.fetch_add(1, Ordering::Relaxed) >= MOST_VIEWERS {
         server.viewers.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! BBR's model of the path (draft-ietf-ccwg-bbr-06 section 5.5): what the path delivers, how long it is, and what it bears.
+//! BBR's model of the path (draft-ietf-ccwg-bbr-06 section 5.5): its delivery rate, its round-trip time, and the flight that it carries.
 //!
-//! The long-term model is what the path has shown to be able to; it is probed from time to time. The short-term model is what losses since the last
-//! probe have left of it; the next probe forgets it. `None` stands for the draft's infinity.
+//! The long-term model is the demonstrated capacity of the path; it is probed periodically. The short-term model is reduced by losses since the
+//! last probe; the next probe resets it. `None` means the draft's infinity.
 
 use super::super::Window;
 use super::super::arithmetic::{bytes_in, mul_div};
@@ -28,7 +28,7 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// BBR.MinPipeCwnd, in segments.
 pub(super) const LEAST_WINDOW: u64 = 4;
 
-/// What an acknowledgement showed: the draft's RS.
+/// The sample of an acknowledgement: the draft's RS.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     /// Bytes per second; zero for none.
@@ -47,7 +47,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Of an acknowledgement that delivers `newly` bytes; what left before so much had been delivered is limited by us.
+    /// The sample of an acknowledgement that delivers `newly` bytes; data sent before `limited_until` had been delivered is limited by BBR
+    /// itself.
     pub(super) fn of(ack: &AckContext, newly: u64, limited_until: u64) -> Self {
         let Some(rate) = ack.rate else {
             return Sample { newly, limited: true, ..Sample::default() };
@@ -128,7 +129,7 @@ pub(super) struct Seen {
 pub(super) struct LossRound {
     /// is_loss_in_round.
     pub(super) lossy: bool,
-    /// Whether one is over with the last acknowledgement.
+    /// Whether one ends with the last acknowledgement.
     pub(super) ends: bool,
     /// Discontiguous ranges that were lost in it.
     pub(super) ranges: u32,
@@ -144,7 +145,7 @@ struct Aggregation {
     extra: MaxByRound<EXTRA_ROUNDS>,
 }
 
-/// What losses have made of the model, and an undo brings back (section 5.5.11).
+/// The bounds that losses set, and an undo restores (section 5.5.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) rate_shortterm: Option<u64>,
@@ -231,8 +232,8 @@ impl Model {
         self.cycle += 1;
     }
 
-    /// What is left of UpdateCongestionSignals: once for each round trip with losses, unless the flow is `probing`, the short-term
-    /// model goes down towards what is delivered.
+    /// The rest of UpdateCongestionSignals: once for each round trip with losses, unless the flow is `probing`, the short-term model falls
+    /// towards the delivered rate.
     pub(super) fn adapt_to_losses(&mut self, probing: bool, window: &Window) {
         if !self.losses.ends {
             return;

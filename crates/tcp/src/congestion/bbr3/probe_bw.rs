@@ -1,4 +1,4 @@
-//! PROBE_BW, the cycle that looks for more and leaves room for others (section 5.3.3).
+//! PROBE_BW, the cycle that probes for bandwidth and leaves room for others (section 5.3.3).
 
 use super::*;
 

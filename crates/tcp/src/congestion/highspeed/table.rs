@@ -27,7 +27,7 @@ pub const DECREASE_BITS: u32 = 16;
 const LOW_WINDOW: u64 = 38;
 /// High_Window.
 const HIGH_WINDOW: u64 = 83_000;
-/// The windows the RFC's program goes through.
+/// The largest window of the RFC's program.
 const LAST_WINDOW: u64 = 100_000;
 /// The lines there are up to 100 000 segments.
 pub const LINES: usize = 73;
@@ -37,7 +37,7 @@ const INCREASE_BITS: u32 = 24;
 /// The table.
 pub const TABLE: [Line; LINES] = derive();
 
-/// The line that holds for a window of so many segments.
+/// The line for a window of this many segments.
 pub fn line(window: u64) -> Line {
     let after = TABLE.partition_point(|line| line.window <= window);
     TABLE[after.max(1) - 1]

@@ -77,8 +77,8 @@ pub fn recovery_speedup(layers: &Layers, layer: u32) -> Fraction {
     Fraction::from_millionths(flows / (2 * layers.beta().millionths()).max(1))
 }
 
-/// Packets sent for each loss by a flow that loses `beta` of its `window` and wins it back at `slope` packets a round trip: equation
-/// 15, β·W²/K'·(1 − β/2), the inverse of the loss rate that such a window needs. Rounded down.
+/// Packets sent for each loss by a flow that loses `beta` of its `window` and regains it at `slope` packets a round trip: equation 15,
+/// β·W²/K'·(1 − β/2), the inverse of the loss rate for such a window. Rounded down.
 pub fn packets_per_loss(beta: Fraction, slope: u32, window: u64) -> u64 {
     let beta = beta.millionths().min(1_000_000);
     let square = u128::from(window) * u128::from(window);
@@ -111,7 +111,7 @@ pub fn throughput(beta: Fraction, slope: u32, packets: u64, rtt: Duration) -> u6
 /// Reno's share of the window that a loss takes.
 pub const RENO_BETA: Fraction = Fraction::from_millionths(500_000);
 
-/// What a flow settles at when there is one loss for every so many packets.
+/// The equilibrium of a flow with one loss for a given number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteadyState {
     /// K' of the paper: the layer it recovers in.

@@ -1,9 +1,9 @@
 //! Which thresholds LTCP may have: the two convergence conditions of the paper's section III, and at most one layer less for a loss.
 //!
 //! With δ_K = W_(K+1) − W_K, for every pair of layers from the second on:
-//! - Equation 2: δ_K/K rises with K, so that who is ahead adds layers more slowly.
-//! - Equation 3: who is ahead takes longer to win back what a loss took. In its worst case, where the larger flow keeps its layer
-//!   and the smaller one does not, this is equation 8: W_(K+1) > K/(K−2) · W_(K−1).
+//! - Equation 2: δ_K/K rises with K, so that the larger flow adds layers more slowly.
+//! - Equation 3: the larger flow takes longer to recover from a loss. In its worst case, where the larger flow keeps its layer and
+//!   the smaller one does not, this is equation 8: W_(K+1) > K/(K−2) · W_(K−1).
 //! - Equation 12: β·W_K < δ_(K−1), so that a loss just after reaching layer K costs one layer at most. For the paper's
 //!   thresholds that is equation 13: β < 3/(K+1).
 //!
@@ -99,7 +99,7 @@ pub enum RuleError {
     Beta {
         /// β.
         beta: Fraction,
-        /// What it has to be below: δ_(K−1)/W_K, rounded down.
+        /// Its upper bound: δ_(K−1)/W_K, rounded down.
         limit: Fraction,
         /// K.
         layer: u32,
@@ -238,7 +238,7 @@ impl Layers {
         (layer < self.count()).then(|| self.threshold(layer + 1) - self.threshold(layer))
     }
 
-    /// The layer that a window of so many packets belongs to.
+    /// The layer of a window of this many packets.
     pub fn of(&self, window: u64) -> u32 {
         let reached = self.thresholds.iter().take_while(|&&begins| begins <= window).count();
         u32::try_from(reached).unwrap_or(u32::MAX).max(1)

@@ -18,6 +18,78 @@ pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .and(Variables::one(Variable::PacingRate))
     .and(Variables::one(Variable::Rto));
 
+/// The values from which safe ranges are computed.
+pub(super) trait Own {
+    /// TCP's own value of a variable, in its unit.
+    fn own(&self, variable: Variable) -> u64;
+    /// Bytes of a full segment, at least one.
+    fn segment(&self) -> u64;
+    /// The smoothed round-trip time and its variation, once there is a sample.
+    fn estimate(&self) -> Option<(Duration, Duration)>;
+    /// How often the timer has backed off since the last sample.
+    fn backoffs(&self) -> u32;
+    /// After how many timeouts in a row the connection is given up.
+    fn give_up_after(&self) -> Option<u32>;
+}
+
+/// TCP's own value of a variable, its safe range, and the effective value.
+pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Ruling {
+    let used = |variable| rule(tcp, shared, variable).effective;
+    let pos = |number| Pos::default() + number;
+    let own = tcp.own(variable);
+    let safe = match variable {
+        Variable::Cwnd => safe::cwnd(own),
+        Variable::CwndCnt => safe::cwnd_cnt(own),
+        Variable::Ssthresh => safe::ssthresh(own, tcp.segment()),
+        Variable::RcvWnd => safe::rcv_wnd(own),
+        Variable::RcvNxt => safe::rcv_nxt(pos(own), used(Variable::RcvWnd)),
+        Variable::SndUna => safe::snd_una(pos(own), pos(tcp.own(Variable::SndNxt))),
+        Variable::SndNxt => safe::snd_nxt(pos(used(Variable::SndUna)), pos(own)),
+        Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.segment()),
+        Variable::Rto => safe::rto(Duration::from_nanos(own), tcp.estimate(), tcp.backoffs()),
+        Variable::Retransmits => safe::retransmits(tcp.give_up_after()),
+        Variable::PacingRate => safe::pacing_rate((own < u64::MAX).then_some(own)),
+    };
+    shared.combined.rule(variable, own, safe)
+}
+
+impl Own for Connection {
+    fn own(&self, variable: Variable) -> u64 {
+        let snd = &self.snd;
+        match variable {
+            Variable::Cwnd => snd.window.cwnd,
+            Variable::CwndCnt => snd.window.cwnd_cnt,
+            Variable::Ssthresh => snd.window.ssthresh,
+            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next).since(self.rcv.next),
+            Variable::RcvNxt => self.rcv.next.get(),
+            Variable::SndUna => self.una().get(),
+            Variable::SndNxt => self.nxt().get(),
+            Variable::Dupthresh => u64::from(self.own_loss_threshold()),
+            Variable::Rto => snd.timer.rto().as_nanos(),
+            Variable::Retransmits => u64::from(snd.retransmits),
+            Variable::PacingRate => {
+                snd.pacing.as_ref().and_then(|_| self.own_pacing_rate()).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    fn segment(&self) -> u64 {
+        self.snd.window.segment()
+    }
+
+    fn estimate(&self) -> Option<(Duration, Duration)> {
+        self.snd.timer.srtt().zip(self.snd.timer.rttvar())
+    }
+
+    fn backoffs(&self) -> u32 {
+        self.snd.timer.backoffs()
+    }
+
+    fn give_up_after(&self) -> Option<u32> {
+        self.profile.r2
+    }
+}
+
 impl Connection {
     /// The layers, if they ask anything of `variable`: most connections are done here.
     #[inline]
@@ -27,55 +99,10 @@ impl Connection {
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
     pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
-        let snd = &self.snd;
-        let used = |variable| self.rule(shared, variable).effective;
-        let (own, safe) = match variable {
-            Variable::Cwnd => (snd.window.cwnd, safe::cwnd(snd.window.cwnd)),
-            Variable::CwndCnt => (snd.window.cwnd_cnt, safe::cwnd_cnt(snd.window.cwnd_cnt)),
-            Variable::Ssthresh => {
-                let own = snd.window.ssthresh;
-                (own, safe::ssthresh(own, snd.window.segment()))
-            }
-            Variable::RcvWnd => {
-                let next = self.rcv.next;
-                let own = self.own_wanted_edge(next).since(next);
-                (own, safe::rcv_wnd(own))
-            }
-            Variable::RcvNxt => {
-                let own = self.rcv.next;
-                (own.get(), safe::rcv_nxt(own, used(Variable::RcvWnd)))
-            }
-            Variable::SndUna => {
-                let own = self.una();
-                (own.get(), safe::snd_una(own, self.nxt()))
-            }
-            Variable::SndNxt => {
-                let (own, una) = (self.nxt(), used(Variable::SndUna));
-                let una = self.una() + una.saturating_sub(self.una().get());
-                (own.get(), safe::snd_nxt(una, own))
-            }
-            Variable::Dupthresh => {
-                let segments = used(Variable::Cwnd) / snd.window.segment();
-                (u64::from(self.own_loss_threshold()), safe::dupthresh(segments))
-            }
-            Variable::Rto => {
-                let own = snd.timer.rto();
-                let estimate = snd.timer.srtt().zip(snd.timer.rttvar());
-                (own.as_nanos(), safe::rto(own, estimate, snd.timer.backoffs()))
-            }
-            Variable::Retransmits => {
-                (u64::from(snd.retransmits), safe::retransmits(self.profile.r2))
-            }
-            Variable::PacingRate => {
-                let own = snd.pacing.as_ref().and_then(|_| self.own_pacing_rate());
-                (own.unwrap_or(u64::MAX), safe::pacing_rate(own))
-            }
-        };
-        shared.combined.rule(variable, own, safe)
+        rule(self, shared, variable)
     }
 
-    /// The window that new data has to fit into, in bytes. What an extension leaves of TCP's own counts in whole segments, so that less than one is
-    /// none, and not a small one.
+    /// The window for new data, in bytes. If an extension limits TCP's own window, it counts in whole segments, so that less than one is none.
     pub(in super::super) fn effective_cwnd(&self) -> Effective<u64> {
         let own = self.snd.window.cwnd;
         if self.extensions.leave_cwnd(own) {
@@ -192,7 +219,7 @@ impl Connection {
         Effective::new(u32::try_from(used).unwrap_or(u32::MAX)).threshold()
     }
 
-    /// The rate an extension wants kept, in bytes per second, and until when it has been used up.
+    /// The rate that an extension requests, in bytes per second, and until when it has been used up.
     pub(in super::super) fn effective_pacing(&self) -> Option<(u64, Instant)> {
         let host = self.asked(Variable::PacingRate)?;
         let ruling = self.rule(&host.shared, Variable::PacingRate);
@@ -218,7 +245,7 @@ impl Connection {
         self.timers.set(Timer::Retransmit, used.map_or(own, |used| used.after(now)));
     }
 
-    /// What is asked of these variables has changed: what runs by an earlier answer is asked anew.
+    /// The requests for these variables have changed: running timers are set again.
     #[cold]
     pub(super) fn limits_changed(&mut self, now: Instant, changed: Variables) {
         let armed = self.extensions.get().and_then(|host| host.armed);

@@ -1,7 +1,6 @@
-//! What a log is told of layers: who came, who went and why, and of which variables something else is asked.
+//! Events of layers for a log: attached, detached and why, and the variables whose request has changed.
 //!
-//! It is kept until somebody [takes](Connection::poll_layer_event) it, and bounded: of more changes than are remembered the oldest are
-//! forgotten.
+//! They are kept until [polled](Connection::poll_layer_event), and bounded: if there are too many, the oldest are dropped.
 
 use super::{Connection, Departure, Host, Layer, Layers};
 use crate::extension::variable::Variables;
@@ -10,17 +9,17 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 
-/// So many changes are remembered.
+/// The most changes that are kept.
 const REMEMBERED: usize = 32;
 
-/// What became of a layer.
+/// A change of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerChange {
     /// It was attached.
     Attached,
-    /// Somebody detached it.
+    /// It was detached on request.
     Detached,
-    /// It is not there though nobody detached it.
+    /// It was removed without a request.
     Departed(DepartureReason),
 }
 
@@ -31,19 +30,19 @@ pub struct LayerEvent {
     pub layer: Option<LayerId>,
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// The change.
     pub change: LayerChange,
 }
 
-/// What was not taken yet.
+/// Events that were not polled yet.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct PendingEvents {
     /// The variables of which something else is asked.
     requests: Variables,
-    /// Those of which that is to be told when the round trip is over, as it was told in this one already.
+    /// Variables to report at the end of the round trip, as they were reported in this one already.
     held: Variables,
-    /// Those of which it was told in this round trip.
+    /// Variables that were reported in this round trip.
     told: Variables,
     /// Nothing while there is none: that is nearly always.
     #[expect(clippy::box_collection, reason = "a pointer fits into the first line of the host")]
@@ -55,8 +54,8 @@ impl PendingEvents {
         self.changes.is_none() && self.requests.is_empty()
     }
 
-    /// Something else is asked of a variable. Once in a round trip that is told at once, and what is asked at its end when it is over; at once in
-    /// any case where it is more than `values`.
+    /// The request for a variable has changed. The first change in a round trip is reported at once, and the latest at its end. Changes of more
+    /// than `values` are always reported at once.
     pub(super) fn request_changed(&mut self, variable: Variable, values: bool) {
         let one = Variables::one(variable);
         if values && self.told.has(variable) {
@@ -74,7 +73,7 @@ impl PendingEvents {
         !self.told.is_empty()
     }
 
-    /// A round trip is over, or nothing is outstanding that could end one.
+    /// A round trip ended, or nothing is outstanding that could end one.
     #[inline]
     pub(super) fn round_over(&mut self) {
         self.requests.add(self.held);
@@ -110,7 +109,7 @@ impl PendingEvents {
 }
 
 impl Connection {
-    /// Whether something is to be taken by the two functions below.
+    /// Whether one of the two functions below has something to return.
     #[inline]
     pub fn has_layer_events(&self) -> bool {
         self.extensions.have_events()
@@ -121,9 +120,8 @@ impl Connection {
         self.extensions.take_pending(PendingEvents::pop)
     }
 
-    /// The next variable of which something else is asked than when this was last taken; what is asked now is in its
-    /// [ruling](Connection::ruling). Where the same layers go on to ask for other values that is at most once in a round trip, and once more when
-    /// it is over.
+    /// The next variable whose request has changed since the last call; its [ruling](Connection::ruling) has the present request. If the same
+    /// layers change only the values, a variable is reported at most once in a round trip, and once more at its end.
     pub fn poll_changed_request(&mut self) -> Option<Variable> {
         self.extensions.take_pending(|pending| pending.requests.pop())
     }
@@ -139,7 +137,7 @@ impl Layers {
 }
 
 impl Host {
-    /// Whether everything has been told of those who were there.
+    /// Whether everything about earlier layers has been reported.
     #[cold]
     pub(super) fn has_nothing_to_tell(&self) -> bool {
         self.departures.is_empty() && self.pending_events.is_empty()

@@ -1,23 +1,23 @@
-//! The layers of a connection, and an outline of them that costs nothing to look at.
+//! The layers of a connection, and a summary of them that is cheap to read.
 //!
-//! A connection asks at every packet whether a layer limits this variable, or waits for that event, and nearly always none does. So the answers are
-//! kept beside the pointer to the layers: a connection whose layers have nothing to do with a packet pays for it no more than one without layers.
+//! A connection checks at every packet whether a layer limits a variable or waits for an event; usually none does. So the answers are kept beside
+//! the pointer to the layers. If the layers do not concern a packet, it costs no more than without layers.
 
 use super::Host;
 use crate::extension::variable::Variables;
 use crate::extension::{Variable, Wake};
 use alloc::boxed::Box;
 
-/// What of the layers concerns the next packet.
+/// The summary of the layers for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// TCP's own cwnd is used as it is up to this, in bytes.
+    /// TCP's own cwnd is effective up to this, in bytes.
     cwnd: u32,
     /// The variables of which anything is asked.
     asked: Variables,
-    /// What may wake a layer, or has to be counted for one.
+    /// The events that may wake a layer, or have to be counted for one.
     heard: Wake,
-    /// There is something to be told to a log.
+    /// There are events for a log.
     events_pending: bool,
 }
 
@@ -49,7 +49,7 @@ pub(in super::super) struct Layers {
 }
 
 impl Layers {
-    /// Whether there are any, or something is left to be told of them.
+    /// Whether there are layers, or events of them.
     #[inline]
     pub(in super::super) fn is_some(&self) -> bool {
         self.host.is_some()
@@ -61,7 +61,7 @@ impl Layers {
         self.outline.asked.has(variable)
     }
 
-    /// Whether a cwnd of this size is used as it is.
+    /// Whether a cwnd of this size is effective unchanged.
     #[inline]
     pub(super) fn leave_cwnd(&self, own: u64) -> bool {
         own <= u64::from(self.outline.cwnd)
@@ -73,7 +73,7 @@ impl Layers {
         self.outline.heard.intersects(what)
     }
 
-    /// Whether there is something to be told to a log.
+    /// Whether there are events for a log.
     #[inline]
     pub(super) fn have_events(&self) -> bool {
         self.outline.events_pending
@@ -106,13 +106,13 @@ impl Layers {
         self.host.get_or_insert_default().shared.combined.lift_ranges();
     }
 
-    /// Takes them out, for as long as they look at the connection; [`put`](Self::put) is to follow.
+    /// Takes them out while they read the connection; [`put`](Self::put) must follow.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Box<Host>> {
         self.host.take()
     }
 
-    /// The layers are these from now on; none, if there is nobody and nothing left to be told.
+    /// Sets the layers; none, if there are none and no events are left.
     #[inline(always)]
     pub(super) fn put(&mut self, host: Box<Host>) {
         if host.layers.is_empty() && host.has_nothing_to_tell() {

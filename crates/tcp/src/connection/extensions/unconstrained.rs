@@ -1,12 +1,11 @@
 //! How the window grows where the safe ranges are not kept to: icTCP without its limits, which figure 3 of the paper compares with.
 //!
-//! This is the only place in which TCP's own values follow from virtual ones, and it is not there unless the feature `unconstrained` is. What is simply used
-//! in the place of another value (cwnd, dupthresh, the timeout) needs nothing but the range to be gone; the variables below enter into how
-//! cwnd grows:
+//! This is the only place where TCP's own values depend on virtual ones, and it exists only with the feature `unconstrained`. Values that are only
+//! substituted (cwnd, dupthresh, the timeout) need no more than the removal of the range. The variables below affect the growth of cwnd:
 //!
 //! - ssthresh: slow start lasts until the virtual one.
 //! - cwnd_cnt: when the virtual one has reached a window, cwnd grows.
-//! - snd_una: what an acknowledgement acknowledges is counted from the virtual one.
+//! - snd_una: an acknowledgement counts from the virtual one.
 
 use super::super::Connection;
 use crate::ack_context::AckContext;
@@ -20,7 +19,7 @@ impl Connection {
         self.extensions.get().is_some_and(|host| host.shared.combined.is_unconstrained())
     }
 
-    /// What is used of a variable; TCP's own value where nobody asks for another.
+    /// The effective value of a variable; TCP's own value without a request.
     fn effective_without_range(&self, variable: Variable) -> Option<u64> {
         let host = self.asked(variable)?;
         Some(self.rule(&host.shared, variable).effective)

@@ -1,0 +1,100 @@
+//! One host as several stacks: each has its own connections, and each packet should come to the one that has its connection.
+//!
+//! Whoever steers packets among the stacks may be wrong: the first packets after a pause, ICMP errors and reassembled packets go by another hash than
+//! the connection's segments. So a packet whose connection is not here goes on to the next stack, first to the one whose ports include its own.
+//! The last one to see it knows that nobody has its connection, and answers as RFC 9293 section 3.10.7.1 says. Nothing is shared
+//! among the stacks for this, and a packet that arrives where its connection is costs nothing.
+//!
+//! A SYN for a listener is served where it arrives, for all of the stacks have the same listeners.
+
+use super::Stack;
+use super::receive::Origin;
+use crate::flow::FlowKey;
+use alloc::vec::Vec;
+use transom_wire::offload::RxOffload;
+
+/// Which of how many stacks of one host a stack is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 0.
+    pub index: u32,
+    /// 1 to [`Shard::MOST`].
+    pub count: u32,
+}
+
+impl Shard {
+    /// So many stacks can be one host.
+    pub const MOST: u32 = 64;
+    /// A host that is one stack.
+    pub const ALONE: Shard = Shard { index: 0, count: 1 };
+
+    /// The stack whose active connections have this port.
+    pub const fn of_port(self, port: u16) -> u32 {
+        port as u32 % if self.count == 0 { 1 } else { self.count }
+    }
+
+    pub(crate) fn is_possible(self) -> bool {
+        self.index < self.count && self.count <= Shard::MOST
+    }
+
+    /// Whether an active connection of this stack may have this port.
+    pub(crate) fn has_port(self, port: u16) -> bool {
+        self.of_port(port) == self.index
+    }
+}
+
+/// A packet on its way to the stack that has its connection.
+#[derive(Clone, Debug)]
+pub struct Stray {
+    /// The stack to be asked next, by its index.
+    pub to: u32,
+    packet: Vec<u8>,
+    offload: RxOffload,
+    /// The stacks that have seen it, one bit for each.
+    seen: u64,
+}
+
+/// Packets that may wait to be taken to other stacks; more are dropped, as anybody can send any number of them.
+const MAX_STRAYS: usize = 1024;
+
+impl Stack {
+    /// A packet for another stack of the host. The owner takes it there: [`Stack::on_stray`].
+    pub fn poll_stray(&mut self) -> Option<Stray> {
+        self.strays.pop_front()
+    }
+
+    /// A packet arrived at another stack of the host, which does not have its connection.
+    pub fn on_stray(&mut self, now: transom_tcp::time::Instant, stray: Stray) {
+        let Stray { packet, offload, seen, .. } = stray;
+        let packet = super::Packet::borrowed(&packet).with_offload(offload);
+        self.receive(now, packet, Origin::Shard(seen));
+    }
+
+    /// Nobody here has the connection of a packet. Passes the packet on and returns whether somebody is left to be asked.
+    pub(super) fn pass_on(
+        &mut self,
+        key: &FlowKey,
+        bytes: &[u8],
+        offload: RxOffload,
+        origin: Origin,
+    ) -> bool {
+        let shard = self.config.shard;
+        let before = match origin {
+            Origin::Outside => 0,
+            Origin::Ourselves => return false,
+            Origin::Shard(seen) => seen,
+        };
+        let seen = before | 1 << shard.index;
+        let unasked = |index: &u32| seen >> index & 1 == 0;
+        let others = (1..shard.count).map(|step| (shard.index + step) % shard.count);
+        let first = core::iter::once(shard.of_port(key.local_port));
+        let Some(to) = first.chain(others).find(unasked) else { return false };
+        if self.strays.len() < MAX_STRAYS {
+            self.counters.passed_on += 1;
+            self.strays.push_back(Stray { to, packet: bytes.to_vec(), offload, seen });
+        } else {
+            self.counters.strays_dropped += 1;
+        }
+        true
+    }
+}
