@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod broker;
 mod choices;
 mod demo;
 mod doctor;
@@ -96,6 +97,7 @@ enum Command {
     Doctor(doctor::Args),
     Log(log::Args),
     Router(router::Args),
+    Broker(broker::Args),
 }
 
 fn main() -> ExitCode {
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
+        Command::Broker(args) => broker::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }
