@@ -70,7 +70,7 @@ impl Supervisor {
         if !self.notifier.is_valid(id) {
             return Some(outer);
         }
-        let Some(v6) = self.sockets.get(&listener).map(|socket| socket.v6) else { return None };
+        let v6 = self.sockets.get(&listener).map(|socket| socket.v6)?;
         let Ok(peer) = outer.peer() else {
             // It has ended already: natively it would be accepted, and found reset.
             let _ = self.notifier.answer(id, Answer::Error(libc::ECONNABORTED));
