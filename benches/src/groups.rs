@@ -4,6 +4,7 @@ pub mod bulk;
 pub mod composition;
 pub mod connects;
 pub mod demux;
+pub mod devices;
 pub mod extensions;
 pub mod footprint;
 pub mod log;
@@ -86,6 +87,18 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer from the kernel's TCP.",
         single_threaded: false,
         build: bulk::build_recv,
+    },
+    Entry {
+        name: "devices-send",
+        about: "Bulk transfer from Transom over each device.",
+        single_threaded: false,
+        build: devices::build_send,
+    },
+    Entry {
+        name: "devices-recv",
+        about: "Bulk transfer to Transom over each device.",
+        single_threaded: false,
+        build: devices::build_recv,
     },
     Entry {
         name: "round-trip",

@@ -76,6 +76,14 @@ impl KernelEnd {
         Ok(stream)
     }
 
+    /// Calls `work` at this end.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        Ok(self.namespace.run(work)?)
+    }
+
     /// Moves the calling thread to this end for good.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use transom_benches::harness::median;
 use transom_device::memory::{MemoryConfig, MemoryDevice, pair};
 use transom_device::{Device, RxPacket, TxPacket};
 use transom_net::observer::{Observer, Totals};
@@ -112,6 +113,7 @@ fn measure() -> anyhow::Result<()> {
         for (index, (name, who)) in cases.iter().enumerate() {
             let beside = |of: fn(&Found) -> f64| {
                 median(found[index].iter().zip(&found[0]).map(|(one, nobody)| of(one) / of(nobody)))
+                    .unwrap_or_default()
             };
             let (slower, dearer) = (beside(speed), beside(cost));
             let (happened, missed) = found[index]
@@ -122,19 +124,14 @@ fn measure() -> anyhow::Result<()> {
                 Who::Nobody => "| ".to_owned(),
                 _ => format!("{happened} | {share:.2} %"),
             };
-            let [speed, cost] = [speed, cost].map(|of| median(found[index].iter().map(of)));
+            let [speed, cost] =
+                [speed, cost].map(|of| median(found[index].iter().map(of)).unwrap_or_default());
             println!(
                 "| {count} | {name} | {speed:.1} | {slower:.3} | {cost:.0} | {dearer:.3} | {told} |"
             );
         }
     }
     Ok(())
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Moves packets between two ends of cables, each a while after it was sent.

@@ -113,7 +113,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<
 }
 
 /// Moves bytes from `sender` to `receiver` for `span` and returns the rate in Gb/s. Dropping an end must close it.
-fn transfer(
+pub(super) fn transfer(
     sender: impl Write + Send,
     receiver: impl Read,
     span: Duration,
@@ -132,7 +132,7 @@ fn transfer(
 }
 
 /// From one kernel to another one. It serves both directions as the baseline.
-fn kernel_to_kernel(settings: Settings) -> anyhow::Result<Case> {
+pub(super) fn kernel_to_kernel(settings: Settings) -> anyhow::Result<Case> {
     let veth = Veth::new()?;
     let listener = veth.kernel.listen(PORT)?;
     Ok(Case::new(KERNEL, move |span| {
@@ -147,7 +147,7 @@ fn path(offload: TunOffload) -> anyhow::Result<TransomPath> {
     TransomPath::new(offload, Profile::classic(), Duration::ZERO)
 }
 
-fn transom_to_kernel(
+pub(super) fn transom_to_kernel(
     name: &'static str,
     offload: TunOffload,
     settings: Settings,
@@ -162,7 +162,7 @@ fn transom_to_kernel(
     }))
 }
 
-fn kernel_to_transom(
+pub(super) fn kernel_to_transom(
     name: &'static str,
     offload: TunOffload,
     settings: Settings,

@@ -11,6 +11,7 @@
 mod bench;
 mod choices;
 mod demo;
+mod doctor;
 mod exec;
 mod ext;
 mod features;
@@ -52,6 +53,7 @@ use clap::{Parser, Subcommand};
   transom demo                                      a transfer through a bad path, with a report
   transom serve . --run curl -s http://10.9.0.2/    curl against Transom, no privileges needed
   transom bench --server --run transom bench --side kernel 10.9.0.2
+  transom doctor                                    which devices work on this machine
   transom lab new && transom lab check scenario.toml
 
 `transom help COMMAND` shows a command's options and examples."
@@ -91,6 +93,7 @@ enum Command {
     Papers(papers::Args),
     Units(choices::Args),
     Ext(ext::Args),
+    Doctor(doctor::Args),
     Log(log::Args),
     Router(router::Args),
 }
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
         Command::Papers(args) => papers::run(args),
         Command::Units(args) => choices::run(args),
         Command::Ext(args) => ext::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
     };

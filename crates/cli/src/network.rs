@@ -1,10 +1,9 @@
 //! Where packets go: the options that all commands share, and the host they result in.
 //!
-//! There are three ways. With a TUN interface, Transom is another host next to the machine it runs on, and the
-//! kernel's end of the interface is its neighbour; making one takes privileges, using one that belongs to the user
-//! does not. With `--lab` the interface lies in a network namespace of the command's own, which every user may
-//! have on most systems; nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the
-//! command uses the kernel's own sockets, for comparison and as the other end of a test.
+//! Transom is a host of its own on a device, which one word names (docs/devices.md): a TUN interface, an Ethernet interface, datagrams to another
+//! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems;
+//! nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the command uses the kernel's own sockets, for
+//! comparison and as the other end of a test.
 
 mod capture;
 mod cleanup;
@@ -13,7 +12,6 @@ mod program;
 mod watching;
 
 use std::ffi::OsString;
-use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,9 +21,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use transom_device::capture::Tapped;
-use transom_device::interface::{Interfaces, IpPrefix};
+use transom_device::interface::IpPrefix;
 use transom_device::namespace::{Namespace, enter_user_namespace};
-use transom_device::tun::{Tun, TunError, TunOffload};
+use transom_device::open::{OpenError, OpenOptions, Opened, open};
+use transom_device::word::DeviceWord;
 use transom_net::Stack;
 
 use crate::socket::Host;
@@ -49,18 +48,26 @@ pub(crate) enum Side {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network options")]
 pub(crate) struct NetworkArgs {
-    /// The TUN interface to use. It is created (as root) unless it exists.
+    /// What carries the packets: tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, shared or fd:NUMBER.
     ///
-    /// To make one for an ordinary user, root runs once: `ip tuntap add dev transom0 mode tun user USER vnet_hdr`,
-    /// `ip addr add 10.9.0.1/24 dev transom0` and `ip link set transom0 up`.
-    #[arg(long, value_name = "NAME", default_value = "transom0")]
-    tun: String,
+    /// tun:NAME is a TUN interface. It is created (as root) unless it exists. To make one for an ordinary user, root runs once: `ip tuntap add dev
+    /// transom0 mode tun user USER vnet_hdr`, `ip addr add 10.9.0.1/24 dev transom0` and `ip link set transom0 up`.
+    ///
+    /// udp:ADDRESS:PORT takes no privileges: another Transom has udp:listen:PORT there. `transom doctor` says which words work on this machine;
+    /// docs/devices.md has them all.
+    #[arg(long, value_name = "WORD", default_value = "tun:transom0")]
+    device: DeviceWord,
 
-    /// Transom's own address and its network; repeat it for IPv6.
-    #[arg(long, value_name = "ADDRESS/LENGTH", default_value = "10.9.0.2/24")]
+    /// The same as --device tun:NAME.
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "device")]
+    tun: Option<String>,
+
+    /// Transom's own address and its network; repeat it for IPv6 [default: 10.9.0.2/24; what the other end gives on udp:ADDRESS:PORT; 10.9.0.1/24 on
+    /// udp:listen:PORT; none on packet and xdp, which need one].
+    #[arg(long, value_name = "ADDRESS/LENGTH")]
     addr: Vec<IpPrefix>,
 
-    /// The kernel's address on the interface; repeat it for IPv6. Not for an interface that exists.
+    /// The kernel's address on a TUN interface that is created; repeat it for IPv6.
     #[arg(long, value_name = "ADDRESS/LENGTH", default_value = "10.9.0.1/24")]
     peer_addr: Vec<IpPrefix>,
 
@@ -85,7 +92,7 @@ pub(crate) struct NetworkArgs {
     run: Vec<OsString>,
 
     /// Whose TCP to use.
-    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "pcap", "log", "extension_socket"])]
+    #[arg(long, value_enum, default_value = "transom", conflicts_with_all = ["lab", "device", "tun", "pcap", "log", "extension_socket"])]
     side: Side,
 
     /// The longest IP packet, in bytes [default: 1500, or what an existing interface has].
@@ -95,6 +102,16 @@ pub(crate) struct NetworkArgs {
     /// Use no offload: no partial checksums, no super-segments.
     #[arg(long)]
     no_offload: bool,
+
+    /// Use so many cores: the host works in as many parts, each with a queue of the device (docs/sharing.md). For TUN interfaces and `shared`.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "1",
+        value_parser = clap::value_parser!(u16).range(1..=64),
+        conflicts_with_all = ["pcap", "log"]
+    )]
+    shards: u16,
 
     /// Write all packets to a pcapng file, in their form on a wire.
     #[arg(long, value_name = "FILE")]
@@ -146,28 +163,41 @@ impl NetworkArgs {
                 peer: None,
             });
         }
-        self.check_addresses()?;
         let lab = self.lab || !self.run.is_empty();
-        let (tun, namespace) = if lab {
-            let namespace = own_namespace()?;
-            let opened = namespace.run(|| self.open_tun(true))?;
-            (opened?, Some(namespace))
-        } else {
-            (self.open_tun(false)?, None)
+        let word = self.word()?;
+        self.check_addresses(&word)?;
+        let options = OpenOptions {
+            addresses: self.addr.clone(),
+            kernel_addresses: self.peer_addr.clone(),
+            mtu: self.mtu,
+            offload: !self.no_offload,
+            queues: self.shards.into(),
+            ..transom_net::open_options()
         };
-        let addresses: Vec<IpAddr> = self.addr.iter().map(|prefix| prefix.address()).collect();
-        let place = if namespace.is_some() { ", in a network of its own" } else { "" };
-        let description = format!("{} on {}{place}", join(&addresses), tun.name());
-        let builder =
-            self.addr.iter().fold(
-                Stack::builder().profile(tcp).comments(self.pcap_comments),
-                |builder, prefix| builder.address(prefix.address(), prefix.prefix_len()),
-            );
+        let (opened, namespace) = if lab {
+            if !matches!(word, DeviceWord::Tun { .. }) {
+                bail!(
+                    "a network of the command's own (--lab, --run) has a TUN interface, not {word}"
+                );
+            }
+            let namespace = own_namespace()?;
+            let opened = namespace.run(|| open(&word, &options))?;
+            (opened.map_err(|error| explain(error, true))?, Some(namespace))
+        } else {
+            (open(&word, &options).map_err(|error| explain(error, false))?, None)
+        };
+        let Opened { addresses: prefixes, place, .. } = &opened;
+        let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.address()).collect();
+        let private = if namespace.is_some() { ", in a network of its own" } else { "" };
+        let description = format!("{} on {place}{private}", join(&addresses));
+        let builder = Stack::builder().profile(tcp).comments(self.pcap_comments);
+        let builder = builder.shards(self.shards.into());
+        let (builder, device) = builder.on(opened).context("cannot start the stack")?;
         let (stack, capture) = match &self.pcap {
-            None => (builder.start(tun), None),
+            None => (builder.start(device), None),
             Some(path) => {
                 let (capture, writer) = CaptureFile::create(path, u32::MAX)?;
-                let tapped = Tapped::new(tun, writer, &self.tun)
+                let tapped = Tapped::new(device, writer, &word.to_string())
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 let capture = capture.with_status(tapped.status());
                 (builder.start(tapped), Some(capture))
@@ -192,7 +222,10 @@ impl NetworkArgs {
     }
 
     /// Catches what could not work before the kernel answers it with a number.
-    fn check_addresses(&self) -> anyhow::Result<()> {
+    fn check_addresses(&self, word: &DeviceWord) -> anyhow::Result<()> {
+        if !matches!(word, DeviceWord::Tun { .. }) {
+            return Ok(());
+        }
         for peer in &self.peer_addr {
             if self.addr.iter().any(|own| own.address() == peer.address()) {
                 bail!(
@@ -204,56 +237,39 @@ impl NetworkArgs {
         Ok(())
     }
 
-    fn open_tun(&self, private: bool) -> anyhow::Result<Tun> {
-        let offload = if self.no_offload { TunOffload::None } else { TunOffload::Segmentation };
-        let exists = !private
-            && Interfaces::open()
-                .context("cannot ask the kernel for its interfaces")?
-                .state(&self.tun)
-                .is_ok();
-        let builder = if exists {
-            if self.mtu.is_some() {
-                bail!("{} exists: its MTU is set with `ip link`, not with --mtu", self.tun);
-            }
-            Tun::builder().existing(&self.tun)
-        } else {
-            let builder = Tun::builder().name(&self.tun).mtu(self.mtu.unwrap_or(1500));
-            self.peer_addr.iter().fold(builder, |builder, prefix| builder.address(*prefix))
-        };
-        builder.offload(offload).open().map_err(|error| self.explain(error, private))
-    }
-
-    /// Says what to do about a TUN interface that was refused.
-    fn explain(&self, error: TunError, private: bool) -> anyhow::Error {
-        let kind = error.kind();
-        let name = &self.tun;
-        let hint = match (&error, kind) {
-            (TunError::Open(_), io::ErrorKind::NotFound) => {
-                "the system has no TUN driver: load it with `modprobe tun`".into()
-            }
-            (TunError::Create { .. }, io::ErrorKind::ResourceBusy) => {
-                format!("another program uses {name}: choose another one with --tun NAME")
-            }
-            (TunError::Open(_), io::ErrorKind::PermissionDenied) if private => {
-                "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \
-                 `chmod 666 /dev/net/tun`, as root, is what most systems have (making interfaces takes \
-                 privileges all the same)"
-                    .into()
-            }
-            (_, io::ErrorKind::PermissionDenied) => format!(
-                "making an interface takes root. Without it, use a network of your own (--lab, with --run \
-                 PROGRAM for the other end), or have root make an interface for you once: `ip tuntap add dev \
-                 {name} mode tun user $USER vnet_hdr`; see --tun in --help"
+    fn word(&self) -> anyhow::Result<DeviceWord> {
+        match &self.tun {
+            Some(name) => Ok(format!("tun:{name}").parse()?),
+            None if matches!(self.device, DeviceWord::Memory { .. }) => bail!(
+                "{} is memory of one process, and this command is alone in its own: use --lab with --run PROGRAM, or \
+                 udp:ADDRESS:PORT to another Transom",
+                self.device
             ),
-            _ => return anyhow::Error::new(error),
-        };
-        anyhow::Error::new(error).context(hint)
+            None => Ok(self.device.clone()),
+        }
     }
+}
+
+/// What only the command knows to do about a device that could not be opened.
+fn explain(error: OpenError, private: bool) -> anyhow::Error {
+    let refused = error.reason().kind() == std::io::ErrorKind::PermissionDenied;
+    let hint = match error.word() {
+        DeviceWord::Tun { .. } if refused && private => {
+            "a network of your own needs access to /dev/net/tun, which this system gives to root alone: \
+             `chmod 666 /dev/net/tun`, as root, is what most systems have (making interfaces takes \
+             privileges all the same)"
+        }
+        DeviceWord::Tun { .. } if refused => {
+            "a network of your own takes no privileges: --lab, with --run PROGRAM for the other end"
+        }
+        _ => return error.into(),
+    };
+    anyhow::Error::new(error).context(hint)
 }
 
 fn own_namespace() -> anyhow::Result<Namespace> {
     let hint = "no network of your own: the system refuses user namespaces to ordinary users; run as root, or \
-                use a TUN interface that root has made for you (see --tun in --help)";
+                use a TUN interface that root has made for you, or udp:ADDRESS:PORT (see --device in --help)";
     enter_user_namespace().context(hint)?;
     Namespace::new().context("cannot make a network namespace")
 }

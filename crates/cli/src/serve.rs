@@ -38,6 +38,8 @@ use files::Root;
   transom serve . --run wrk -d 5 http://10.9.0.2/big   any other program too
   transom serve /srv/www                               at http://10.9.0.2/ from this machine (as root)
   transom serve . --lab --run sh                       a shell from which Transom can be reached
+  transom serve . --device udp:listen:4000             at http://10.9.0.1/ for other Transoms, without privileges
+  transom serve . --device packet:eth0 --addr 192.0.2.77/24   a station of its own on eth0
 
 The server understands GET and HEAD, ranges, entity tags and persistent connections.
 For a directory it sends index.html, or else a list of the entries. It serves nothing outside

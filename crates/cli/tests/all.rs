@@ -10,6 +10,7 @@ mod support;
 mod arguments;
 mod consent;
 mod demo;
+mod devices;
 mod emulate;
 mod exec;
 mod full_disk;

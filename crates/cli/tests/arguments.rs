@@ -14,6 +14,11 @@ fn wrong_command_lines_are_usage_errors() {
         (vec!["serve", ".", "--addr", "10.0.0.1"], "10.0.0.1"),
         (vec!["serve", ".", "--addr", "10.0.0.1/40"], "/40"),
         (vec!["serve", ".", "--mtu", "20"], "20"),
+        (vec!["serve", ".", "--device", "tin:x"], "did you mean `tun:x`?"),
+        (vec!["serve", ".", "--device", "eth0"], "`packet:eth0` for an Ethernet interface"),
+        (vec!["serve", ".", "--device", "udp:x"], "is not an address or name and a UDP port"),
+        (vec!["serve", ".", "--device", "tun:x", "--tun", "y"], "cannot be used with"),
+        (vec!["serve", ".", "--device", "tun:x", "--side", "kernel"], "cannot be used with"),
         (vec!["serve", ".", "--side", "kernel", "--lab"], "cannot be used with"),
         (vec!["serve", ".", "--side", "kernel", "--run", "x"], "cannot be used with"),
         (vec!["get"], "<URL>"),
@@ -65,6 +70,31 @@ fn what_cannot_work_fails_with_the_reason() {
             "--addr and --peer-addr are both 10.9.0.1",
         ),
         (
+            vec!["serve", ".", "--device", "mem:x"],
+            "mem:x is memory of one process, and this command is alone in its own: use --lab",
+        ),
+        (
+            vec!["serve", ".", "--device", "packet:eth0", "--lab"],
+            "a network of the command's own (--lab, --run) has a TUN interface, not packet:eth0",
+        ),
+        (vec!["serve", ".", "--device", "shared"], "the broker is not available"),
+        (vec!["serve", ".", "--device", "packet:no-such-0"], "there is no interface no-such-0"),
+        (vec!["serve", ".", "--device", "tun:lo"], "not a TUN interface"),
+        (vec!["serve", ".", "--device", "fd:999"], "this process has no descriptor 999"),
+        (
+            vec![
+                "serve",
+                ".",
+                "--device",
+                "udp:listen:4000",
+                "--addr",
+                "10.9.0.1/24",
+                "--addr",
+                "10.9.0.2/24",
+            ],
+            "a tunnel has one address of each IP version at most",
+        ),
+        (
             vec!["bench", "127.0.0.1:1", "--side", "kernel"],
             "cannot connect to 127.0.0.1:1: Connection refused",
         ),
@@ -85,7 +115,7 @@ fn what_cannot_work_fails_with_the_reason() {
 #[test]
 fn help_is_complete() {
     let general = run(["--help"]).success().text();
-    for command in ["demo", "serve", "get", "send", "recv", "bench", "lab"] {
+    for command in ["demo", "serve", "get", "send", "recv", "bench", "lab", "doctor"] {
         assert!(general.contains(&format!("  {command} ")), "{command}");
         let help = run([command, "--help"]).success().text();
         assert!(help.contains(&format!("Usage: transom {command}")), "{help}");

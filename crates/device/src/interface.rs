@@ -19,8 +19,8 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-    RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteLwEnCapType, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
@@ -40,6 +40,23 @@ impl IpPrefix {
     /// that.
     pub const fn new(address: IpAddr, length: u8) -> Option<Self> {
         if length > bits(address) { None } else { Some(IpPrefix { address, length }) }
+    }
+
+    /// Whether an address is one of the network's.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differ = |ours: u128, theirs: u128, bits: u32| {
+            let host_bits = bits - u32::from(self.length);
+            (ours ^ theirs).checked_shr(host_bits).unwrap_or(0) != 0
+        };
+        match (self.address, address) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                !differ(ours.to_bits().into(), theirs.to_bits().into(), 32)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                !differ(ours.to_bits(), theirs.to_bits(), 128)
+            }
+            _ => false,
+        }
     }
 
     /// The address, host bits included.
@@ -128,6 +145,8 @@ pub struct InterfaceState {
     pub up: bool,
     /// What it carries: one of [`hardware`], or another of the kernel's `ARPHRD_*`.
     pub hardware: u16,
+    /// Its address on an Ethernet; zeros for what has none of six bytes.
+    pub station: [u8; 6],
 }
 
 /// What an interface carries (`linux/if_arp.h`).
@@ -177,6 +196,25 @@ impl Interfaces {
     /// [`io::ErrorKind::NotFound`] (or the system's "no such device") when there is none.
     pub fn state(&mut self, name: &str) -> Result<InterfaceState, InterfaceError> {
         Ok(self.look_up(name)?.0)
+    }
+
+    /// The names of all interfaces.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn names(&mut self) -> io::Result<Vec<String>> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let mut names = Vec::new();
+        self.netlink.dump(request, |link| {
+            for attribute in attributes(link, LINK_BODY_LEN) {
+                if let Ok(LinkAttribute::IfName(name)) =
+                    LinkAttribute::parse_with_param(&attribute, AddressFamily::Unspec)
+                {
+                    names.push(name);
+                }
+            }
+        })?;
+        Ok(names)
     }
 
     /// What has passed through an interface so far.
@@ -252,6 +290,43 @@ impl Interfaces {
         let executed = self.netlink.execute(NLM_F_CREATE | NLM_F_EXCL, request);
         executed.map_err(failed("add an address to", name))?;
         Ok(())
+    }
+
+    /// Whether packets to `address` are taken in as the machine's own.
+    ///
+    /// # Errors
+    /// As [`Interfaces::wait_until_local`].
+    pub fn is_local(&mut self, address: IpAddr) -> Result<bool, InterfaceError> {
+        self.wait_until_local(address, Duration::ZERO)
+    }
+
+    /// The gateway by which packets to `destination` leave the interface with this number, if there is one.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    pub fn gateway(&mut self, index: u32, destination: IpAddr) -> io::Result<Option<IpAddr>> {
+        let mut route = route_to(IpPrefix { address: destination, length: bits(destination) });
+        route.attributes.push(RouteAttribute::Oif(index));
+        let answer = match self.netlink.execute(0, RouteNetlinkMessage::GetRoute(route)) {
+            Err(error) if is_no_route(&error) => return Ok(None),
+            answer => answer?,
+        };
+        let Ok(header) = RouteHeader::parse(&answer[..]) else { return Ok(None) };
+        let (mut leaves_by, mut gateway) = (None, None);
+        for attribute in attributes(&answer, ROUTE_BODY_LEN) {
+            let context = (header.address_family, header.kind, RouteLwEnCapType::None);
+            match RouteAttribute::parse_with_param(&attribute, context) {
+                Ok(RouteAttribute::Oif(number)) => leaves_by = Some(number),
+                Ok(RouteAttribute::Gateway(RouteAddress::Inet(address))) => {
+                    gateway = Some(address.into());
+                }
+                Ok(RouteAttribute::Gateway(RouteAddress::Inet6(address))) => {
+                    gateway = Some(address.into());
+                }
+                _ => {}
+            }
+        }
+        Ok(gateway.filter(|_| leaves_by == Some(index)))
     }
 
     /// Waits until packets to `address` are taken in as the namespace's own, and says whether that
@@ -382,6 +457,8 @@ impl Interfaces {
     }
 }
 
+/// Bytes of `struct rtmsg`.
+const ROUTE_BODY_LEN: usize = 12;
 /// Bytes of `struct ifinfomsg`.
 const LINK_BODY_LEN: usize = 16;
 
@@ -416,10 +493,12 @@ pub(crate) fn checked_name(name: &str) -> io::Result<&str> {
 fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
     let header = LinkHeader::parse(answer).ok()?;
     let (mut mtu, mut queue_len, mut stats) = (None, None, None);
+    let mut station = None;
     for attribute in attributes(answer, LINK_BODY_LEN) {
         match LinkAttribute::parse_with_param(&attribute, header.interface_family) {
             Ok(LinkAttribute::Mtu(bytes)) => mtu = Some(bytes),
             Ok(LinkAttribute::TxQueueLen(packets)) => queue_len = Some(packets),
+            Ok(LinkAttribute::Address(address)) => station = address.try_into().ok(),
             Ok(LinkAttribute::Stats64(counts)) => stats = Some(counts),
             _ => {}
         }
@@ -431,6 +510,7 @@ fn parse_link(answer: &[u8]) -> Option<(InterfaceState, InterfaceCounters)> {
         queue_len: queue_len?,
         up: header.flags.contains(LinkFlags::Up),
         hardware: header.link_layer_type.into(),
+        station: station.unwrap_or_default(),
     };
     let counters = InterfaceCounters {
         received: stats.rx_packets,
@@ -476,6 +556,18 @@ mod tests {
     }
 
     #[test]
+    fn a_network_has_its_own_addresses() {
+        let contains = |prefix: &str, address: &str| {
+            prefix.parse::<IpPrefix>().unwrap().contains(address.parse().unwrap())
+        };
+        assert!(contains("192.0.2.1/24", "192.0.2.255") && !contains("192.0.2.1/24", "192.0.3.0"));
+        assert!(contains("192.0.2.1/32", "192.0.2.1") && !contains("192.0.2.1/32", "192.0.2.2"));
+        assert!(contains("192.0.2.1/0", "10.0.0.1") && !contains("0.0.0.0/0", "::1"));
+        assert!(contains("2001:db8::1/64", "2001:db8::ffff") && contains("::/0", "2001:db8::1"));
+        assert!(!contains("2001:db8::1/128", "2001:db8::2"));
+    }
+
+    #[test]
     fn wrong_prefixes_say_why() {
         let parse = |text: &str| text.parse::<IpPrefix>().unwrap_err();
         assert_eq!(parse("192.0.2.1"), ParsePrefixError::NoLength);
@@ -498,6 +590,7 @@ mod tests {
     fn the_loopback_interface_is_found() {
         let mut interfaces = Interfaces::open().unwrap();
         assert_eq!(interfaces.state("lo").unwrap().index, 1);
+        assert!(interfaces.names().unwrap().contains(&"lo".to_owned()));
         let error = interfaces.state("no-such-iface").unwrap_err();
         assert_eq!(error.to_string(), "cannot look up no-such-iface");
         let cause = error.source().expect("what the kernel answered");

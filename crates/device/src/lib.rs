@@ -7,6 +7,10 @@
 //! - [`memory`]: two devices joined by bounded queues, or one link for a single thread.
 //! - [`tun`]: a Linux TUN interface with a virtio-net header, so that checksums are left to the
 //!   kernel and super-segments of up to 64 KB cross in one system call, both ways.
+//! - [`packet`]: an Ethernet interface, where the stack is a station of its own.
+//! - [`udp`]: packets in UDP datagrams to another Transom, which takes no privileges.
+//! - [`word`] and [`open`]: a word that names any of these devices, and how it becomes one.
+//! - [`doctor`]: which of them work here.
 //! - [`capture`]: a pcapng writer, and a device wrapper that writes down every packet that passes.
 //! - [`namespace`]: network namespaces of the process' own, with the [`interface`] settings they
 //!   need, as root or as an ordinary user.
@@ -50,21 +54,31 @@
 pub mod capture;
 mod device;
 pub mod diag;
+pub mod doctor;
 pub mod frames;
 pub mod hints;
 pub mod host;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 pub mod intercept;
 pub mod interface;
 pub mod kernel_tcp;
+mod link;
 pub mod memory;
 pub mod namespace;
 mod netlink;
 pub mod nfqueue;
+pub mod open;
+pub mod packet;
 pub mod port_socket;
 pub mod qdisc;
 pub mod routes;
 pub mod scheduling;
 pub mod serving;
 pub mod tun;
+pub mod udp;
+pub mod word;
+#[cfg(feature = "xdp")]
+pub mod xdp;
 
 pub use device::{Capabilities, Device, Head, MAX_HEAD, Received, RxPacket, SendError, TxPacket};

@@ -7,7 +7,7 @@
 //!
 //! With [`pair`], each direction is a queue under a mutex, held for moments only (never while
 //! copying), and an eventfd that is readable while there may be something to receive.
-//! [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
+//! [`named`] joins those who know no more of each other than a name. [`MemoryLink`] is the same queue without either, for simulations and benchmarks in one thread.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,6 +22,10 @@ use transom_wire::offload::{RxChecksum, RxOffload, Segmenter, TxChecksum, Virtio
 
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
+mod named;
+
+pub use named::named;
+
 /// How a memory device behaves; both ends and both directions are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
@@ -31,8 +35,8 @@ pub struct MemoryConfig {
     pub tx_checksum: bool,
     /// The longest super-segment in bytes, if there may be any; it arrives in one piece.
     pub segmentation: Option<usize>,
-    /// Whether the device does the work a network card would: what is asked of it by a super-segment or an open checksum is
-    /// done on the way, so that packets of at most the MTU arrive, with checksums that the receiver has to verify.
+    /// Whether the device does the work of a network card: it segments super-segments and completes partial checksums. Then
+    /// packets of at most the MTU arrive, with checksums that the receiver has to verify.
     pub does_work: bool,
     /// How many packets each direction holds; at least one.
     pub queue_packets: usize,

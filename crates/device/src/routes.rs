@@ -6,22 +6,16 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use netlink_packet_core::{
-    ErrorBuffer, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, NlaBuffer, NlasIterator,
-};
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use rustix::io::{Errno, retry_on_intr};
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::io::Errno;
 
-/// More than the kernel puts in one answer.
-const LONGEST: usize = 64 * 1024;
+use crate::netlink::{Netlink, attributes};
+
 /// Bytes of `struct rtmsg`, `struct ifaddrmsg` and `struct ifinfomsg`.
 const ROUTE_BODY: usize = 12;
 const ADDRESS_BODY: usize = 8;
@@ -52,8 +46,7 @@ pub struct LocalAddress {
 /// Asks the kernel.
 #[derive(Debug)]
 pub struct Routes {
-    socket: OwnedFd,
-    sequence: u32,
+    netlink: Netlink,
 }
 
 impl Routes {
@@ -62,7 +55,7 @@ impl Routes {
     /// # Errors
     /// The system's.
     pub fn open() -> io::Result<Self> {
-        Ok(Routes { socket: open(SocketFlags::CLOEXEC)?, sequence: 0 })
+        Ok(Routes { netlink: Netlink::open(None)? })
     }
 
     /// The way to `remote`.
@@ -77,11 +70,10 @@ impl Routes {
             IpAddr::V6(_) => (AddressFamily::Inet6, 128),
         };
         message.attributes.push(RouteAttribute::Destination(remote.into()));
-        let mut found = None;
-        self.ask(0, RouteNetlinkMessage::GetRoute(message), |body| found = read_route(body))?;
+        let answer = self.netlink.execute(0, RouteNetlinkMessage::GetRoute(message))?;
         // A route without a source is to one of the machine's own addresses.
         let nowhere = || io::Error::from(Errno::NETUNREACH);
-        let (source, interface) = found.ok_or_else(nowhere)?;
+        let (source, interface) = read_route(&answer).ok_or_else(nowhere)?;
         Ok(Route { source: source.unwrap_or(remote), interface })
     }
 
@@ -93,10 +85,10 @@ impl Routes {
     pub fn addresses(&mut self) -> io::Result<Vec<LocalAddress>> {
         let mut links = HashMap::new();
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        self.ask(NLM_F_DUMP, request, |body| links.extend(read_link(body)))?;
+        self.netlink.dump(request, |body| links.extend(read_link(body)))?;
         let mut addresses = Vec::new();
         let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-        self.ask(NLM_F_DUMP, request, |body| {
+        self.netlink.dump(request, |body| {
             let found = read_address(body).and_then(|(address, prefix, index)| {
                 let (interface, mtu) = links.get(&index).cloned()?;
                 Some(LocalAddress { address, prefix, interface, mtu })
@@ -105,51 +97,12 @@ impl Routes {
         })?;
         Ok(addresses)
     }
-
-    /// Carries out a request and hands the body of each message of the answer to `each`.
-    fn ask(
-        &mut self,
-        flags: u16,
-        request: RouteNetlinkMessage,
-        mut each: impl FnMut(&[u8]),
-    ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        rustix::net::send(&self.socket, &bytes, SendFlags::empty())?;
-        let mut buffer = vec![0; LONGEST];
-        loop {
-            let received = retry_on_intr(|| {
-                rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())
-            });
-            let (length, _) = received?;
-            for reply in messages(buffer.get(..length).unwrap_or_default()) {
-                if reply.sequence_number() != self.sequence {
-                    continue;
-                }
-                match reply.message_type() {
-                    NLMSG_DONE => return Ok(()),
-                    NLMSG_ERROR => return Err(refusal(reply.payload())),
-                    _ => each(reply.payload()),
-                }
-                // What is no dump is answered with one message.
-                if flags & NLM_F_DUMP != NLM_F_DUMP {
-                    return Ok(());
-                }
-            }
-        }
-    }
 }
 
 /// Hears when interfaces, addresses, routes or rules change.
 #[derive(Debug)]
 pub struct RouteChanges {
-    socket: OwnedFd,
+    netlink: Netlink,
 }
 
 /// The groups of linux/rtnetlink.h that tell of it.
@@ -169,10 +122,8 @@ impl RouteChanges {
     /// # Errors
     /// The system's.
     pub fn listen() -> io::Result<Self> {
-        let socket = open(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         let groups = GROUPS.into_iter().fold(0, |groups, group| groups | 1 << (group - 1));
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-        Ok(RouteChanges { socket })
+        Ok(RouteChanges { netlink: Netlink::listen(None, groups)? })
     }
 
     /// Whether anything has changed since the last time. When the kernel had more to say than it could keep, something has.
@@ -180,14 +131,12 @@ impl RouteChanges {
     /// # Errors
     /// The system's.
     pub fn any(&mut self) -> io::Result<bool> {
-        let mut buffer = vec![0; LONGEST];
         let mut any = false;
         loop {
-            match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
-                Ok(_) | Err(Errno::NOBUFS) => any = true,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(any),
-                Err(errno) => return Err(errno.into()),
+            match self.netlink.hear(|_| any = true) {
+                Ok(()) => return Ok(any),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
+                Err(error) => return Err(error),
             }
         }
     }
@@ -196,35 +145,8 @@ impl RouteChanges {
 impl AsFd for RouteChanges {
     /// Readable when there is something to hear.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.netlink.as_fd()
     }
-}
-
-fn open(flags: SocketFlags) -> io::Result<OwnedFd> {
-    let family = rustix::net::AddressFamily::NETLINK;
-    Ok(rustix::net::socket_with(family, SocketType::RAW, flags, None)?)
-}
-
-/// What an `NLMSG_ERROR` says.
-fn refusal(body: &[u8]) -> io::Error {
-    let code = ErrorBuffer::new_checked(body).ok().and_then(|error| error.code());
-    let number = code.map_or(libc::EBADMSG, |code| code.get().saturating_neg());
-    io::Error::from_raw_os_error(number)
-}
-
-/// The messages in what was received at once; ends at the first that does not fit.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
-    std::iter::from_fn(move || {
-        let message = NetlinkBuffer::new_checked(bytes).ok()?;
-        let length = (message.length() as usize).next_multiple_of(4);
-        bytes = bytes.get(length..).unwrap_or_default();
-        Some(message)
-    })
-}
-
-/// The attributes behind the fixed part of a message's body, which is so long; ends at the first that does not fit.
-fn attributes(body: &[u8], fixed: usize) -> impl Iterator<Item = NlaBuffer<&[u8]>> {
-    NlasIterator::new(body.get(fixed..).unwrap_or_default()).map_while(Result::ok)
 }
 
 fn number(bytes: &[u8]) -> Option<u32> {
@@ -300,14 +222,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_ends_the_walk() {
-        assert_eq!(messages(&[0; 64]).count(), 0);
-        assert_eq!(messages(&[255; 64]).count(), 0);
-        assert_eq!(attributes(&[255, 255, 3, 0, 1], 0).count(), 0);
         for length in 0..40 {
             for byte in [0, 1, 4, 255] {
                 let body = vec![byte; length];
                 let _ = (read_route(&body), read_link(&body), read_address(&body));
-                assert_eq!(refusal(&body[..length.min(3)]).raw_os_error(), Some(libc::EBADMSG));
             }
         }
     }

@@ -35,12 +35,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use transom_tcp::packet::{BufferPool, PacketBuf};
-use transom_wire::offload::{RxOffload, VirtioNetHdr};
+use transom_wire::offload::{RxOffload, Segmenter, TxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 
 mod builder;
+mod inherited;
 mod ioctl;
 mod lent;
 
@@ -64,6 +65,10 @@ pub struct Tun {
     discarded: u64,
     /// The other queues, until they are taken.
     others: Vec<Tun>,
+    /// Super-segments of smaller segments are cut here.
+    min_segment: u16,
+    /// Room for the headers of what is cut.
+    cut_headers: Vec<u8>,
 }
 
 impl Tun {
@@ -86,6 +91,66 @@ impl Tun {
     /// when the device was opened, or because their virtio-net header made no sense.
     pub fn discarded(&self) -> u64 {
         self.discarded
+    }
+
+    /// The same device with other queues of its interface, which it gives away with [`Device::take_queues`].
+    pub fn with_queues(mut self, others: impl IntoIterator<Item = Tun>) -> Self {
+        self.others.extend(others);
+        self
+    }
+
+    /// Leaves no super-segment to the kernel whose segments have less than `bytes` of payload: it is cut here. Who looks at what is sent may not take
+    /// such.
+    pub fn with_min_segment(mut self, bytes: u16) -> Self {
+        self.min_segment = bytes;
+        self
+    }
+
+    /// Cuts a super-segment and sends the segments one by one.
+    #[cold]
+    fn send_cut(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        let mut segments = Segmenter::new(packet.headers, packet.payload, &packet.offload)
+            .map_err(SendError::Offload)?;
+        let mut headers = std::mem::take(&mut self.cut_headers);
+        headers.resize(segments.headers_len(), 0);
+        let mut outcome = Ok(());
+        while let Ok(Some(segment)) = segments.next_segment(&mut headers) {
+            let [first, second, third] = segment.payload;
+            // The third part is what of the payload stood behind the headers.
+            let all = [first, second, third].concat();
+            let header = headers.get(..segment.header_len).unwrap_or_default();
+            let payload: [&[u8]; 2] = [&all, &[]];
+            let whole = TxPacket { headers: header, payload, offload: TxOffload::default() };
+            outcome = outcome.and(self.write(&whole));
+        }
+        self.cut_headers = headers;
+        outcome
+    }
+
+    /// Writes a packet as it is.
+    fn write(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header = match self.header_len {
+            0 => [0; VirtioNetHdr::LEN],
+            _ => VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+                .map_err(SendError::Offload)?
+                .encode(),
+        };
+        let parts = [
+            IoSlice::new(&header[..self.header_len]),
+            IoSlice::new(packet.headers),
+            IoSlice::new(packet.payload[0]),
+            IoSlice::new(packet.payload[1]),
+        ];
+        loop {
+            match rustix::io::writev(&self.descriptor, &parts) {
+                // The driver takes a packet as a whole or not at all.
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                // The kernel is short of memory for packets, which passes.
+                Err(Errno::NOBUFS | Errno::NOMEM) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(errno) => return Err(self.failed(errno)),
+            }
+        }
     }
 
     /// What an error of the driver means.
@@ -119,27 +184,9 @@ impl Device for Tun {
 
     fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
         self.capabilities.admit(packet)?;
-        let header = match self.header_len {
-            0 => [0; VirtioNetHdr::LEN],
-            _ => VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
-                .map_err(SendError::Offload)?
-                .encode(),
-        };
-        let parts = [
-            IoSlice::new(&header[..self.header_len]),
-            IoSlice::new(packet.headers),
-            IoSlice::new(packet.payload[0]),
-            IoSlice::new(packet.payload[1]),
-        ];
-        loop {
-            match rustix::io::writev(&self.descriptor, &parts) {
-                // The driver takes a packet as a whole or not at all.
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                // The kernel is short of memory for packets, which passes.
-                Err(Errno::NOBUFS | Errno::NOMEM) => return Err(io::ErrorKind::WouldBlock.into()),
-                Err(errno) => return Err(self.failed(errno)),
-            }
+        match packet.offload.segmentation {
+            Some(cut) if cut.segment_size < self.min_segment => self.send_cut(packet),
+            _ => self.write(packet),
         }
     }
 

@@ -338,3 +338,104 @@ fn a_device_works_from_any_thread() {
     .unwrap();
     drop(listener);
 }
+
+/// Each queue is a device; what the kernel answers comes to the queue that spoke last.
+#[test]
+fn answers_come_to_the_queue_that_asked() {
+    let Some(namespace) = namespace() else { return };
+    let builder = Tun::builder().name("tq%d").queues(3).address("192.0.2.1/24".parse().unwrap());
+    let Some(mut first) = tun(&namespace, builder) else { return };
+    let mut queues = first.take_queues();
+    assert_eq!(queues.len(), 2);
+    assert!(first.take_queues().is_empty(), "they are taken");
+    queues.push(Box::new(first));
+    let (kernel, ours) = addresses(false);
+    let socket = namespace.run(|| UdpSocket::bind((kernel, 0))).unwrap().unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    for port in 1000..1040 {
+        let asked = usize::from(port) % queues.len();
+        let from = SocketAddr::from((ours, port));
+        let question = udp(from, socket.local_addr().unwrap(), b"?", Checksum::Right);
+        queues[asked].send(&TxPacket::whole(&question)).unwrap();
+        let (_, sender) = socket.recv_from(&mut [0; 8]).unwrap();
+        assert_eq!(sender, from);
+        socket.send_to(b"!", sender).unwrap();
+        let answer = receive(&mut queues[asked], is_protocol(17));
+        assert_eq!(Seen::of(answer.bytes()).unwrap().ports().1, port);
+        for queue in &mut queues {
+            assert_eq!(queue.recv().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
+    }
+}
+
+#[test]
+fn one_queue_of_an_interface_for_several_will_do() {
+    let Some(namespace) = namespace() else { return };
+    let builder = Tun::builder().name("tqmany").queues(2);
+    let Some(_made) = tun(&namespace, builder) else { return };
+    let existing = Tun::builder().existing("tqmany");
+    let another = namespace.run(|| existing.open()).unwrap().unwrap();
+    assert_eq!(another.name(), "tqmany");
+    for impossible in [0, 257] {
+        let refused = namespace.run(|| Tun::builder().queues(impossible).open()).unwrap();
+        assert!(matches!(refused, Err(TunError::Config(_))), "{refused:?}");
+    }
+}
+
+/// What the kernel is not to cut, this device cuts: the kernel's TCP gets the same bytes.
+#[test]
+fn super_segments_of_small_segments_are_cut_here() {
+    for least in [0, 2000] {
+        let Some((namespace, tun)) = setup(TunOffload::Segmentation) else { return };
+        let mut tun = tun.with_min_segment(least);
+        for v6 in [false, true] {
+            let (mut hand, mut stream) = ByHand::accept(&mut tun, &namespace, v6);
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let before = namespace.interfaces().counters(tun.name()).unwrap();
+            let sent = pattern(20_000);
+            let ip_header_len: u16 = if v6 { 40 } else { 20 };
+            let header_len = ip_header_len + 20;
+            let headers = hand.header(ACK, &[]).headers(sent.len(), Checksum::Open);
+            let kind = if v6 { SegmentKind::Tcp6 } else { SegmentKind::Tcp4 };
+            let offload = TxOffload {
+                checksum: TxChecksum::Partial { start: ip_header_len, offset: 16 },
+                segmentation: Some(Segmentation { kind, segment_size: 1000, header_len }),
+            };
+            let (one, other) = sent.split_at(12_345);
+            tun.send(&TxPacket { headers: &headers, payload: [one, other], offload }).unwrap();
+            let mut received = vec![0; sent.len()];
+            stream.read_exact(&mut received).unwrap();
+            assert!(received == sent);
+            let after = namespace.interfaces().counters(tun.name()).unwrap();
+            let packets = after.received - before.received;
+            assert_eq!(packets, if least > 0 { 20 } else { 1 }, "{least}");
+            hand.seq = hand.seq.wrapping_add(sent.len() as u32);
+            hand.wait_acknowledged(&mut tun);
+            hand.send(&mut tun, RST | ACK, &[]);
+        }
+    }
+}
+
+#[test]
+fn an_inherited_descriptor_is_a_device_as_well() {
+    use std::os::fd::AsRawFd;
+    let Some((namespace, first)) = setup(TunOffload::Segmentation) else { return };
+    let number = first.poll_fd().unwrap().as_raw_fd() as u32;
+    let mut tun = namespace.run(|| Tun::builder().inherit(number, None)).unwrap().unwrap();
+    assert_eq!(tun.name(), first.name());
+    assert_eq!(tun.capabilities(), first.capabilities());
+    // It is a descriptor of its own.
+    drop(first);
+    let (kernel, ours) = addresses(false);
+    let from = SocketAddr::from((ours, 5555));
+    let to = SocketAddr::from((kernel, 81));
+    let syn = Tcp { from, to, seq: 1, ack: 0, flags: SYN, window: 1000, options: &[] };
+    tun.send(&TxPacket::whole(&syn.headers(0, Checksum::Right))).unwrap();
+    receive(&mut tun, is_protocol(6));
+    // From another namespace nothing is known of its interface but what it says itself.
+    let number = tun.poll_fd().unwrap().as_raw_fd() as u32;
+    let elsewhere = Tun::builder().inherit(number, Some(1400)).unwrap();
+    assert_eq!(elsewhere.capabilities().mtu, 1400);
+    let error = Tun::builder().inherit(0x7fff_fff0, None).unwrap_err();
+    assert!(error.to_string().contains("has no descriptor"), "{error}");
+}

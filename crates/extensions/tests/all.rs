@@ -15,4 +15,5 @@ mod golden_macroflow;
 mod golden_native;
 mod golden_reordering;
 mod golden_sharing;
+mod observed;
 mod unconstrained;

@@ -1,4 +1,4 @@
-//! Window control with a clock, for the modes whose packets come to us.
+//! Window control with a clock, for the modes that handle packets in this process.
 
 use std::time::Instant as Clock;
 
@@ -63,12 +63,12 @@ impl Control {
         self.inner.returning_all(now, packets, queue);
     }
 
-    /// So many packets that came back passed as they were, as the mode could not have changed them.
+    /// This many returning packets passed unchanged, because the mode could not rewrite them.
     pub(crate) fn failed(&mut self, packets: usize) {
         self.failed += packets as u64;
     }
 
-    /// What there is to tell, except what only the mode knows.
+    /// The status, except the parts that only the mode knows.
     pub(crate) fn status(
         &self,
         mode: &str,

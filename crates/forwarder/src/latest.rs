@@ -1,8 +1,7 @@
-//! The flows that are told, out of all there are.
+//! Selects the flows to report.
 
-/// The `count` items whose keys are the smallest, those first. When none are wanted none is visited: whoever asks only for counts, as
-/// Prometheus does, must not hold up the packets for as long as a walk through the table takes. No more than twice `count` are kept at
-/// any time.
+/// The `count` items with the smallest keys, in order. With zero no item is visited: a request for counts only, as from Prometheus,
+/// must not delay packets for a scan of the table. No more than twice `count` are kept at any time.
 pub(crate) fn smallest<T, K: Ord>(
     items: impl IntoIterator<Item = T>,
     count: usize,

@@ -1,13 +1,12 @@
 //! Packets that the kernel forwards, and asks us about (NFQUEUE).
 //!
-//! Rules in `mangle FORWARD` send TCP packets that leave through the interface whose queue is the bottleneck to one queue, and those that come
-//! in by it to another. A thread takes them: of the first only the headers come, and they go on as they are; the others come whole, cut and
-//! with their checksums complete, and may go back changed. The length of the interface's own queue is asked of the kernel, at most once in a
-//! millisecond: that is the time which some hundred packets take here.
+//! Rules in `mangle FORWARD` send TCP packets that leave through the interface with the bottleneck queue to one NFQUEUE queue, and those that
+//! come in by it to another. A thread takes them. Of packets to the first queue only the headers come, and they pass unchanged. The others come
+//! whole, segmented and with complete checksums, and may be rewritten. The thread asks the kernel for the length of the interface's queue at
+//! most once in a millisecond, because the answer costs as much time as some hundred packets.
 //!
-//! What has come when the thread wakes up is taken together, up to 32 packets, and each gets its verdict in the order in which they came; it is
-//! not waited for more. So memory of their flows is asked for all at once (see
-//! [`returning_all`](transom_router::window::WindowControl::returning_all)).
+//! When the thread wakes up, it takes the packets that have arrived, up to 32, and gives each its verdict in order; it does not wait for more.
+//! So it prefetches the memory of their flows together (see [`returning_all`](transom_router::window::WindowControl::returning_all)).
 //!
 //! When we are not there, packets pass by the rules (`--queue-bypass`), and when we are too slow, they pass us (`fail-open`). A packet that
 //! the kernel held for us when we died is dropped with the queue; it will be sent again.
@@ -36,19 +35,19 @@ use rules::Rules;
 
 /// CAP_NET_ADMIN.
 const CAPABILITIES: [u32; 1] = [12];
-/// Packets of which only the headers matter: IPv6, a few of its options, TCP with all of its own.
+/// The bytes of packets of which only the headers matter: IPv6, a few of its options, TCP with all of its own.
 const HEADERS: u16 = 256;
 /// Packets that the kernel holds for us.
 const HELD: u32 = 4096;
-/// How old what is known of the queue may be.
+/// The longest age of the queue's length.
 const FRESH: Duration = Duration::from_millis(1);
-/// So many packets are taken together, if they are there.
+/// The most packets that are taken together.
 const BATCH: usize = 32;
-/// So many batches are taken from one queue before the other has its turn.
+/// The most batches from one queue before the other one's turn.
 const TURN: usize = 2;
-/// How often the thread looks whether it should end.
+/// How often the thread checks whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
-/// The first queue number that is tried. Others have numbers near zero.
+/// The first queue number to try. Other programs use numbers near zero.
 const FIRST_NUMBER: u16 = 30_200;
 /// How many are tried.
 const NUMBERS: u16 = 256;
@@ -193,7 +192,7 @@ impl Decider {
         wait_for_either([self.forward.as_fd(), self.returning.as_fd()], patience)
     }
 
-    /// What waits in the interface's queue, as far as it is known.
+    /// The length of the interface's queue, as far as it is known.
     fn length(&mut self, now: Instant) -> Length {
         if now >= self.fresh_until {
             // An interface that is gone has no queue.

@@ -24,7 +24,7 @@ use transom_tcp::quantity::parse_duration;
 
 use crate::Refusal;
 
-/// What a policy file says.
+/// The contents of a policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFile {
     /// The policy, and how many flows are remembered.

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-/// What is missing.
+/// The missing requirement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no such interface, or the kernel does not tell of it.
+    /// There is no such interface, or the kernel does not show it.
     #[error("there is no network interface called {device} here")]
     NoDevice {
         /// Its name.
@@ -67,7 +67,7 @@ pub enum Refusal {
         /// The socket.
         path: PathBuf,
     },
-    /// Nobody answers at the socket.
+    /// No router answers at the socket.
     #[error("no router answers at {}", path.display())]
     NotRunning {
         /// The socket.
@@ -90,7 +90,7 @@ pub enum Refusal {
     /// Something else went wrong.
     #[error("{action}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: String,
         /// The system's answer.
         source: io::Error,
@@ -110,8 +110,7 @@ const NAMES: [(u32, &str); 4] =
 const NET_ADMIN: u32 = 12;
 const SYS_ADMIN: u32 = 21;
 
-/// Whether the process has these capabilities, as far as it can know itself: a user namespace gives them without what they are for
-/// elsewhere.
+/// Whether the process has these capabilities, as far as it can know: a user namespace grants them only for its own resources.
 ///
 /// # Errors
 /// [`Refusal::Capability`] with the missing ones.

@@ -1,12 +1,11 @@
-//! Who asks gets an answer: about the state on a Unix socket, and for Prometheus over HTTP.
+//! Answers requests for the status on a Unix socket, and for Prometheus over HTTP.
 //!
-//! On the socket one line comes, `status N`, and one line of JSON goes back: a [`Status`] with at most N flows. The socket belongs to who runs
-//! the router, and nobody else may write to it. Its name stands for the interface, so that two routers cannot work at the same one: a socket
-//! that somebody listens at refuses the second, one that nobody listens at was left by a crash and is replaced.
+//! A request on the socket is one line, `status N`, and the answer is one line of JSON: a [`Status`] with at most N flows. The socket belongs
+//! to the router's user, and nobody else may write to it. Its name is that of the interface, so that two routers cannot work at the same one.
+//! If a router listens at the socket, a second one is refused; a socket that a crash has left is replaced.
 //!
-//! HTTP is as much as Prometheus needs: whatever the request is about, the answer to `GET /metrics` is the metrics, and the connection is
-//! closed. A request and its answer take two seconds together at most, and a few are answered at the same time. Nobody who asks can make us
-//! remember more than a line.
+//! HTTP is as much as Prometheus needs: the answer to `GET /metrics` is the metrics, and the connection is closed. A request and its answer
+//! take two seconds together at most, and a few are answered at the same time. A client can use no more memory than a line.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,9 +26,9 @@ use crate::{Refusal, metrics};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest line that is read.
 const MAX_LINE: u64 = 4096;
-/// So many are answered at the same time; others wait.
+/// The most requests that are answered at the same time; others wait.
 const MOST_ASKING: usize = 16;
-/// As many flows are told at most.
+/// The most flows in an answer.
 const MAX_FLOWS: usize = 10_000;
 
 /// A deployment that several threads ask, until it is ended.
@@ -48,7 +47,7 @@ impl Shared {
         Shared(Arc::new(Mutex::new(Some(deployment))))
     }
 
-    /// What is done under the lock leaves nothing half done that another would mind.
+    /// Code under the lock leaves the state consistent, even if it panics.
     fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Deployment>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,12 +78,12 @@ impl Shared {
     }
 }
 
-/// Where the router at an interface is asked, unless something else is said.
+/// The default socket of the router at an interface.
 pub fn default_path(device: &str) -> PathBuf {
     Path::new("/run/transom").join(format!("router-{device}.sock"))
 }
 
-/// A socket at which nobody has been answered yet. Dropping it removes its name.
+/// A socket that does not answer yet. Dropping it removes its name.
 #[derive(Debug)]
 pub struct StatusSocket(UnixName);
 
@@ -109,7 +108,7 @@ impl StatusSocket {
         Ok(StatusSocket(name))
     }
 
-    /// Answers from now on, on a thread of its own, until the result is dropped.
+    /// Answers on a separate thread until the result is dropped.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -121,19 +120,19 @@ impl StatusSocket {
     }
 }
 
-/// Whether there is a socket, somebody's who listens.
+/// Whether there is a socket with a listener.
 fn is_socket(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
-/// As long as it lives there is a name under which answers can be had.
+/// The socket's name exists for as long as this value lives.
 #[derive(Debug)]
 pub struct Serving {
     _socket: StatusSocket,
 }
 
-/// Answers all who come, from now on, on threads of this name.
+/// Answers all clients on threads of this name.
 fn answer_all<S: Send + 'static>(
     name: &'static str,
     accept: impl Fn() -> io::Result<S> + Send + 'static,
@@ -187,7 +186,7 @@ fn error(message: &str) -> String {
     serde_json::json!({ "error": message }).to_string()
 }
 
-/// Asks the router at a socket, for at most so many flows.
+/// Asks the router at a socket for its status, with at most this many flows.
 ///
 /// # Errors
 /// [`Refusal::NotRunning`] if nobody is there, or what went wrong there.
@@ -211,7 +210,7 @@ pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
     })
 }
 
-/// Answers Prometheus from now on, on a thread of its own. Where it listens.
+/// Answers Prometheus on a separate thread. Returns its address.
 ///
 /// # Errors
 /// The system's refusal.

@@ -1,4 +1,4 @@
-//! What a deployment tells of itself: the same for all of them.
+//! The status of a deployment: the same for all modes.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::Refusal;
 
 /// Advertised-window control at work on an interface. It ends, and removes what it has put into the system, when it is dropped.
 pub trait Deployment: Send {
-    /// What there is to tell, with at most `flows` flows.
+    /// The status, with at most `flows` flows.
     ///
     /// # Errors
     /// When the system does not answer.
@@ -35,14 +35,13 @@ pub struct Status {
     pub target: Option<u64>,
     /// The bottleneck's queue.
     pub queue: QueueStatus,
-    /// What has happened so far.
+    /// The counters.
     pub counters: Counters,
-    /// Flows in the table. In mode `tc`, when no flows were asked for, as many as were there when it was last looked through (every ten
-    /// seconds) and have come since.
+    /// Flows in the table. In mode `tc` without requested flows: those at the last scan (every ten seconds) and those that have come since.
     pub tracked: u64,
     /// Flows the table can hold.
     pub capacity: u64,
-    /// Flows, those seen last first, as many as were asked for.
+    /// Flows, the most recent first, as many as requested.
     pub flows: Vec<FlowStatus>,
 }
 
@@ -103,8 +102,8 @@ pub struct Counters {
     /// Changes that did not succeed, or could not have; the packet passed as it was. The kernel may refuse them in mode `tc`, and hand out
     /// packets to mode `nfqueue` that are not whole; in mode `user` nothing of this kind can happen.
     pub failed: u64,
-    /// Frames that an interface did not take, in either direction, because they are longer than it carries or too much came at once: they are lost.
-    /// In mode `user`; in the others it is the kernel that sends.
+    /// Frames that an interface did not accept, in either direction, because they are too long or too many came at once: they are lost. In mode
+    /// `user`; in the others the kernel sends.
     pub lost: u64,
 }
 
@@ -113,9 +112,9 @@ pub struct Counters {
 pub struct FlowStatus {
     /// Where the data comes from.
     pub sender: SocketAddr,
-    /// Where it goes.
+    /// The receiver's address.
     pub receiver: SocketAddr,
-    /// The window that was wanted at last, in bytes; [`FlowStatus::UNLIMITED`] as long as none was.
+    /// The last window that the policy wanted, in bytes; [`FlowStatus::UNLIMITED`] before that.
     pub desired: u64,
     /// The one that was passed on at last, in bytes; `None` where that is not kept.
     pub written: Option<u64>,
@@ -130,6 +129,6 @@ pub struct FlowStatus {
 }
 
 impl FlowStatus {
-    /// In [`desired`](FlowStatus::desired): no window was wanted yet, or the policy never wants one.
+    /// In [`desired`](FlowStatus::desired): the policy has not wanted a window yet, or never does.
     pub const UNLIMITED: u64 = u32::MAX as u64;
 }

@@ -1,20 +1,19 @@
 //! In the kernel: two programs at the interface whose queue is the bottleneck.
 //!
-//! One sees what leaves, before it is queued, and does what the policy does at arrivals; the other sees what comes in from behind the
-//! bottleneck, and writes windows. What they share with us are maps: parameters go down, the target, counts and flows come up. The programs
-//! are in `bpf/window.bpf.c`, which says how they work; the compiled object is part of this crate, so that nobody needs a compiler. It is
-//! fitted to the running kernel when it is loaded (CO-RE).
+//! One program sees packets that leave, before they are queued, and does the policy's work at arrivals. The other sees packets that come in from
+//! behind the bottleneck, and writes windows. They share maps with this process: parameters go down; the target, counts and flows come up.
+//! `bpf/window.bpf.c` has the programs and explains them. The compiled object is part of this crate, so no compiler is needed. It is relocated for
+//! the running kernel when it is loaded (CO-RE).
 //!
 //! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is
 //! a filter below the `clsact` queueing discipline; the filter stays after a crash and is removed at the next start, the discipline always stays.
 //!
-//! What user space has to do while they run is to take flows out of the table that are over or have been silent for long: the programs
-//! never do that, so that nobody can push a flow out of it.
+//! Meanwhile user space removes flows from the table that have ended or have been silent for long. The programs never do that, so that an attacker
+//! cannot push a flow out of it.
 //!
-//! Only the paper's policy is there, and `none`, not the others. The differences to [`transom_router`]: a flow is known when both its SYNs have passed
-//! and the first acknowledgement behind them, so that with `syn-windows` a SYN may be lowered for whose flow there is no room then; the number
-//! of active flows is not counted; nor are implausible acknowledgements of a flow, each of which passes as it is, however many there are, where
-//! the core gives a flow up after a few.
+//! Only the paper's policy and `none` are available here. Differences from [`transom_router`]: a flow is known when both its SYNs and the first
+//! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted,
+//! and neither are implausible acknowledgements of a flow: each passes unchanged, in any number, whereas the core gives a flow up after a few.
 
 use std::error::Error;
 use std::os::fd::OwnedFd;
@@ -49,10 +48,9 @@ const PROGRAMS: [(&str, TcAttachType); 2] =
 
 /// Capabilities that this takes, numbered as in `linux/capability.h`: NET_ADMIN, PERFMON, BPF.
 const CAPABILITIES: [u32; 3] = [12, 38, 39];
-/// Queueing disciplines that do not keep the length of their queue where it is looked for: they have none, or one for each processor or
-/// each of the card's queues.
+/// Queueing disciplines without a single queue length: they have none, or one for each processor or each queue of the card.
 const WITHOUT_LENGTH: [&str; 5] = ["noqueue", "mq", "mqprio", "pfifo_fast", "taprio"];
-/// How long a flow stays in the table after it is over, for what is still on its way; nanoseconds.
+/// How long a flow stays in the table after its end, for packets still on their way; nanoseconds.
 const OVER: u64 = 10_000_000_000;
 /// How many seconds lie between two sweeps: each takes two system calls for a flow.
 const SWEEP_EVERY: u32 = 10;
@@ -69,14 +67,14 @@ pub enum Attachment {
     Filters,
 }
 
-/// What is to be done, and where.
+/// The configuration of a deployment.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The interface whose queue is the bottleneck, in the network namespace of the calling thread.
     pub device: String,
     /// The policy, which has to be the paper's or none, and how many flows are remembered.
     pub control: ControlConfig,
-    /// Do everything but change packets, as with the policy `none`; the target goes on moving.
+    /// Do everything but change packets, as with the policy `none`; the target still moves.
     pub passive: bool,
     /// How programs are attached.
     pub attachment: Attachment,
@@ -118,7 +116,7 @@ pub struct Tc {
     index: u32,
 }
 
-/// What a walk through the table has counted, for those who ask before the next one: the kernel does not tell how many there are.
+/// The counts of the last scan of the table, for requests before the next one: the kernel does not report the number of entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     /// Flows that were there.
@@ -128,8 +126,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// How many there are now that so many have come. A flow that took the place of an earlier one of the same name counts twice until the
-    /// next walk.
+    /// The estimate of the present number after `confirmed` flows. A flow that replaced an earlier one of the same name counts twice until the next
+    /// scan.
     fn now(self, confirmed: u64, capacity: u64) -> u64 {
         let since = confirmed.saturating_sub(self.confirmed);
         self.flows.saturating_add(since).min(capacity)
@@ -197,8 +195,7 @@ impl Tc {
         Ok(Tc { options, ebpf, flows, counted, until_sweep, queues, index: state.index })
     }
 
-    /// What the programs have cost, by name: nanoseconds and runs. The kernel counts while somebody has asked for it
-    /// (`kernel.bpf_stats_enabled`, or [`count_cost`]).
+    /// The cost of the programs, by name: nanoseconds and runs. The kernel counts only on request (`kernel.bpf_stats_enabled`, or [`count_cost`]).
     ///
     /// # Errors
     /// When the kernel does not tell.
@@ -215,8 +212,8 @@ impl Tc {
         infos.map(|info| info.map(cost)).collect()
     }
 
-    /// Runs a program `repeat` times on a frame that is on no interface, as if it left or had come in. The frame afterwards, and how long a run
-    /// took. For tests and measurements: what the program learns and counts, it does.
+    /// Runs a program `repeat` times on a frame outside of any interface, as if it left or had come in. Returns the frame afterwards, and the time
+    /// of a run. For tests and measurements: the program's state and counts change as usual.
     ///
     /// # Errors
     /// When the kernel refuses: it runs nothing on less than an Ethernet header.
@@ -288,8 +285,7 @@ impl Tc {
         }
     }
 
-    /// How many flows a walk through the table visits at most: the kernel begins anew when the flow it had come to is gone, so that there
-    /// must be an end.
+    /// The most flows that a scan of the table visits: the kernel starts again when the present flow was removed, so a bound is needed.
     fn most(&self) -> usize {
         2 * self.options.control.flows as usize
     }
@@ -351,7 +347,7 @@ impl Deployment for Tc {
     }
 }
 
-/// What a program has cost.
+/// The cost of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Its name.

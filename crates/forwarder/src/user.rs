@@ -1,13 +1,13 @@
 //! Between two interfaces, with a queue of our own.
 //!
-//! Frames that come in by one interface go out by the other, as they are, and the other way round: to hosts it is a wire. The kernel must
-//! not forward between the two itself, and needs no addresses on them. In front of the bottleneck's interface there is a queue of
-//! [`transom_router::queue`] and a serialiser of a given rate; what comes back goes on at once, through the Window Marker.
+//! Frames that come in by one interface leave by the other unchanged, in both directions: to hosts it is a wire. The kernel must not
+//! forward between the two, and they need no addresses. In front of the bottleneck's interface there is a queue of
+//! [`transom_router::queue`] and a serialiser of a given rate. Returning packets pass at once, through the Window Marker.
 //!
-//! One thread does it all. When the serialiser is free is kept as a time, not counted from when the thread got to it: while the queue does
-//! not run empty, a thread that was late sends more the next time, and the rate over a while is exact.
+//! One thread does all the work. It keeps the time at which the serialiser is free, independently of its own delays. While the queue
+//! is not empty, a late thread sends more the next time, so the average rate is exact.
 //!
-//! A super-segment goes through as one packet, which the kernel has made and the kernel will cut: count bytes, not packets, where they are.
+//! A super-segment passes as one packet, which the kernel has made and will segment: where they occur, count bytes, not packets.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,13 +30,13 @@ use crate::refusal::{Refusal, need_capabilities};
 use crate::status::{Deployment, QueueStatus, Status};
 use crate::worker::{Stop, Worker, wait_for_either};
 
-/// CAP_NET_ADMIN, to take in frames for others, and CAP_NET_RAW.
+/// CAP_NET_ADMIN, to receive frames for other hosts, and CAP_NET_RAW.
 const CAPABILITIES: [u32; 2] = [12, 13];
-/// So many frames are taken from one interface before the other has its turn.
+/// The most frames from one interface before the other one's turn.
 const TURN: usize = 64;
-/// So many frames that come back are treated together, if they are there.
+/// The most returning frames that are handled together.
 const BATCH: usize = 32;
-/// How often the thread looks whether it should end.
+/// How often the thread checks whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The thread that carries frames.
@@ -52,7 +52,7 @@ impl fmt::Debug for User {
     }
 }
 
-/// What the thread and those who ask share.
+/// State that the thread and requests share.
 #[derive(Debug)]
 struct Shared {
     control: Control,
@@ -129,7 +129,7 @@ impl User {
     }
 }
 
-/// An interface's number, and how many bytes of its frames stand before the IP header.
+/// An interface's number, and the length of its frames' link-layer header.
 fn link(interfaces: &mut Interfaces, name: &str) -> Result<(u32, usize), Refusal> {
     let state = interfaces
         .state(name)
@@ -157,7 +157,7 @@ impl Deployment for User {
 /// A virtio-net header and a frame.
 type Frame = Vec<u8>;
 
-/// Random numbers for disciplines that throw dice: splitmix64, from a seed that nobody else knows.
+/// Random numbers for disciplines: splitmix64, from a secret seed.
 struct Coin(u64);
 
 impl Coin {
@@ -182,7 +182,7 @@ struct Carrier {
     link_header: usize,
     queue: Box<dyn Discipline<Frame>>,
     rate: NonZeroU64,
-    /// When the serialiser is done with what it was given last.
+    /// When the serialiser will have sent its last frame.
     free_at: Instant,
     shared: Arc<Mutex<Shared>>,
     /// Acknowledgements that go on later, and when, in order.

@@ -11,7 +11,7 @@ use transom_tcp::time::Duration;
 
 use crate::Refusal;
 
-/// A thread that is asked to end when this goes, and waited for.
+/// A thread that is stopped and joined when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     stop: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ impl Worker {
         Ok(Worker { stop, thread: Some(thread) })
     }
 
-    /// What the thread ended with, if it has ended by itself.
+    /// The result of the thread, if it has ended by itself.
     pub(crate) fn maintain(&mut self) -> Result<(), Refusal> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             None => Ok(()),

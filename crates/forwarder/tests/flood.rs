@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use inject::{FAR, FAR_SIX, NEAR, NEAR_SIX, segment, sides};
-use support::{BOTTLENECK, Net, Offloads, network, run, wire};
+use support::{BOTTLENECK, Net, Offloads, network, run, started, wait_until, wire};
 use transom_device::namespace::Namespace;
+use transom_forwarder::Deployment;
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
 use transom_forwarder::user::User;
-use transom_forwarder::{Deployment, Refusal, Status};
 use transom_testkit::packets;
 use transom_wire::Seq;
 use transom_wire::tcp::{Flags, Options, TcpHeader};
@@ -46,23 +46,6 @@ fn file() -> PolicyFile {
         "policy = 'target-window(upper=40kB, lower=20kB, initial={TARGET}B, most={TARGET}B)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
     PolicyFile::parse(&text).unwrap()
-}
-
-fn started<T: Deployment + 'static>(result: Result<T, Refusal>) -> Option<Box<dyn Deployment>> {
-    match result {
-        Ok(started) => Some(Box::new(started)),
-        Err(
-            error @ (Refusal::Capability { .. }
-            | Refusal::NoQueues(_)
-            | Refusal::Tool { .. }
-            | Refusal::NoTypes
-            | Refusal::BigEndian),
-        ) => {
-            eprintln!("SKIPPED: {error}");
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
 }
 
 /// A connection that is there for long.
@@ -183,18 +166,6 @@ fn flood(net: &Net, forwards: bool, flows: u32, deployment: &mut dyn Deployment,
                     && counters.unknown + AHEAD >= sent.returning.load(Ordering::Relaxed)
             });
         }
-    }
-}
-
-fn wait_until(deployment: &mut dyn Deployment, done: impl Fn(&Status) -> bool) -> Status {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let status = deployment.status(1).unwrap();
-        if done(&status) {
-            return status;
-        }
-        assert!(Instant::now() < end, "{status:?}");
-        thread::sleep(Duration::from_micros(200));
     }
 }
 

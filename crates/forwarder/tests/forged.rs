@@ -4,58 +4,26 @@
 //! so the table of flows stays empty, however many come.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::inject::{NEAR, Side, mac, segment, sides};
-use crate::support::{BOTTLENECK, Net, Offloads, Way, network, run, wire};
+use crate::support::{BOTTLENECK, Net, Offloads, Way, network, run, started, wait_until, wire};
+use transom_forwarder::Deployment;
 use transom_forwarder::nfqueue::Nfqueue;
 use transom_forwarder::policy::PolicyFile;
 use transom_forwarder::tc::{Options as TcOptions, Tc};
 use transom_forwarder::user::User;
-use transom_forwarder::{Deployment, Refusal, Status};
 use transom_wire::tcp::{Flags, Options};
 
 /// Handshakes that are made up. Fewer than a listener remembers, or it would answer with SYN cookies and forget them.
 const FORGED: u16 = 60;
 /// Flows that are remembered at most.
 const FLOWS: u32 = 32;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn file() -> PolicyFile {
     let text = format!(
         "policy = 'target-window(upper=40kB, lower=20kB)'\nflows = {FLOWS}\nrate = '1Gbit/s'"
     );
     PolicyFile::parse(&text).unwrap()
-}
-
-fn started<T: Deployment + 'static>(result: Result<T, Refusal>) -> Option<Box<dyn Deployment>> {
-    match result {
-        Ok(started) => Some(Box::new(started)),
-        Err(
-            error @ (Refusal::Capability { .. }
-            | Refusal::NoQueues(_)
-            | Refusal::Tool { .. }
-            | Refusal::NoTypes
-            | Refusal::BigEndian),
-        ) => {
-            eprintln!("SKIPPED: {error}");
-            None
-        }
-        Err(error) => panic!("{error:?}"),
-    }
-}
-
-fn wait_until(deployment: &mut dyn Deployment, done: impl Fn(&Status) -> bool) -> Status {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let status = deployment.status(1).unwrap();
-        if done(&status) {
-            return status;
-        }
-        assert!(Instant::now() < end, "{status:?}");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// `forwards` is whether the router's kernel does; else it is a wire.

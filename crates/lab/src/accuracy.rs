@@ -1,10 +1,9 @@
 //! How accurate the emulator is on this machine.
 //!
-//! Theory of operation. The emulator is measured as those who use it see it: by what kernels' sockets at both ends of a link receive, and
-//! when. A TCP transfer over a link of 100 Mbit/s says whether the link's rate is right; datagrams over a link of 20 ms, each
-//! with the time at which it was sent, say how long they took (both ends read the same clock); and transfers over ever faster links
-//! say which rate is still held: delivered to within one per cent, by a run that is not late by the criterion of every emulated run
-//! ([`Fidelity`]).
+//! Theory of operation. The emulator is measured from outside: by what kernel sockets at both ends of a link receive, and when. A TCP transfer over a
+//! link of 100 Mbit/s shows whether the link's rate is right. Datagrams over a link of 20 ms carry their sending time and show how long they took
+//! (both ends read the same clock). Transfers over ever faster links show the highest rate that is held: delivered to within one per cent, by a run
+//! that is not late by the criterion of every emulated run ([`Fidelity`]).
 
 use serde::Serialize;
 use std::fmt;
@@ -13,7 +12,7 @@ use std::path::Path;
 use crate::emulate::{EmulateError, EmulateOptions, Fidelity, emulate, measured_delays};
 use crate::run::Observations;
 use crate::scenario::{Resolved, Scenario};
-use transom_sim::measure::per_second;
+use transom_sim::measure::{per_second, percentile};
 use transom_tcp::time::{Duration, Instant};
 
 /// The rate of the link that is measured.
@@ -22,14 +21,14 @@ const RATE: u64 = 100_000_000;
 const DELAY: Duration = Duration::from_millis(20);
 /// A rate is held if this much of it is delivered.
 const HELD: f64 = 0.99;
-/// Rates between which the highest that is held is looked for.
+/// The range in which the highest rate is searched.
 const SLOWEST: u64 = 10_000_000;
 const FASTEST: u64 = 20_000_000_000;
 /// A rate that is not held is tried so often.
 const TRIES: u32 = 2;
 /// The search ends when the rate is known to this.
 const PRECISION: f64 = 1.1;
-/// Of an MTU of 1500 bytes, what is left for data beside headers with timestamps.
+/// The share of data in an MTU of 1500 bytes, with headers and timestamps.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// Bytes of a packet of data on the wire.
 const PACKET: f64 = 1500.0;
@@ -47,12 +46,12 @@ pub struct Accuracy {
     pub held_from_transom: Option<RateAccuracy>,
 }
 
-/// A rate, and what came of it.
+/// A rate, and its measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct RateAccuracy {
-    /// What the link was to have, bits per second.
+    /// The configured rate of the link, bits per second.
     pub nominal: u64,
-    /// What it had by what the receiving application got, headers added, bits per second.
+    /// The measured rate: the bytes of the receiving application, with headers added, bits per second.
     pub delivered: f64,
     /// Packets per second that passed through the emulator, acknowledgements included.
     pub packets_per_second: f64,
@@ -60,14 +59,14 @@ pub struct RateAccuracy {
     pub fidelity: Fidelity,
 }
 
-/// What datagrams took longer than the delay of their link; less if it is below zero.
+/// The excess of the datagrams' delay over that of their link; negative if they were faster.
 #[derive(Clone, Debug, Serialize)]
 pub struct DelayAccuracy {
     /// The delay, in milliseconds.
     pub nominal_ms: f64,
     /// How many datagrams were measured.
     pub datagrams: usize,
-    /// Half of them took no more than so much longer, in milliseconds.
+    /// The median excess, in milliseconds.
     pub median_error_ms: f64,
     /// 99 in 100 of them, in milliseconds.
     pub p99_error_ms: f64,
@@ -80,17 +79,16 @@ impl DelayAccuracy {
     fn of(nominal: Duration, mut delays: Vec<Duration>) -> Self {
         delays.sort_unstable();
         let nominal_ms = nominal.as_nanos() as f64 / 1e6;
-        // By the nearest rank.
-        let error = |part: f64| {
-            let index = ((delays.len() as f64 * part).ceil() as usize).max(1) - 1;
-            delays.get(index).map_or(f64::NAN, |took| took.as_nanos() as f64 / 1e6 - nominal_ms)
+        let error = |percent| {
+            percentile(&delays, percent)
+                .map_or(f64::NAN, |took| took.as_nanos() as f64 / 1e6 - nominal_ms)
         };
         DelayAccuracy {
             nominal_ms,
             datagrams: delays.len(),
-            median_error_ms: error(0.5),
-            p99_error_ms: error(0.99),
-            max_error_ms: error(1.0),
+            median_error_ms: error(50),
+            p99_error_ms: error(99),
+            max_error_ms: error(100),
         }
     }
 }
@@ -106,7 +104,7 @@ impl RateAccuracy {
     }
 }
 
-/// Measures the emulator. It takes a minute or two; `progress` is told what is being done, and ends it by returning false.
+/// Measures the emulator. It takes a minute or two. `progress` gets the name of each step, and ends the measurement by returning false.
 ///
 /// # Errors
 /// [`EmulateError`] if the system does not let it.
@@ -218,9 +216,9 @@ fn seen(scenario: &Resolved, seen: &Observations) -> (f64, f64) {
 /// How many flows share a link whose rate is measured.
 const FLOWS: u32 = 4;
 
-/// Flows over a link whose queue holds two bandwidth-delay products: the kernel's Reno keeps the link busy even when all halve their windows twice, and
-/// Transom's, whose buffers hold as much together, fill the link without any loss. It is the emulator that is measured, and not congestion
-/// control; several flows, because one writes a third of its buffer at once when it is told that there is room.
+/// Flows over a link whose queue holds two bandwidth-delay products. The kernel's Reno keeps the link busy even when all halve their windows twice.
+/// Transom's flows, whose buffers hold as much together, fill the link without loss. This measures the emulator, not congestion control. There are
+/// several flows, because a single one writes a third of its buffer at once when there is room.
 fn scenario(sender: &str, rate: u64) -> Resolved {
     let product = (rate as f64 / 8.0 * 0.04).max(50.0 * PACKET);
     let queue = (2.0 * product / PACKET).ceil();

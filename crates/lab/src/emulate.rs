@@ -1,17 +1,17 @@
 //! Emulated runs: a scenario in real time, on hosts of which some have the kernel's TCP.
 //!
-//! Theory of operation. An emulated run is the simulator's own network ([`transom_sim::network`]), pinned to the clock: whatever is due by now is
-//! done now. Links, queues, routers, hosts with Transom's TCP and what runs on them are not imitated, they are the same. What is real is outside:
-//! a host with the kernel's TCP is a network namespace, and a *gateway* stands for it in the network. One thread waits for packets
-//! from the kernels and for the next moment at which something is due; it takes packets in, runs the network up to now, and hands out
-//! what has left it. (Sleeping is imprecise, so the last moment before something is due it stays awake.)
+//! Theory of operation. An emulated run is the simulator's own network ([`transom_sim::network`]), driven by the clock: everything that is due by now
+//! is done now. Links, queues, routers, hosts with Transom's TCP and their applications are the same code. Real parts are outside: a host with the
+//! kernel's TCP is a network namespace, and a *gateway* represents it in the network. One thread waits for packets from the kernels and for the next
+//! due moment. It takes packets in, runs the network up to now, and hands out the packets that have left it. (Sleeping is imprecise, so the thread
+//! stays awake for the last moment before something is due.)
 //!
-//! Inside the network nothing is ever late, however late it is done: a packet that should have been forwarded at 10 ms is forwarded at 10 ms of
-//! the network's time. Lateness shows where the network ends, as a delay of what a kernel is given; it is measured there, packet by packet, and a
-//! run in which it was too much is said to be so ([`Fidelity`]).
+//! Inside the network nothing is ever late: a packet due at 10 ms is forwarded at 10 ms of the network's time, even if that is done later. Lateness
+//! shows at the network's edge, as a delay of the packets to a kernel. There it is measured, packet by packet, and a run with too much of it is
+//! reported as late ([`Fidelity`]).
 //!
-//! The applications of kernel hosts are the simulator's as well, over the kernel's sockets, each host's on a thread of its own; and real programs can be
-//! run there. What was seen of them comes from the kernel's `TCP_INFO`.
+//! The applications of kernel hosts are the simulator's as well, over the kernel's sockets, with a thread for each host. Real programs can run there
+//! too. The kernel's `TCP_INFO` gives the observations of their connections.
 //!
 //! It takes the right to make network namespaces: root's, or an ordinary user's in a user namespace of their own
 //! ([`transom_device::namespace::enter_user_namespace`]).
@@ -82,9 +82,9 @@ pub enum EmulateError {
     Congestion {
         /// The host.
         host: Name,
-        /// What it is to have.
+        /// The configured congestion control.
         congestion: &'static str,
-        /// What there is.
+        /// The available ones.
         available: String,
         /// Why.
         source: InterfaceError,
@@ -105,7 +105,7 @@ pub enum EmulateError {
         /// Why.
         source: io::Error,
     },
-    /// A server at whose port nobody listens.
+    /// A server does not listen at its port.
     #[error("flow {flow}: {} does not listen at port {port}: {how}", .program.display())]
     Silent {
         /// The flow.
@@ -114,7 +114,7 @@ pub enum EmulateError {
         program: PathBuf,
         /// The port.
         port: u16,
-        /// What happened instead.
+        /// The actual event.
         how: String,
     },
     /// A file for what a program writes.
@@ -142,7 +142,7 @@ pub enum EmulateError {
     /// Something else that the system refused.
     #[error("cannot {what}")]
     System {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
         /// Why.
         source: io::Error,
@@ -152,25 +152,25 @@ pub enum EmulateError {
 /// How to emulate.
 #[derive(Clone, Copy, Debug)]
 pub struct EmulateOptions<'a> {
-    /// Where traces are looked for, and where programs run: the scenario's own directory.
+    /// The scenario's own directory: trace files are relative to it, and programs run in it.
     pub directory: &'a Path,
     /// Where what programs print is written: FLOW.client.stdout and the like. It must be there.
     pub output: &'a Path,
 }
 
-/// What came of an emulated run.
+/// The results of an emulated run.
 #[derive(Clone, Debug)]
 pub struct Emulation {
-    /// What was seen, as of a simulated run.
+    /// The observations, as of a simulated run.
     pub observations: Observations,
     /// How far it can be believed.
     pub fidelity: Fidelity,
-    /// What became of the programs.
+    /// The ends of the programs.
     pub programs: Vec<ProgramReport>,
 }
 
-/// Runs a scenario in real time. `progress` is called ten times a second, and ends the run by returning false; there is no result then,
-/// and nothing is left of it.
+/// Runs a scenario in real time. `progress` is called ten times a second, and ends the run by returning false; then there is no result, and nothing
+/// is left behind.
 ///
 /// # Errors
 /// [`EmulateError`]: what is needed is not there, or the system refuses it.

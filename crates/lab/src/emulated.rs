@@ -1,15 +1,13 @@
 //! A device behind an emulated path.
 //!
-//! What the stack sends goes through one [`LinkModel`], the *egress*, before the inner device gets it, and what
-//! the inner device receives goes through another, the *ingress*, before the stack gets it. There is no thread:
-//! packets move whenever the device is used, and [`Device::poll_fd`] becomes readable when there is reason to
-//! use it. It is an epoll descriptor that watches the inner device and a timer, which is set to the next moment at
-//! which a packet reaches the end of either link.
+//! Packets from the stack pass one [`LinkModel`], the *egress*, before the inner device gets them. Packets from the inner device pass another, the
+//! *ingress*, before the stack gets them. There is no thread: packets move whenever the device is used, and [`Device::poll_fd`] becomes readable when
+//! there is something to do. It is an epoll descriptor that watches the inner device and a timer, which is set to the next moment at which a packet
+//! reaches the end of either link.
 //!
-//! A path carries packets as they are on a wire. Super-segments are therefore cut before they enter a link and
-//! open checksums completed, in both directions, and nobody vouches for a checksum behind a link: what the wire
-//! has damaged, the receiver has to find out. The stack may still hand over super-segments; cutting them here costs
-//! less than there.
+//! A path carries packets in their form on a wire. So super-segments are segmented and partial checksums completed before they enter a link, in both
+//! directions. No checksum is marked as verified behind a link: the receiver has to detect damage itself. The stack may still send super-segments;
+//! segmenting them here costs less than there.
 //!
 //! A packet is never early. It is late by as much as the thread that uses the device is: the resolution is that
 //! of the operating system's timers and scheduler, tens of microseconds on an idle machine.
@@ -31,9 +29,9 @@ use transom_tcp::time::Instant;
 use transom_wire::ip::peek_ecn;
 use transom_wire::offload::{RxOffload, Segmenter};
 
-/// The longest super-segment taken from the stack, in bytes: what an IPv4 length field can express.
+/// The longest super-segment from the stack, in bytes: the largest value of an IPv4 length field.
 const LONGEST_SUPER_SEGMENT: usize = 65_535;
-/// Packets taken from the inner device before those that are due are looked at again.
+/// The most packets from the inner device before due ones are checked again.
 const BATCH: usize = 64;
 /// Which random streams a direction has.
 const EGRESS: u64 = 0;
@@ -60,7 +58,7 @@ struct Carried {
     len: usize,
 }
 
-/// The part that a [`PathMonitor`] looks at.
+/// The part that a [`PathMonitor`] reads.
 #[derive(Debug)]
 struct Path {
     egress: LinkModel<Carried>,
@@ -69,7 +67,7 @@ struct Path {
     streams: Streams,
 }
 
-/// What has happened on a path so far.
+/// The events on a path so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReport {
     /// The link from the stack to the inner device.
@@ -81,7 +79,7 @@ pub struct PathReport {
     pub refused: u64,
 }
 
-/// Looks at a path from another thread; a clone may be kept when the [`Emulated`] device is handed away.
+/// Observes a path from another thread; keep a clone when the [`Emulated`] device is handed away.
 #[derive(Clone, Debug)]
 pub struct PathMonitor {
     path: Arc<Mutex<Path>>,
@@ -107,12 +105,12 @@ impl PathMonitor {
         path.ingress.reseed(streams, EGRESS);
     }
 
-    /// What waits for the egress link's serialiser at `now`, by the device's clock.
+    /// The queue of the egress link's serialiser at `now`, by the device's clock.
     pub fn egress_queue(&self, now: Instant) -> Traffic {
         lock(&self.path).egress.queued(now)
     }
 
-    /// What waits for the ingress link's serialiser at `now`, by the device's clock.
+    /// The queue of the ingress link's serialiser at `now`, by the device's clock.
     pub fn ingress_queue(&self, now: Instant) -> Traffic {
         lock(&self.path).ingress.queued(now)
     }
@@ -177,7 +175,7 @@ impl<D: Device> Emulated<D> {
         self
     }
 
-    /// Has each change of the egress link's queue told to `observer`, at the latest when the next packet passes.
+    /// Calls `observer` for each change of the egress link's queue, at the latest when the next packet passes.
     pub fn observe_egress_queue(self, observer: QueueObserver) -> Self {
         lock(&self.path).egress.observe_queue(observer);
         self
@@ -234,7 +232,7 @@ impl<D: Device> Emulated<D> {
         Ok(())
     }
 
-    /// What has reached the end of the ingress link.
+    /// The next packet at the end of the ingress link.
     fn receive_due(&mut self, now: Instant) -> Option<RxPacket> {
         let delivered = lock(&self.path).ingress.deliver(now)?;
         let Carried { buffer, len } = delivered.into_packet(Carried::bytes_mut);

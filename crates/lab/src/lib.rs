@@ -1,11 +1,11 @@
-//! Experiments: what they are, and real packets in real time.
+//! Experiments: scenarios, runs in the simulator, and real packets in real time.
 //!
-//! A [`scenario`] is an experiment in one TOML file, a [`run`] what becomes of it with a seed in the simulator, and [`emulate`] runs it in
-//! real time, with hosts that have the kernel's TCP; [`accuracy`] says how well. [`results`] are what is kept of runs.
+//! A [`scenario`] is an experiment in one TOML file. A [`run`] is its execution with a seed in the simulator, and [`emulate`] runs it in
+//! real time, with hosts that have the kernel's TCP; [`accuracy`] measures how exactly. [`results`] are the stored runs.
 //!
-//! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock: what a
-//! simulated path does to packets in virtual time, an emulated one does to those of a running stack and its
-//! peer, be that the kernel's TCP behind a TUN interface or another stack in memory.
+//! [`Emulated`] puts the simulator's own link models around any device, driven by the system's clock. The simulated path works on
+//! packets in virtual time. The emulated one does the same to those of a running stack and its peer, which may be the kernel's TCP
+//! behind a TUN interface or another stack in memory.
 //!
 //! ```
 //! use transom_device::memory::{MemoryConfig, pair};

@@ -1,8 +1,8 @@
-//! Results: what is kept of runs, in a directory.
+//! Results: runs that are stored in a directory.
 //!
-//! Theory of operation. A results directory has a [`Plan`], `results.json`, which says which runs there are to be, and a directory for
-//! each run that is finished, named after the run's identity. A run is written beside its place and put there as a whole when it is
-//! complete: what is there is finished, and what was broken off is not there. So whoever runs a scenario again runs only what is missing.
+//! Theory of operation. A results directory has a [`Plan`], `results.json`, which lists the planned runs, and a directory for each finished run,
+//! named after the run's identity. A run is written to a temporary directory and moved to its place when it is complete. So every stored run is
+//! finished, and repeating a scenario makes only the missing runs.
 //!
 //! ```text
 //! results.json             the plan
@@ -13,11 +13,11 @@
 //!   flows.csv              the same for those who have no Parquet at hand
 //! ```
 //!
-//! In a build without the feature `parquet` the first is `flows.table`, the same as text. Every build reads those; only one with the feature
-//! reads the others.
+//! In a build without the feature `parquet` the first is `flows.table`, the same as text. Every build reads text; only a build with the feature
+//! reads Parquet.
 //!
-//! What is stored depends on the program, the scenario and the seed alone, and not on the machine, the time, or the order in which runs
-//! were made: the same build of the program writes the same bytes. [`merge()`] puts parts of a sweep together that were run on several machines.
+//! The stored bytes depend only on the program, the scenario and the seed, not on the machine, the time, or the order of runs: the same build of
+//! the program writes the same bytes. [`merge()`] joins parts of a sweep that were run on several machines.
 //!
 //! Observations come back as they were ([`StoredRun::observations`]), so that bands can be judged anew, comparisons between runs be made
 //! and pages be written without another run.

@@ -1,8 +1,7 @@
 //! Runs: a scenario, concrete in everything, simulated with a seed.
 //!
-//! Theory of operation. [`simulate`] builds the network that a [`Resolved`] describes, lets it run while a recorder looks, and
-//! gives back [`Observations`]: series and totals, all integers, the same on every machine. [`judge()`] compares them with the bands
-//! that the scenario expects; what a run is worth is not known before.
+//! Theory of operation. [`simulate`] builds the network that a [`Resolved`] describes, runs it with a recorder, and returns [`Observations`]:
+//! series and totals, all integers, the same on every machine. [`judge()`] compares them with the bands that the scenario expects.
 
 pub(crate) mod build;
 pub(crate) mod capture;
@@ -23,7 +22,7 @@ use transom_tcp::time::{Duration, Instant};
 pub use judge::{Judgement, compare, judge};
 pub use observations::{FlowObservations, LinkObservations, Observations};
 
-/// Between two looks at how far a run is.
+/// The number of progress reports of a run.
 const STEPS: u64 = 200;
 
 /// How far a run is.
@@ -31,7 +30,7 @@ const STEPS: u64 = 200;
 pub struct Progress<'a> {
     /// The time reached in the network, of the scenario's duration.
     pub reached: Duration,
-    /// What has been seen so far.
+    /// The observations so far.
     pub recorder: &'a Recorder,
 }
 
@@ -71,10 +70,10 @@ pub enum RunError {
 /// Where a run finds files, and where it leaves them.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulateOptions<'a> {
-    /// Where the scenario's trace files are looked for: in its own directory.
+    /// The directory of the scenario's trace files: its own.
     pub directory: &'a Path,
-    /// The directory, which is there already, for the captures that the scenario asks for: of each link two files, `capture-LINK@NODE.pcapng`,
-    /// as if somebody had listened at either end; and for event logs, `log-HOST.tlog`. Without it nothing is captured or logged.
+    /// An existing directory for the captures and event logs that the scenario requests. Each link has two captures,
+    /// `capture-LINK@NODE.pcapng`, one for either end; an event log is `log-HOST.tlog`. Without it nothing is captured or logged.
     pub captures: Option<&'a Path>,
 }
 

@@ -1,9 +1,9 @@
 //! Scenarios: one TOML file, one experiment.
 //!
-//! Theory of operation. A scenario is read in steps, each a file of its own here: the text becomes a *tree* whose values know their
-//! places; what a *form* says differently goes into it, if one is wanted; the *sweep* puts its values into the tree, once for each of its points; the tree is *decoded*, presets and groups are spread
-//! out and everything is checked against everything else, which gives a [`Resolved`]. All points are checked before anything is
-//! run, and all mistakes are reported at once, each with its line.
+//! Theory of operation. A scenario is read in steps, each with its own file here. The text becomes a *tree* whose values know their
+//! positions. The differences of a *form* are merged into it, if one is wanted. The *sweep* puts its values into the tree, once for
+//! each of its points. The tree is *decoded*, presets and groups are expanded, and everything is cross-checked, which gives a
+//! [`Resolved`]. All points are checked before anything is run, and all errors are reported at once, each with its line.
 //!
 //! ```
 //! use transom_lab::scenario::Scenario;
@@ -146,7 +146,7 @@ pub struct Scenario {
 pub struct Variant {
     /// Its number, from zero.
     pub number: usize,
-    /// What the sweep sets, in the order of its lists.
+    /// The settings of the sweep, in the order of its lists.
     pub settings: Vec<Setting>,
     /// The experiment.
     pub resolved: Resolved,
@@ -155,7 +155,7 @@ pub struct Variant {
 }
 
 impl Scenario {
-    /// Reads a scenario from a file. Files that it names are looked for beside it.
+    /// Reads a scenario from a file. Files that it names are relative to it.
     ///
     /// # Errors
     /// [`Errors`]: everything that is wrong with it.
@@ -175,7 +175,7 @@ impl Scenario {
         Self::read(&name, &text, Some(directory), form)
     }
 
-    /// Reads a scenario from a text. `name` is what errors call it. Files that it names are not looked at.
+    /// Reads a scenario from a text. `name` is its name in errors. Files that it names are not read.
     ///
     /// # Errors
     /// [`Errors`]: everything that is wrong with it.
@@ -276,7 +276,7 @@ impl Scenario {
         (tree, sweep, seeds)
     }
 
-    /// Which of its forms this is; none as it is written.
+    /// The name of its form; none for the default one.
     pub fn form(&self) -> Option<&str> {
         self.form.as_deref()
     }
@@ -286,7 +286,7 @@ impl Scenario {
         &self.forms
     }
 
-    /// The SHA-256 of the text that it was read from: what was read, even if the file is another by now.
+    /// The SHA-256 of the text that was read, even if the file has changed since.
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
     }

@@ -36,6 +36,8 @@
 
 mod acceptor;
 mod background;
+#[cfg(feature = "broker")]
+mod broker;
 pub mod clock;
 mod eagerness;
 mod engine;
@@ -66,3 +68,12 @@ pub use transom_tcp::connection::{Adu, IcmpError, Info, Piece, Received, Report,
 pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
+
+/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+pub fn open_options() -> transom_device::open::OpenOptions {
+    #[cfg(feature = "broker")]
+    let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);
+    #[cfg(not(feature = "broker"))]
+    let shared = None;
+    transom_device::open::OpenOptions { shared, ..Default::default() }
+}

@@ -66,6 +66,9 @@ pub trait PortRegistrar: std::fmt::Debug + Send + Sync {
 
     /// The stack has no connections at `address` any more. Called while the stack is locked: it must not wait.
     fn remove(&self, address: SocketAddr);
+
+    /// Waits until ports that were removed are free, if that takes a while. Called before a port that is in use is tried once more.
+    fn settle(&self) {}
 }
 
 /// A socket of the kernel's that keeps a port.
@@ -136,7 +139,14 @@ impl Ports {
             return Ok(reservation);
         }
         // Not under the lock: this may take a while.
-        let (socket, address) = bound_socket(bound, self.source.reuse_port)?;
+        let bind = || bound_socket(bound, self.source.reuse_port);
+        let (socket, address) = match (bind(), &self.source.registrar) {
+            (Err(error), Some(registrar)) if error.kind() == io::ErrorKind::AddrInUse => {
+                registrar.settle();
+                bind()?
+            }
+            (outcome, _) => outcome?,
+        };
         if let Some(registrar) = &self.source.registrar {
             registrar.add(&socket, address)?;
         }

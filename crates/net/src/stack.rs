@@ -12,6 +12,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use transom_device::Device;
+use transom_device::interface::IpPrefix;
+use transom_device::open::{OpenOptions, Opened, open};
+use transom_device::word::DeviceWord;
 use transom_extensions::Budget;
 use transom_stack::config::{Interface, Offload, StackConfig, StackCounters};
 use transom_stack::fast_open::FastOpenConfig;
@@ -311,6 +314,12 @@ impl StackBuilder {
         self
     }
 
+    /// Who says which ports are free.
+    #[cfg(feature = "broker")]
+    pub(crate) fn port_source(&self) -> &PortSource {
+        &self.ports
+    }
+
     /// Works on addresses that the kernel of the same machine has too, and perhaps other processes: those of `host`, which are followed when they change,
     /// instead of [addresses](StackBuilder::address) of its own. The kernel says which [ports](StackBuilder::ports) are free, unless that is said otherwise. It
     /// also chooses the address from which a remote one is reached.
@@ -323,6 +332,56 @@ impl StackBuilder {
             self.ports = PortSource::Kernel(KernelPorts::new());
         }
         self
+    }
+
+    /// Opens the device that a word names, such as `tun:transom0` or `udp:192.0.2.1:4000`, and starts the host on it. [`DeviceWord`] has all
+    /// words. Without an [address](StackBuilder::address) the host has those that the device gives.
+    ///
+    /// ```no_run
+    /// # use transom_net::Stack;
+    /// let stack = Stack::builder().device("udp:192.0.2.1:4000")?;
+    /// let stream = stack.connect("10.9.0.1:80")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a text that is no such word, and otherwise what is wrong with the device
+    /// ([`OpenError`](transom_device::open::OpenError)) or as [`StackBuilder::start`].
+    pub fn device(self, word: &str) -> io::Result<Stack> {
+        let word: DeviceWord =
+            word.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let prefixes = self.addresses.iter();
+        let prefixes = prefixes.filter_map(|(address, length)| IpPrefix::new(*address, *length));
+        let options = OpenOptions {
+            addresses: prefixes.collect(),
+            queues: self.shards.unwrap_or(1),
+            ..crate::open_options()
+        };
+        let (builder, device) = self.on(open(&word, &options)?)?;
+        builder.start(device)
+    }
+
+    /// Prepares for a device that is open: with the addresses that go with it, or, on a device of a broker's, with all that the lease says. Returns the
+    /// device, on which the host is to be started.
+    ///
+    /// # Errors
+    /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
+    pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
+        let Opened { device, addresses, lease, .. } = opened;
+        if let Some(lease) = lease {
+            return Ok((self.with_any_lease(lease)?, device));
+        }
+        let builder = StackBuilder { addresses: Vec::new(), ..self };
+        let with_address = |builder: StackBuilder, prefix: IpPrefix| {
+            builder.address(prefix.address(), prefix.prefix_len())
+        };
+        Ok((addresses.into_iter().fold(builder, with_address), device))
+    }
+
+    #[cfg(not(feature = "broker"))]
+    fn with_any_lease(self, _: Box<dyn std::any::Any + Send>) -> io::Result<StackBuilder> {
+        let why = "this program has no client of the broker";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
     /// Starts the host on `device`.

@@ -13,6 +13,7 @@ mod kernel_bulk;
 mod kernel_capture;
 mod kernel_delivery;
 mod kernel_fast_open;
+mod kernel_packet;
 mod kernel_partial;
 mod kernel_path;
 mod kernel_ports;
@@ -27,3 +28,4 @@ mod sharing;
 #[path = "sockets/main.rs"]
 mod sockets;
 mod soft_errors;
+mod udp_tunnel;

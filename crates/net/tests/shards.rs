@@ -269,6 +269,43 @@ fn a_descriptor_shows_what_waits_in_any_shard() {
     }
 }
 
+/// Somebody holds up one shard; the other does not notice.
+#[test]
+fn a_shard_works_while_another_is_held_up() {
+    let Some((namespace, stack)) = beside_the_kernel(2) else { return };
+    let at = SocketAddr::new(kernel_address(support::Version::V4), 9);
+    let listener = namespace.run(|| net::TcpListener::bind(at)).unwrap().unwrap();
+    let pair = |shard| {
+        let ours = stack.shard(shard).unwrap().connect(at).unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        (ours, listener.accept().unwrap().0)
+    };
+    let ((held, _theirs), (free, mut kernel)) = (pair(0), pair(1));
+    let (done, wait) = std::sync::mpsc::channel();
+    let (entered, enter) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        // The closure runs under the lock of its shard.
+        let holder = scope.spawn(move || {
+            let hold = || {
+                entered.send(()).unwrap();
+                wait.recv_timeout(PATIENCE).is_ok()
+            };
+            held.with_connection(|_, _| hold()).unwrap()
+        });
+        enter.recv().unwrap();
+        kernel.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut buffer = [0; 1000];
+        for _ in 0..100 {
+            (&free).write_all(&[7; 1000]).unwrap();
+            kernel.read_exact(&mut buffer).unwrap();
+            kernel.write_all(&buffer).unwrap();
+            (&free).read_exact(&mut buffer).unwrap();
+        }
+        done.send(()).unwrap();
+        assert!(holder.join().unwrap(), "the other shard had to wait");
+    });
+}
+
 #[test]
 fn more_shards_than_queues_are_refused() {
     let (device, _) = pair(&MemoryConfig::default()).unwrap();

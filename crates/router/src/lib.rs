@@ -1,14 +1,13 @@
-//! What a router does to the packets it forwards, sans-IO.
+//! The functions of a router on the packets that it forwards, sans-IO.
 //!
-//! The queues in front of an output link: a [`queue::Discipline`] decides which packets wait, which are dropped and which are
-//! marked. And [`window`] control, which keeps such a queue short by rewriting the windows in passing acknowledgements. The
-//! simulator, the emulator and a real router drive the same ones. Like the rest of
-//! Transom below the runtime, the crate owns no clock, no thread and no socket: the time comes in with every call, and
-//! so do random numbers.
+//! There are two. A [`queue::Discipline`], in front of an output link, decides which packets wait, are dropped or are marked.
+//! [`window`] control keeps such a queue short by rewriting the windows in passing acknowledgements. The simulator, the
+//! emulator and a real router use the same code. Like the rest of Transom below the runtime, the crate owns no clock, no
+//! thread and no socket: time and random numbers come with every call.
 //!
 //! # Example
 //!
-//! A queue of two packets that refuses a third, and says so:
+//! A queue of two packets that refuses a third, and reports it:
 //!
 //! ```
 //! use transom_router::queue::{Cause, Discipline, DropTail, Event, Item, Limit};

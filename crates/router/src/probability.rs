@@ -20,7 +20,7 @@ impl Probability {
     /// The parts that make up certainty: 2^63.
     pub const PARTS: u64 = 1 << 63;
 
-    /// So many parts per [`PARTS`](Self::PARTS); what exceeds certainty counts as certainty.
+    /// This many parts per [`PARTS`](Self::PARTS); more than certainty counts as certainty.
     pub const fn from_parts(parts: u64) -> Self {
         Probability(if parts < Self::PARTS { parts } else { Self::PARTS })
     }

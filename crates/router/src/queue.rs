@@ -1,13 +1,13 @@
 //! Queues in front of an output link.
 //!
-//! A [`Discipline`] holds the packets that wait for a link. The link's owner offers each packet that arrives
+//! A [`Discipline`] holds the packets that wait for a link. The link's owner offers each arriving packet
 //! ([`enqueue`](Discipline::enqueue)) and takes one whenever the link is free ([`dequeue`](Discipline::dequeue)); the
 //! packet being transmitted is no longer in the queue. Either call may drop packets or mark them with "congestion
-//! experienced" (RFC 3168). Each such decision is told to the caller's [`Sink`] when it is taken, with its cause, and a
-//! dropped packet is handed over with it: a packet that went in comes out, is told of as dropped or is still there.
+//! experienced" (RFC 3168). The caller's [`Sink`] gets each such decision at once, with its cause and, for a drop, the
+//! packet. So every packet comes out, is reported as dropped, or is still in the queue.
 //!
-//! A discipline never looks into a packet. What it needs to know stands beside it in the [`Item`]; a mark is set there,
-//! and the packet's owner writes it into the header ([`transom_wire::ip::set_ecn`]).
+//! A discipline never reads a packet. The [`Item`] has the information that it needs. A mark is set there, and the
+//! packet's owner writes it into the header ([`transom_wire::ip::set_ecn`]).
 //!
 //! Disciplines are deterministic: the same calls at the same times with the same [`Coin`] give the same results on
 //! every machine. All work is O(1) per call and nothing allocates once a queue has been as long as it gets.
@@ -40,8 +40,8 @@ use fifo::Fifo;
 ///
 /// `now` should not run backwards between calls; if it does, spans of time count as zero.
 pub trait Discipline<P>: Send {
-    /// Offers a packet that has arrived. Tells what became of *this* packet; `sink` is told of every drop and mark,
-    /// this packet's included.
+    /// Offers a packet that has arrived. Returns the fate of *this* packet; `sink` gets every drop and mark, this
+    /// packet's included.
     fn enqueue(
         &mut self,
         now: Instant,
@@ -50,8 +50,8 @@ pub trait Discipline<P>: Send {
         sink: &mut Sink<'_, P>,
     ) -> Admission;
 
-    /// Takes the packet that is to be transmitted next; `None` if the queue is empty, possibly because everything in
-    /// it was dropped by this call.
+    /// Takes the next packet to transmit; `None` if the queue is empty, possibly because this call dropped everything
+    /// in it.
     fn dequeue(
         &mut self,
         now: Instant,
@@ -59,7 +59,7 @@ pub trait Discipline<P>: Send {
         sink: &mut Sink<'_, P>,
     ) -> Option<Item<P>>;
 
-    /// What waits.
+    /// The length of the queue.
     fn length(&self) -> Length;
 
     /// Whether nothing waits.
@@ -103,7 +103,7 @@ impl<P> Item<P> {
         Item { packet, len, ecn, marked: false, enqueued: Instant::ZERO }
     }
 
-    /// Whether its transport understands marks. A packet already marked elsewhere is one of those.
+    /// Whether its transport supports marks. This includes a packet that was marked before.
     pub const fn is_ecn_capable(&self) -> bool {
         !matches!(self.ecn, Ecn::NotEct)
     }
@@ -114,7 +114,7 @@ impl<P> Item<P> {
     }
 }
 
-/// What became of an arriving packet.
+/// The fate of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It waits, marked or not.
@@ -132,13 +132,13 @@ pub enum Cause {
     Head,
     /// A random early signal while the queue was in its range of control.
     Early,
-    /// A signal that was due whatever the coin said, because the queue was beyond its range of control.
+    /// A signal without a random decision, because the queue was beyond its range of control.
     Forced,
     /// Packets had been waiting too long for too long.
     Delay,
 }
 
-/// What happened to a packet besides waiting.
+/// A decision on a packet other than to queue it.
 #[derive(Debug)]
 pub enum Event<'a, P> {
     /// The packet has left the queue, or never entered it, and will not be transmitted.
@@ -161,7 +161,7 @@ pub enum Event<'a, P> {
     },
 }
 
-/// Is told of each dropped or marked packet, in the order of the decisions.
+/// Called for each dropped or marked packet, in the order of the decisions.
 pub type Sink<'s, P> = dyn FnMut(Event<'_, P>) + 's;
 
 /// Packets and bytes that wait.
@@ -179,8 +179,7 @@ fn refuse<P>(now: Instant, cause: Cause, item: Item<P>, sink: &mut Sink<'_, P>) 
     Admission::Dropped(cause)
 }
 
-/// Marks a packet whose transport is ECN-capable. One that was marked on an earlier link already carries the signal,
-/// and its header stays as it is.
+/// Marks a packet whose transport is ECN-capable. A packet that was marked on an earlier link keeps its header.
 fn mark<P>(now: Instant, cause: Cause, item: &mut Item<P>, sink: &mut Sink<'_, P>) {
     if item.ecn != Ecn::Ce {
         item.ecn = Ecn::Ce;

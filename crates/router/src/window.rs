@@ -1,29 +1,27 @@
 //! Advertised-window control: the receiver's window in passing acknowledgements, rewritten so that a queue neither
 //! overflows nor starves. The end hosts are untouched (Advertised-window control in routers, sections 3.2 and 3.3).
 //!
-//! Theory of operation. In front of a link there is a queue; the *senders* are on its near side and the *receivers* behind
-//! it. Data goes *forward* through the queue, acknowledgements *return* past it. A sender may not have more outstanding
-//! than its receiver's window, so whoever lowers the window in the acknowledgements decides how much can come to the queue.
-//! Two components do that:
+//! Theory of operation. There is a queue in front of a link. The *senders* are on its near side and the *receivers* behind it. Data goes
+//! *forward* through the queue, acknowledgements *return* past it. A sender may not have more outstanding than its receiver's window. So a
+//! router that lowers the window in the acknowledgements controls how much data can come to the queue. Two components do that:
 //!
-//! - a [`Policy`] looks at the queue at each packet that arrives and says what a flow's window should be. The paper's is
-//!   [`TargetWindow`], the *Target Window Modifier*: one target for all flows, halved above an upper threshold and raised
-//!   slowly below a lower one. Others are beside it, for comparison;
+//! - a [`Policy`] sees the queue at each arriving packet and decides the window of a flow. The paper's is [`TargetWindow`], the *Target
+//!   Window Modifier*: one target for all flows, halved above an upper threshold and raised slowly below a lower one. Others are included
+//!   for comparison;
 //! - the [`WindowMarker`] writes windows into acknowledgements, and is answerable for what must never happen, whatever the
 //!   policy wishes.
 //!
-//! **What never happens.** A window is never above the one that the receiver advertised. It is never below one segment
-//! unless the receiver's was. The right edge (acknowledgement number plus window) never moves left of where it was in what
-//! the sender has been told, unless the receiver itself moves it: RFC 9293 3.8.6.2 asks this of receivers, and there are
-//! senders that cannot bear it. Nothing but the window and the checksum changes. What the marker does not understand passes
-//! as it is: a flow whose SYNs were not seen (the scale of its windows is unknown, RFC 7323 2.2), fragments, truncated
-//! packets, an acknowledgement number that the sender cannot be waiting for.
+//! **What never happens.** A window is never above the receiver's own. It is never below one segment unless the receiver's was. The right
+//! edge (acknowledgement number plus window) never moves left of an edge that the sender has seen, unless the receiver itself moves it.
+//! RFC 9293 3.8.6.2 requires this of receivers, and some senders fail otherwise. Only the window and the checksum change. Packets that the
+//! marker does not understand pass unchanged: a flow whose SYNs were not seen (the scale of its windows is unknown, RFC 7323 2.2),
+//! fragments, truncated packets, and acknowledgement numbers that the sender cannot expect.
 //!
-//! **SYNs.** The window of a receiver's SYN is the first that a sender is told, and nothing shrinks if it is lowered in passing. The paper
-//! leaves it; a policy may have a wish for it ([`Policy::on_syn`]), and then all of the above holds for it as well.
+//! **SYNs.** The window of a receiver's SYN is the first one that a sender sees, so lowering it moves no edge. The paper leaves it
+//! unchanged. A policy may lower it ([`Policy::on_syn`]), and then the same guarantees hold.
 //!
-//! **State.** Each flow has 28 bytes in a [`FlowTable`] beside its key, found with one keyed hash. The table does not grow.
-//! When it is full new flows pass as they are; flows that are known are not given up for new ones.
+//! **State.** Each flow has 28 bytes in a [`FlowTable`] beside its key, found with one keyed hash. The table does not grow. When it is
+//! full, new flows pass unchanged; known flows are not dropped for new ones.
 //!
 //! [`WindowControl`] puts the two together for one queue.
 

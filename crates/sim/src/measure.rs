@@ -14,7 +14,7 @@ use transom_tcp::connection::Info;
 use transom_tcp::time::{Duration, Instant};
 
 pub use delay::QueueDelay;
-pub use summary::{efficiency, jain_index, per_second};
+pub use summary::{efficiency, jain_index, per_second, percentile};
 
 /// A flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

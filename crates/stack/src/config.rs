@@ -1,4 +1,4 @@
-//! What a host is configured with, and what it counts.
+//! The configuration of a host, and its counters.
 
 use crate::fast_open::FastOpenConfig;
 use crate::fragments::FragmentLimits;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use transom_tcp::profile::{Profile, ProfileError};
 
-/// What the device below takes off the stack, as far as the stack needs to know.
+/// The work that the device does for the stack, as far as the stack needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offload {
     /// The device completes partial checksums.
@@ -52,7 +52,7 @@ pub struct StackConfig {
     pub mtu: u32,
     /// Addresses whose packets must be shorter than that, and how long they may be.
     pub address_mtus: Vec<(IpAddr, u32)>,
-    /// What the device does for it.
+    /// The offload of the device.
     pub offload: Offload,
     /// The profile of connections for which none is named.
     pub profile: Arc<Profile>,
@@ -66,7 +66,7 @@ pub struct StackConfig {
     pub ephemeral_ports: core::ops::RangeInclusive<u16>,
     /// Half-open connections kept in all; beyond that (or beyond a listener's share) SYNs are answered by cookies.
     pub max_half_open: usize,
-    /// Connections in TIME-WAIT kept; beyond that the oldest goes.
+    /// The most connections in TIME-WAIT; beyond that the oldest is dropped.
     pub max_time_wait: usize,
     /// Connections in all; beyond that opens are refused and SYNs dropped.
     pub max_connections: usize,
@@ -82,8 +82,8 @@ pub struct StackConfig {
     pub echo: bool,
     /// How many records of the [event log](crate::log) are kept, 64 bytes each; with none it is off.
     pub log_records: usize,
-    /// Say of each segment how its sender stood ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is formatted for
-    /// each.
+    /// Adds a comment on the sender's state to each segment ([`Transmit::comment`](crate::stack::Transmit::comment)), for captures: text is
+    /// formatted for each.
     pub comments: bool,
 }
 
@@ -115,7 +115,7 @@ impl StackConfig {
         }
     }
 
-    /// Checks that the configuration makes sense.
+    /// Checks that the configuration is consistent.
     pub fn validate(&self) -> Result<(), StackConfigError> {
         if self.addresses.is_empty() && !self.shared {
             return Err(StackConfigError::NoAddress);
@@ -159,7 +159,7 @@ impl StackConfig {
 /// Why a configuration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackConfigError {
-    /// A host without an address can talk to nobody.
+    /// A host needs an address.
     #[error("a host needs at least one address")]
     NoAddress,
     /// On a shared address somebody else says which ports are free.
@@ -202,7 +202,7 @@ pub fn is_unicast(address: IpAddr) -> bool {
     }
 }
 
-/// What a host has counted.
+/// The counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
     /// Packets received (a super-segment counts once).
@@ -211,7 +211,7 @@ pub struct StackCounters {
     pub packets_sent: u64,
     /// Packets that were no valid IP.
     pub malformed: u64,
-    /// Packets for somebody else, or from an impossible source.
+    /// Packets for another host, or from an impossible source.
     pub misaddressed: u64,
     /// Packets whose checksum was wrong.
     pub bad_checksum: u64,
@@ -227,11 +227,11 @@ pub struct StackCounters {
     pub fast_opens_active: u64,
     /// Connections that began with a peer's SYN and its cookie.
     pub fast_opens_passive: u64,
-    /// Cookies that peers asked for.
+    /// Cookie requests from peers.
     pub fast_open_requests: u64,
     /// SYNs with a cookie that was not ours, not for that peer, or too old.
     pub fast_open_bad_cookies: u64,
-    /// SYNs whose option was not looked at: too many connections that began so waited for their handshake, or memory was short.
+    /// SYNs whose option was ignored: too many such connections waited for their handshake, or memory was short.
     pub fast_open_overflows: u64,
     /// Resets sent because there was no connection.
     pub resets_sent: u64,

@@ -1,9 +1,9 @@
 //! SYN cookies: answering SYNs without remembering them, when there are too many to remember.
 //!
-//! The initial sequence number of the SYN-ACK is a keyed hash of the connection's name and the peer's own sequence
-//! number, with a slowly counting clock and an index of the peer's MSS folded in. Window scale, SACK and ECN, which do not
-//! fit, travel in the lowest six bits of the timestamp if the peer uses timestamps, and are given up otherwise. Accurate ECN
-//! (RFC 9768) needs no bit: the acknowledgement that brings the cookie back says that it was agreed on.
+//! The initial sequence number of the SYN-ACK is a keyed hash of the connection's addresses and ports and the peer's own
+//! sequence number, with a slow clock and an index of the peer's MSS. Window scale, SACK and ECN do not fit. They travel in
+//! the lowest six bits of the timestamp if the peer uses timestamps, and are omitted otherwise. Accurate ECN (RFC 9768)
+//! needs no bit: the acknowledgement that returns the cookie shows the agreement.
 
 use crate::flow::FlowKey;
 use crate::secrets::{Purpose, Secrets};
@@ -19,7 +19,7 @@ const NO_SCALE: u32 = 15;
 const SACK: u32 = 1 << 4;
 const ECN: u32 = 1 << 5;
 
-/// What a SYN had offered, as far as a cookie keeps it.
+/// The offers of a SYN, as far as a cookie keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Options.
@@ -36,7 +36,7 @@ fn mac(secrets: &Secrets, key: &FlowKey, irs: Seq, count: u64) -> u32 {
     secrets.hash(Purpose::Cookie, &(key, irs.get(), count)) as u32
 }
 
-/// The initial sequence number that stands for `syn`.
+/// The initial sequence number for `syn`.
 pub fn make(secrets: &Secrets, key: &FlowKey, syn: &TcpHeader, now: Instant) -> Seq {
     let mss = syn.options.mss.unwrap_or(536);
     let index = MSS_TABLE.iter().rposition(|&entry| entry <= mss).unwrap_or(0) as u32;
@@ -60,7 +60,7 @@ pub fn fold(offered: &Offered, value: u32) -> u32 {
     }
 }
 
-/// Whether `ack` brings back a cookie of ours, and what the peer's SYN had offered, as far as that was kept.
+/// Whether `ack` returns our cookie, and the offers of the peer's SYN, as far as they were kept.
 pub fn check(secrets: &Secrets, key: &FlowKey, ack: &TcpHeader, now: Instant) -> Option<Offered> {
     let cookie = (ack.ack - 1).get();
     let irs = ack.seq - 1;

@@ -1,8 +1,8 @@
-//! What a host keeps for TCP Fast Open (RFC 7413): the cookies it gives to clients, and those that servers have given it.
+//! The host's state of TCP Fast Open (RFC 7413): the cookies that it gives to clients, and those that it has from servers.
 //!
-//! A cookie is a keyed hash of both addresses, so a client can use it from its own address only, and the host remembers nothing to check it
-//! (RFC 7413 section 4.1.2). The key changes once in a [lifetime](FastOpenConfig::key_lifetime); the one before is honoured too, and who comes
-//! with it is given a new cookie. A cookie is compared as one 64-bit number: how long that takes does not depend on where two differ.
+//! A cookie is a keyed hash of both addresses. So a client can use it from its own address only, and the host needs no memory to check it (RFC 7413
+//! section 4.1.2). The key changes once in a [lifetime](FastOpenConfig::key_lifetime). A cookie of the previous key is accepted too, and its client
+//! gets a new one. Cookies are compared as 64-bit numbers, in constant time.
 
 use crate::flow::{FlowKey, KeyedHash};
 use crate::secrets::{Purpose, Secrets};
@@ -18,7 +18,7 @@ use transom_wire::FastOpen;
 pub struct FastOpenConfig {
     /// How long a key makes cookies. They are honoured for as long again. At least a second; a day by default.
     pub key_lifetime: Duration,
-    /// So many servers' cookies are remembered; the one that was not used for longest is forgotten first. So many refusals are, too.
+    /// The most servers whose cookies are remembered; the least recently used one is dropped first. The same number of refusals is remembered.
     pub servers: usize,
 }
 
@@ -28,7 +28,7 @@ impl Default for FastOpenConfig {
     }
 }
 
-/// What a cookie that came back is worth.
+/// The validity of a cookie that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Made with the present key.
@@ -79,7 +79,7 @@ pub(crate) fn check(
 
 /// The first refusal is remembered for so long, each further one in a row for twice as long.
 const REFUSAL: Duration = Duration::from_secs(60);
-/// It is not doubled more often.
+/// The most times that it is doubled.
 const MOST_DOUBLINGS: u32 = 6;
 
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ struct Refusal {
     in_a_row: u32,
 }
 
-/// What servers have given this host, and which have not.
+/// The servers with a cookie for this host, and those without.
 ///
 /// A cookie belongs to our address and the server's (RFC 7413 section 4.1.3). A refusal belongs to a port too, because a server enables Fast Open for
 /// each (section 4.1.3.1). A SYN that is lost with the option and answered without it counts as one: something on the path may drop it.
@@ -115,7 +115,7 @@ impl Servers {
         }
     }
 
-    /// What a SYN of this flow carries, and the segment size that goes with a cookie; nothing while the server refuses.
+    /// The option of a SYN of this flow, and the segment size for a cookie; nothing while the server refuses.
     pub(crate) fn option_for(&mut self, key: &FlowKey, now: Instant) -> Option<(FastOpen, u16)> {
         let refused = self.refusals.get(&(key.local, key.remote()));
         if refused.is_some_and(|refusal| now < refusal.until) {
@@ -154,7 +154,7 @@ impl Servers {
     }
 }
 
-/// Inserts a value; if there are too many, the one whose time is the earliest goes.
+/// Inserts a value; if there are too many, drops the one with the earliest time.
 fn insert_bounded<K: Copy + Eq + Hash, V>(
     map: &mut HashMap<K, V, KeyedHash>,
     most: usize,

@@ -1,7 +1,7 @@
 //! Demultiplexing: from a packet's addresses and ports to what handles it, in constant time.
 //!
-//! The table is hashed with SipHash-1-3 under a secret key, because the peer chooses the keys: nobody without the
-//! secret can aim many flows at one bucket. Iteration order is never used, so runs stay deterministic.
+//! The table is hashed with SipHash-1-3 under a secret key, because the peer chooses the keys: without the secret nobody can
+//! put many flows into one bucket. Iteration order is never used, so runs stay deterministic.
 
 use alloc::collections::VecDeque;
 use core::hash::{BuildHasher, Hash, Hasher};
@@ -33,8 +33,8 @@ impl FlowKey {
         }
     }
 
-    /// The key of a packet from outside, read where it is in most packets: TCP right behind an IP header without options. What
-    /// is found is not checked, and means nothing if the packet is another kind.
+    /// The key of a packet from outside, read from its usual place: TCP right behind an IP header without options. The result
+    /// is not verified, and meaningless for other packets.
     pub fn peek(packet: &[u8]) -> Option<Self> {
         let port = |at: usize| {
             packet
@@ -119,7 +119,7 @@ impl BuildHasher for KeyedHash {
     }
 }
 
-/// What handles a flow.
+/// The handler of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// A connection, by its place.

@@ -1,8 +1,8 @@
 //! Reassembly of fragmented packets (RFC 791, RFC 815, RFC 8200 section 4.5), with hard bounds.
 //!
-//! Fragments are where much hostile input aims: memory is bounded in bytes and in packets under reassembly, an
-//! incomplete packet is forgotten after a while, the oldest makes room for a new one, and a packet whose fragments
-//! overlap is dropped whole (RFC 5722 for IPv6, and no honest sender does it in IPv4 either).
+//! Fragments are a common target of hostile input. So memory is bounded in bytes and in packets under reassembly.
+//! An incomplete packet is dropped after a timeout, and the oldest makes room for a new one. A packet whose
+//! fragments overlap is dropped whole (RFC 5722 for IPv6; honest senders never overlap them in IPv4 either).
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -49,10 +49,10 @@ struct Partial {
     /// The header of the first fragment.
     header: Vec<u8>,
     payload: Vec<u8>,
-    /// What has arrived, sorted and disjoint.
+    /// The arrived ranges, sorted and disjoint.
     pieces: Vec<Range<usize>>,
     total: Option<usize>,
-    /// Fragments overlapped: nothing more is taken, and nothing is delivered.
+    /// Fragments overlapped: no more are accepted, and nothing is delivered.
     poisoned: bool,
 }
 

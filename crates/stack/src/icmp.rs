@@ -13,7 +13,7 @@ use transom_wire::ipv6::Ipv6Header;
 use transom_wire::tcp::QuotedTcp;
 use transom_wire::{IpPacket, Protocol};
 
-/// What an ICMP message means for the connection it names. `None`: nothing (source quench is dropped without a word
+/// The meaning of an ICMP message for the connection that it names. `None`: none (source quench is dropped silently
 /// [MUST-55]).
 fn meaning(message: &IcmpMessage<'_>) -> Option<IcmpError> {
     Some(match message {
@@ -129,7 +129,7 @@ impl Stack {
         (!delivered).then_some(key)
     }
 
-    /// Answers a packet of a protocol nobody here speaks, within the budget.
+    /// Answers a packet of an unsupported protocol, within the budget.
     pub(crate) fn on_unknown_protocol(&mut self, now: Instant, ip: &IpPacket<'_>, bytes: &[u8]) {
         // What the offending packet was is quoted from its start to its end.
         let Some(offending) = bytes.get(..ip.total_len()) else { return };

@@ -1,4 +1,4 @@
-//! Listeners: who waits for connections where, and how many may queue.
+//! Listeners: their addresses, and how many connections may queue.
 
 use crate::flow::{FlowKey, KeyedHash};
 use crate::mapped::Bound;
@@ -28,12 +28,12 @@ pub struct ListenConfig {
     pub syn_backlog: usize,
     /// The profile of its connections; `None`: the host's.
     pub profile: Option<Arc<Profile>>,
-    /// TCP Fast Open (RFC 7413): so many connections may have begun with data in a SYN and wait for the end of their handshake. Beyond that, and with
-    /// 0 always, data in a SYN is not taken.
+    /// TCP Fast Open (RFC 7413): the most connections that began with data in a SYN and wait for the end of their handshake. Beyond that, and always
+    /// with 0, data in a SYN is not accepted.
     ///
-    /// What a program asks for with it: such a connection can be accepted, read and answered before the peer has shown that it received anything.
-    /// And a SYN that the network doubles, or the client repeats, is a new connection with the same data if it arrives when the first connection is gone
-    /// (RFC 7413 section 2.1). So it is for requests that may be served twice.
+    /// A program with this option accepts a risk: such a connection can be accepted, read and answered before the peer is verified. And a SYN that
+    /// the network duplicates, or the client repeats, is a new connection with the same data if it arrives after the first connection has ended (RFC
+    /// 7413 section 2.1). So it is for idempotent requests.
     pub fast_open: usize,
     /// At the unspecified IPv6 address, listen for IPv6 alone and not for IPv4 too (`IPV6_V6ONLY`). It cannot be changed
     /// later.
@@ -123,7 +123,7 @@ impl ListenTable {
         other.is_some()
     }
 
-    /// Whether `bound` can be had without taking anybody's packets.
+    /// Whether `bound` is free, so that it takes no packets of another socket.
     pub(crate) fn is_free(&self, bound: &Bound) -> bool {
         let address = bound.address();
         if address.ip().is_unspecified() {

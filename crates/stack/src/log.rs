@@ -1,11 +1,11 @@
-//! The event log: what happened to a host's connections lately, in a ring that is always on.
+//! The event log: the recent events of a host's connections, in a ring that is always on.
 //!
-//! A record has 64 bytes of fixed layout ([`Record`], documented byte by byte in docs/event-log.md), so that writing one is a handful of stores:
-//! nothing is formatted, nothing allocated, and what the ring takes is bounded. There is one for each acknowledgement, arrival of new data and
-//! transmission (a super-segment is one), and for what is rarer: losses, timeouts, changes of state and of what extensions ask.
-//! Records are numbered, so that a reader who comes late knows how many it has missed.
+//! A record has 64 bytes of fixed layout ([`Record`], documented byte by byte in docs/event-log.md). Writing one takes only a few stores:
+//! nothing is formatted or allocated, and the ring's memory is bounded. There is one for each acknowledgement, arrival of new data and
+//! transmission (a super-segment is one), and for rarer events: losses, timeouts, changes of state and of the requests of extensions. Records
+//! are numbered, so that a late reader knows how many it has missed.
 //!
-//! Nobody is told of a record; whoever wants them [reads](Log::read) from where it stopped.
+//! There are no notifications; a reader [reads](Log::read) from where it stopped.
 
 pub mod file;
 mod hooks;
@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 /// Bytes of a record.
 pub const RECORD_LEN: usize = 64;
 
-/// A record as it is stored.
+/// A stored record.
 pub type Encoded = [u8; RECORD_LEN];
 
 /// A record where it is kept: in one line of the cache, where it would otherwise lie across two.
@@ -35,7 +35,7 @@ struct Slot(Encoded);
 pub struct Log {
     records: Vec<Slot>,
     capacity: usize,
-    /// Where the next record goes once the ring is full.
+    /// The index of the next record once the ring is full.
     place: usize,
     /// How many records there have been.
     written: u64,
@@ -43,7 +43,7 @@ pub struct Log {
     run: Option<hooks::Run>,
 }
 
-/// What a reader gets: the records that are still there, the oldest first.
+/// The records that are still there, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
     /// Records that were overwritten before they were read.
@@ -54,7 +54,7 @@ pub struct Reading<'a> {
 }
 
 impl Log {
-    /// A ring of `capacity` records; with none it is off. Memory is taken when the first is written.
+    /// A ring of `capacity` records; zero turns it off. Memory is allocated with the first record.
     pub(crate) const fn new(capacity: usize) -> Self {
         Log { records: Vec::new(), capacity, place: 0, written: 0, run: None }
     }

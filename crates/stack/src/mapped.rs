@@ -1,12 +1,12 @@
 //! IPv4 through IPv6 sockets: IPv4-mapped addresses and dual-stack listeners (RFC 4291 section 2.5.5.2, RFC 3493 sections 3.7 and 5.3).
 //!
-//! A host knows a connection by the addresses that are in its packets. So an IPv4-mapped address, `::ffff:192.0.2.1`, never
-//! names a flow or a listener: the stack takes it for the IPv4 address in it. What an IPv6 socket shows of its IPv4 connections is
-//! for those who have sockets, and [`mapped`] makes it.
+//! A host knows a connection by the addresses in its packets. So an IPv4-mapped address, `::ffff:192.0.2.1`, never names a flow or a
+//! listener: the stack converts it to the IPv4 address in it. Only sockets show IPv4 connections as mapped addresses; [`mapped`] makes
+//! these.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The address as it is in packets: an IPv4-mapped one is the IPv4 address in it. Flow label and scope are left out.
+/// The address in its form in packets: an IPv4-mapped one becomes the IPv4 address in it. Flow label and scope are dropped.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -32,8 +32,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// A socket at `address`. The unspecified IPv6 address stands for IPv4 too unless the socket is for IPv6 alone
-    /// (`IPV6_V6ONLY`).
+    /// A socket at `address`. The unspecified IPv6 address includes IPv4 too, unless the socket is for IPv6 only (`IPV6_V6ONLY`).
     pub fn new(address: SocketAddr, v6_only: bool) -> Self {
         let dual = address.ip() == Ipv6Addr::UNSPECIFIED && !v6_only;
         Bound { address: canonical(address), dual }
@@ -44,7 +43,7 @@ impl Bound {
         self.address
     }
 
-    /// Whether it stands for all addresses of both versions.
+    /// Whether it means all addresses of both versions.
     pub fn is_dual(&self) -> bool {
         self.dual
     }

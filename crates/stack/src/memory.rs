@@ -1,16 +1,16 @@
 //! How much memory the data of all connections may take (what `tcp_mem` is to Linux).
 //!
-//! Each connection has a bound on its buffers, but a host has many, and a peer that leaves a hole in what it sends makes its connection hold megabytes for
-//! as long as it likes. So all that is buffered is added up, and acted upon in two steps:
+//! Each connection has bounded buffers, but a host has many connections. A peer that leaves a hole in its stream makes its connection hold megabytes
+//! for as long as it likes. So the host adds up all buffered data, and acts in two steps:
 //!
-//! - Above [`pressure`](MemoryLimits::pressure), receive windows and send buffers grow no further, and data beyond a gap is not taken in. What is held of such
-//!   data is dropped (RFC 2018 section 8 allows that): a few connections are looked at with each packet. This goes on until less than
+//! - Above [`pressure`](MemoryLimits::pressure), receive windows and send buffers grow no further, and data beyond a gap is not accepted. Held data
+//!   beyond gaps is dropped (RFC 2018 section 8 allows that), from a few connections with each packet. This continues until less than
 //!   [`low`](MemoryLimits::low) is held.
-//! - Above [`limit`](MemoryLimits::limit), windows do not open any further, data in order is taken in only up to [`RESERVE`] for each connection, and writers
-//!   wait. So every connection gets on, however slowly.
+//! - Above [`limit`](MemoryLimits::limit), windows do not open any further, data in order is accepted only up to [`RESERVE`] for each connection, and
+//!   writers wait. So every connection makes progress, even if slowly.
 //!
-//! What is counted are the bytes that are buffered, of early pieces 512 at least, and the blocks of send buffers. What connections, tables and
-//! half-open connections take has bounds of its own.
+//! The sum has the buffered bytes, at least 512 for each early piece, and the blocks of send buffers. Connections, tables and half-open connections
+//! have separate bounds.
 
 pub use transom_tcp::connection::RESERVE;
 use transom_tcp::connection::{Connection, MemoryState};
@@ -18,7 +18,7 @@ use transom_tcp::connection::{Connection, MemoryState};
 /// Thresholds, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Below this pressure is over.
+    /// Below this, pressure ends.
     pub low: usize,
     /// Above this there is pressure.
     pub pressure: usize,
@@ -27,7 +27,7 @@ pub struct MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// None at all: for simulations, in which the network is what is looked at.
+    /// No limits: for simulations of networks.
     pub const NONE: MemoryLimits =
         MemoryLimits { low: usize::MAX, pressure: usize::MAX, limit: usize::MAX };
 
@@ -62,7 +62,7 @@ impl Default for MemoryLimits {
     }
 }
 
-/// What the host's connections hold, and what has come of the limits.
+/// The memory of the host's connections, and the effects of the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
     /// Bytes that are buffered.
@@ -75,7 +75,7 @@ pub struct MemoryInfo {
     pub pruned: u64,
 }
 
-/// So many connections are looked at for data to drop with each packet, while there is pressure.
+/// Under pressure, this many connections are checked for data to drop with each packet.
 const LOOK_AT: u32 = 8;
 
 /// The account.
@@ -83,7 +83,7 @@ const LOOK_AT: u32 = 8;
 pub(crate) struct Memory {
     limits: MemoryLimits,
     info: MemoryInfo,
-    /// Where the next connections to be looked at are.
+    /// The index of the next connection to check.
     cursor: u32,
 }
 
@@ -101,7 +101,7 @@ impl Memory {
         self.info.state
     }
 
-    /// What a connection holds has changed from `before` to `now` bytes.
+    /// A connection's memory has changed from `before` to `now` bytes.
     #[inline]
     pub(crate) fn change(&mut self, before: usize, now: usize) {
         self.info.held = self.info.held.saturating_sub(before).saturating_add(now);
@@ -128,7 +128,7 @@ impl Memory {
         }
     }
 
-    /// The places of connections to look at now, of `places` in all.
+    /// The indices of connections to check now, of `places` in all.
     pub(crate) fn next_to_look_at(&mut self, places: u32) -> impl Iterator<Item = u32> + use<> {
         let (from, count) = (self.cursor, LOOK_AT.min(places));
         self.cursor = from.wrapping_add(count).checked_rem(places).unwrap_or(0);

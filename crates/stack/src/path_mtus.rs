@@ -1,4 +1,4 @@
-//! What the host's connections have found out about the paths to other hosts (RFC 1191 section 6.3).
+//! The host's knowledge of the paths to other hosts (RFC 1191 section 6.3), from its connections.
 //!
 //! A path MTU that one connection believes slows every later one to the same host, so it takes evidence: two connections must have found the path to be
 //! narrow. One that carried larger segments to the end proves the opposite.
@@ -9,13 +9,13 @@ use core::net::IpAddr;
 use hashbrown::HashMap;
 use transom_tcp::time::{Duration, Instant};
 
-/// So many hosts are remembered.
+/// The most hosts that are remembered.
 const MAX_PATHS: usize = 4096;
 
 /// How long a path MTU is believed (RFC 1191 section 6.3, RFC 8201 section 4).
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// What a path carries. Of two, the one that carries less comes first.
+/// The MTU of a path. Smaller ones come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PathMtu {
     /// In bytes of an IP packet.
@@ -26,9 +26,9 @@ pub(crate) struct PathMtu {
 
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// What two connections have found.
+    /// The value that two connections have found.
     known: Option<PathMtu>,
-    /// What one has found that is less.
+    /// A smaller value that one connection has found.
     claim: Option<(PathMtu, ConnectionId)>,
     /// When anything was last found.
     learned: Instant,
@@ -45,7 +45,7 @@ impl PathMtus {
         PathMtus { paths: HashMap::with_hasher(hash) }
     }
 
-    /// What the path towards `remote` carries, if it is known to be less than the interface takes.
+    /// The path MTU towards `remote`, if it is known to be less than the interface's.
     pub(crate) fn get(&self, remote: IpAddr, now: Instant) -> Option<PathMtu> {
         let path = self.paths.get(&remote)?;
         path.known.filter(|_| now.since(path.learned) < LIFETIME)
@@ -74,7 +74,7 @@ impl PathMtus {
         }
     }
 
-    /// So much has reached `remote`. What contradicts that is forgotten.
+    /// A packet of this size has reached `remote`. Contradicting values are dropped.
     pub(crate) fn prove(&mut self, remote: IpAddr, carried: PathMtu) {
         let Some(path) = self.paths.get_mut(&remote) else { return };
         path.claim = path.claim.filter(|&(claimed, _)| claimed >= carried);

@@ -1,5 +1,5 @@
-//! Numbers that nobody outside may guess: initial sequence numbers (RFC 6528), timestamp offsets (RFC 7323 section
-//! 5.4), ephemeral ports (RFC 6056) and hash keys, all derived from one secret.
+//! Unpredictable numbers: initial sequence numbers (RFC 6528), timestamp offsets (RFC 7323 section 5.4), ephemeral
+//! ports (RFC 6056) and hash keys, all derived from one secret.
 
 use crate::flow::FlowKey;
 use core::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher24;
 use transom_tcp::time::Instant;
 use transom_wire::Seq;
 
-/// What a derived number is for; keeps the uses apart.
+/// The purpose of a derived number; different purposes give independent numbers.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
     /// Initial sequence numbers.

@@ -1,12 +1,12 @@
 //! A host: many connections over one interface, without a clock, a thread or a device.
 //!
-//! The owner gives it packets ([`Stack::on_packet`]) and time ([`Stack::on_timeout`]), makes the application's calls, and
-//! after each of these takes packets to send until there are none ([`Stack::poll_transmit`]), events
-//! ([`Stack::poll_event`]) and the next deadline ([`Stack::next_timeout`]).
+//! The owner passes packets ([`Stack::on_packet`]) and time ([`Stack::on_timeout`]), and makes the application's calls. After
+//! each of these it takes packets to send until there are none ([`Stack::poll_transmit`]), events ([`Stack::poll_event`]) and
+//! the next deadline ([`Stack::next_timeout`]).
 //!
-//! A connection that may have something to send stands in the ready queue; nothing is scanned. A deadline that moves
-//! later is not moved in the timing wheel: the timer fires at the old time, finds nothing due and is set again, which
-//! costs one visit per round trip instead of one per acknowledgement.
+//! A connection with something to send is in the ready queue; nothing is scanned. A deadline that moves later is not moved in
+//! the timing wheel: the timer fires at the old time, finds nothing due and is set again. That costs one visit per round trip
+//! instead of one per acknowledgement.
 
 mod comment;
 mod fast_open;
@@ -57,19 +57,19 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// A number of its own for each connection, for logs and tables.
+    /// A unique number for each connection, for logs and tables.
     pub fn as_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The name with this number, for those whose connections are not a stack's and who want to call them in the same way. In a
-    /// stack that has not given the name it names nothing.
+    /// The name with this number, for connections outside of a stack. In a stack that has not assigned the name, it names
+    /// nothing.
     pub fn from_u64(number: u64) -> Self {
         ConnectionId { index: number as u32, generation: (number >> 32) as u32 }
     }
 }
 
-/// Something the owner may want to act upon.
+/// An event for the owner of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackEvent {
     /// A connection's event.
@@ -78,7 +78,7 @@ pub enum StackEvent {
     Acceptable(ListenerId),
 }
 
-/// What a timer in the wheel is for.
+/// The purpose of a timer in the wheel.
 #[derive(Clone, Copy, Debug)]
 enum Wake {
     Connection(u32),
@@ -86,13 +86,13 @@ enum Wake {
     TimeWait(u32),
 }
 
-/// Who holds a connection.
+/// The holder of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Application,
     /// It waits in a listener's accept queue.
     Listener(ListenerId),
-    /// Nobody: it ends by itself.
+    /// None: it ends by itself.
     Nobody,
 }
 
@@ -106,7 +106,7 @@ struct Slot {
     /// The table's entry belongs to something else by now (TIME-WAIT) or is gone.
     detached: bool,
     ip_fields: IpFields,
-    /// The identification of its next packet, where there is one.
+    /// The identification of its next packet, if it has one.
     ident: u16,
     template: Option<Template>,
     /// The other end is at one of our own addresses.
@@ -115,7 +115,7 @@ struct Slot {
     homeless: bool,
     /// The listener whose limit it counts against: it opened fast, and its handshake is not complete.
     fast_pending_at: Option<ListenerId>,
-    /// What it holds, as it was last counted.
+    /// Its memory, as last counted.
     held: usize,
 }
 
@@ -125,7 +125,7 @@ impl Slot {
         self.template = Template::new(&self.key, &ip_fields);
     }
 
-    /// Whether packets may be fragmented is as the connection wants it now.
+    /// Updates whether packets may be fragmented, as the connection requires.
     fn follow_connection(&mut self) {
         let dont_fragment = self.connection.dont_fragment();
         if dont_fragment != self.ip_fields.dont_fragment {
@@ -133,7 +133,7 @@ impl Slot {
         }
     }
 
-    /// A template for the packet that is prepared, where it is not to be fragmented while others may be.
+    /// A template for the prepared packet, if it must not be fragmented while others may be.
     fn template_of_probe(&self, prepared: &Prepared) -> Option<Template> {
         if self.ip_fields.dont_fragment || !self.connection.probes_path_with(prepared) {
             return None;
@@ -159,7 +159,7 @@ enum Reply {
     Packet(Vec<u8>),
 }
 
-/// Replies that may wait; more are dropped, for whoever causes them can cause any number.
+/// The most replies that may wait; more are dropped, because a peer can cause any number.
 const MAX_REPLIES: usize = 1024;
 
 /// Buffers waiting for the owner to take them back; more stay with their connections.
@@ -246,17 +246,17 @@ impl Stack {
         &self.config
     }
 
-    /// What has been counted.
+    /// The counters.
     pub fn counters(&self) -> StackCounters {
         StackCounters { fragments_dropped: self.fragments.dropped, ..self.counters }
     }
 
-    /// What the data of all connections takes, and what has come of the limits on that.
+    /// The memory of all connections' data, and the effects of the limits on it.
     pub fn memory(&self) -> MemoryInfo {
         self.memory.info()
     }
 
-    /// What happened to connections lately.
+    /// The recent events of connections.
     pub fn log(&mut self) -> &Log {
         self.log.end_run();
         &self.log
@@ -282,9 +282,8 @@ impl Stack {
         self.config.addresses.iter().any(|&(ours, _)| ours == address)
     }
 
-    /// Whether a packet of these addresses, from elsewhere or from ourselves, is not what it claims to be: our own
-    /// addresses are not heard from elsewhere unless they are shared, and loopback addresses stay inside a host (RFC 1122 section
-    /// 3.2.1.3).
+    /// Whether the addresses of a packet, from outside or from ourselves, are impossible. Our own addresses do not arrive
+    /// from outside, unless they are shared. Loopback addresses stay inside a host (RFC 1122 section 3.2.1.3).
     fn is_forged(&self, src: IpAddr, dst: IpAddr, from_self: bool) -> bool {
         let own = self.is_local(src);
         let mistaken = if self.config.shared { from_self && !own } else { own != from_self };
@@ -402,7 +401,7 @@ impl Stack {
         }
     }
 
-    /// A connection has nothing more to send for now: set its timer, and let it go if it is over.
+    /// A connection has nothing more to send for now: sets its timer, and drops it if it has ended.
     fn settle(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.ready = false;
@@ -443,7 +442,7 @@ impl Stack {
         }
     }
 
-    /// A connection is over: later ones to the same host learn what its path was found to carry.
+    /// A connection has ended: later ones to the same host use its path MTU.
     fn learn_path_mtu(&mut self, index: u32) {
         let (Some(slot), Some(id)) = (self.slots.get(index), self.id_of(index)) else { return };
         let Some(mtu) = slot.connection.proven_path_mtu().filter(|_| !slot.detached) else {
@@ -459,7 +458,7 @@ impl Stack {
         }
     }
 
-    /// Replaces a connection in TIME-WAIT by its small remainder. What it received may still be read.
+    /// Replaces a connection in TIME-WAIT by a small record. Received data may still be read.
     fn enter_time_wait(&mut self, index: u32, now: Instant) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         // The last acknowledgement leaves first.
@@ -522,7 +521,7 @@ impl Stack {
 }
 
 impl Stack {
-    /// Hands an ICMP error to the connection it names; what it says of the path is kept if the connection believed it. Returns
+    /// Passes an ICMP error to the connection that it names; if the connection accepts its MTU, it is kept for the path. Returns
     /// whether there is such a connection.
     pub(crate) fn deliver_icmp(
         &mut self,
@@ -555,7 +554,7 @@ impl Stack {
         self.counters.malformed += 1;
     }
 
-    /// How much data fits an echo reply with `headers` bytes of headers; `None` if there is to be none.
+    /// The room for data in an echo reply with `headers` bytes of headers; `None` if there is no reply.
     pub(crate) fn echo_room(&self, headers: usize) -> Option<usize> {
         let room = usize::try_from(self.config.mtu).ok()?.checked_sub(headers)?;
         // On a shared address the kernel answers.

@@ -70,7 +70,9 @@ pub mod variable;
 #[cfg(test)]
 mod tests;
 
-pub use crate::connection::extensions::{LayerChange, LayerEvent, Tallies, View};
+pub use crate::connection::extensions::{
+    LayerChange, LayerEvent, Observed, ObservedLayers, Tallies, View,
+};
 pub use choice::ExtensionChoice;
 pub use event::{Capabilities, Event, Wake};
 pub use history::{Ack, AckKind, History, Message};

@@ -7,6 +7,56 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
+/// Conversions from and to units. Both types are a number of nanoseconds.
+macro_rules! in_units {
+    ($name:ident) => {
+        impl $name {
+            /// From nanoseconds.
+            pub const fn from_nanos(nanos: u64) -> Self {
+                $name(nanos)
+            }
+
+            /// From microseconds.
+            pub const fn from_micros(micros: u64) -> Self {
+                $name(micros.saturating_mul(1_000))
+            }
+
+            /// From milliseconds.
+            pub const fn from_millis(millis: u64) -> Self {
+                $name(millis.saturating_mul(1_000_000))
+            }
+
+            /// From seconds.
+            pub const fn from_secs(secs: u64) -> Self {
+                $name(secs.saturating_mul(1_000_000_000))
+            }
+
+            /// In nanoseconds.
+            pub const fn as_nanos(self) -> u64 {
+                self.0
+            }
+
+            /// In whole microseconds.
+            pub const fn as_micros(self) -> u64 {
+                self.0 / 1_000
+            }
+
+            /// In whole milliseconds.
+            pub const fn as_millis(self) -> u64 {
+                self.0 / 1_000_000
+            }
+
+            /// In seconds, for display and plots only.
+            pub fn as_secs_f64(self) -> f64 {
+                self.0 as f64 / 1e9
+            }
+        }
+    };
+}
+
+in_units!(Instant);
+in_units!(Duration);
+
 /// A point in time, in nanoseconds since an origin chosen by the owner of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
@@ -16,46 +66,6 @@ impl Instant {
     pub const ZERO: Instant = Instant(0);
     /// Later than every deadline; arithmetic saturates here.
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
-
-    /// The instant `nanos` nanoseconds after the origin.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Instant(nanos)
-    }
-
-    /// The instant `micros` microseconds after the origin.
-    pub const fn from_micros(micros: u64) -> Self {
-        Instant(micros.saturating_mul(1_000))
-    }
-
-    /// The instant `millis` milliseconds after the origin.
-    pub const fn from_millis(millis: u64) -> Self {
-        Instant(millis.saturating_mul(1_000_000))
-    }
-
-    /// The instant `secs` seconds after the origin.
-    pub const fn from_secs(secs: u64) -> Self {
-        Instant(secs.saturating_mul(1_000_000_000))
-    }
-
-    /// Nanoseconds since the origin.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
-
-    /// Whole microseconds since the origin.
-    pub const fn as_micros(self) -> u64 {
-        self.0 / 1_000
-    }
-
-    /// Whole milliseconds since the origin.
-    pub const fn as_millis(self) -> u64 {
-        self.0 / 1_000_000
-    }
-
-    /// Seconds since the origin, for display and plots only.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
 
     /// Time passed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
@@ -105,46 +115,6 @@ impl Duration {
     pub const ZERO: Duration = Duration(0);
     /// The longest span.
     pub const MAX: Duration = Duration(u64::MAX);
-
-    /// A span of `nanos` nanoseconds.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Duration(nanos)
-    }
-
-    /// A span of `micros` microseconds.
-    pub const fn from_micros(micros: u64) -> Self {
-        Duration(micros.saturating_mul(1_000))
-    }
-
-    /// A span of `millis` milliseconds.
-    pub const fn from_millis(millis: u64) -> Self {
-        Duration(millis.saturating_mul(1_000_000))
-    }
-
-    /// A span of `secs` seconds.
-    pub const fn from_secs(secs: u64) -> Self {
-        Duration(secs.saturating_mul(1_000_000_000))
-    }
-
-    /// The span in nanoseconds.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
-
-    /// The span in whole microseconds.
-    pub const fn as_micros(self) -> u64 {
-        self.0 / 1_000
-    }
-
-    /// The span in whole milliseconds.
-    pub const fn as_millis(self) -> u64 {
-        self.0 / 1_000_000
-    }
-
-    /// The span in seconds, for display and plots only.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
 
     /// Whether the span is empty.
     pub const fn is_zero(self) -> bool {

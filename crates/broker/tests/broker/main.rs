@@ -11,6 +11,8 @@ mod delivery;
 #[cfg(feature = "daemon")]
 mod requests;
 #[cfg(feature = "daemon")]
+mod stacks;
+#[cfg(feature = "daemon")]
 mod support;
 
 #[cfg(not(feature = "daemon"))]

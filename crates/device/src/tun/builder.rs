@@ -60,6 +60,27 @@ pub enum TunError {
     /// A setting is impossible.
     #[error("{0}")]
     Config(&'static str),
+    /// There is no such descriptor.
+    #[error("this process has no descriptor {0}")]
+    NoDescriptor(u32),
+    /// The descriptor is of something else.
+    #[error("descriptor {number} is not of a TUN interface")]
+    NotTun {
+        /// Its number.
+        number: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The interface carries Ethernet frames, or has a header that is not known here.
+    #[error("the interface {name} of descriptor {number} is {what}")]
+    NotPackets {
+        /// The descriptor's number.
+        number: u32,
+        /// The interface's name.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// The interface could not be set up.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -73,8 +94,9 @@ impl TunError {
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             TunError::Open(source) | TunError::Netlink(source) => source.kind(),
-            TunError::Create { source, .. } => source.kind(),
-            TunError::Config(_) => io::ErrorKind::InvalidInput,
+            TunError::Create { source, .. } | TunError::NotTun { source, .. } => source.kind(),
+            TunError::Config(_) | TunError::NotPackets { .. } => io::ErrorKind::InvalidInput,
+            TunError::NoDescriptor(_) => io::ErrorKind::NotFound,
             TunError::Interface(error) => error.kind(),
         }
     }
@@ -86,6 +108,15 @@ impl From<TunError> for io::Error {
     }
 }
 
+/// An interface, as it was settled with the kernel.
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: u32,
+    pub(super) mtu: usize,
+    pub(super) vnet_header: bool,
+    pub(super) rx_coalesce: bool,
+}
+
 /// The settings of a TUN interface to be opened; see [`Tun::builder`].
 #[derive(Clone, Debug)]
 pub struct TunBuilder {
@@ -93,7 +124,7 @@ pub struct TunBuilder {
     mtu: u16,
     addresses: Vec<IpPrefix>,
     queue_len: u32,
-    offload: TunOffload,
+    pub(super) offload: TunOffload,
     keep_buffers: usize,
     configure: bool,
     queues: usize,
@@ -138,12 +169,9 @@ impl TunBuilder {
 
     /// How many packets the kernel keeps for us before it drops. Default: 10,000.
     ///
-    /// The kernel's own default of 500 is too little. Its TCP sends whatever the receive window
-    /// allows, and nothing holds it back here, for a packet counts as sent once it is in this
-    /// queue: without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300
-    /// packets of 1,460 bytes at once. 10,000 covers two such connections, or one of 14 MB, and
-    /// costs 80 KB while it is empty. Whoever allows more in flight than that without offload
-    /// should ask for more.
+    /// The kernel's own default of 500 is too little. Its TCP sends as much as the receive window allows, because a packet counts as sent once it is
+    /// in this queue. Without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300 packets of 1,460 bytes at once. 10,000 covers
+    /// two such connections, or one of 14 MB, and costs 80 KB while it is empty. Set a larger value for more data in flight without offload.
     pub fn queue_len(mut self, packets: u32) -> Self {
         self.queue_len = packets;
         self
@@ -228,7 +256,14 @@ impl TunBuilder {
         }
         let state = interfaces.state(&name)?;
         let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST_PACKET).min(LONGEST_PACKET);
+        let interface = Interface { name, index: state.index, mtu, vnet_header, rx_coalesce };
+        let queue = |descriptor| self.device(descriptor, &interface);
+        Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
+    }
 
+    /// The device, when all is settled with the kernel.
+    pub(super) fn device(&self, descriptor: OwnedFd, interface: &Interface) -> Tun {
+        let &Interface { ref name, index, mtu, vnet_header, rx_coalesce } = interface;
         let segmentation = vnet_header && self.offload >= TunOffload::Segmentation;
         let capabilities = Capabilities {
             mtu,
@@ -239,20 +274,20 @@ impl TunBuilder {
         let header_len = if vnet_header { VirtioNetHdr::LEN } else { 0 };
         let longest = if rx_coalesce { LONGEST_PACKET + IPV6_HEADER_LEN } else { mtu };
         // One byte more than any packet: a read that fills the buffer has cut one off.
-        let pool = || BufferPool::new(header_len + longest + 1, self.keep_buffers);
-        let queue = |descriptor| Tun {
+        Tun {
             descriptor,
             name: name.clone(),
-            index: state.index,
+            index,
             capabilities,
             header_len,
-            pool: pool(),
+            pool: BufferPool::new(header_len + longest + 1, self.keep_buffers),
             spare: None,
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
-        };
-        Ok(Tun { others: others.into_iter().map(queue).collect(), ..queue(descriptor) })
+            min_segment: 0,
+            cut_headers: Vec::new(),
+        }
     }
 
     /// The flags of every queue, but for the header before packets.
@@ -275,19 +310,23 @@ impl TunBuilder {
         &self,
         error: impl Fn(io::Error) -> TunError,
     ) -> Result<(OwnedFd, String, bool), TunError> {
-        let plain = self.flags();
         let descriptor = open_tun().map_err(TunError::Open)?;
         let known = ioctl::features(&descriptor).unwrap_or(0) as c_int;
-        if self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0 {
-            match ioctl::set_interface(&descriptor, &self.name, plain | libc::IFF_VNET_HDR) {
-                Ok(name) => return Ok((descriptor, name, true)),
-                // Some systems that imitate TUN list the flag and do not take it.
-                Err(refusal) if refusal.kind() == io::ErrorKind::InvalidInput => {}
-                Err(refusal) => return Err(error(refusal)),
+        let wants_header = self.offload > TunOffload::None && known & libc::IFF_VNET_HDR != 0;
+        let headers: &[c_int] = if wants_header { &[libc::IFF_VNET_HDR, 0] } else { &[0] };
+        // An interface that exists may have been made for several queues; then one is enough too.
+        let several: &[c_int] = if self.configure { &[0] } else { &[0, libc::IFF_MULTI_QUEUE] };
+        let choices = headers.iter().flat_map(|h| several.iter().map(move |s| (*h, *s)));
+        let mut refusal = io::Error::from(io::ErrorKind::InvalidInput);
+        for (header, several) in choices {
+            match ioctl::set_interface(&descriptor, &self.name, self.flags() | header | several) {
+                Ok(name) => return Ok((descriptor, name, header != 0)),
+                // Not with these flags. Some systems that imitate TUN even list those that they do not take.
+                Err(why) if why.kind() == io::ErrorKind::InvalidInput => refusal = why,
+                Err(why) => return Err(error(why)),
             }
         }
-        let name = ioctl::set_interface(&descriptor, &self.name, plain).map_err(&error)?;
-        Ok((descriptor, name, false))
+        Err(error(refusal))
     }
 }
 

@@ -115,6 +115,7 @@ mod tests {
         assert_eq!(TUNSETIFF, libc::TUNSETIFF as u32);
         assert_eq!(TUNGETFEATURES, libc::TUNGETFEATURES as u32);
         assert_eq!(TUNSETOFFLOAD, libc::TUNSETOFFLOAD as u32);
+        assert_eq!(TUNGETIFF, libc::TUNGETIFF as u32);
         assert_eq!(TUNSETVNETHDRSZ, libc::TUNSETVNETHDRSZ as u32);
         assert_eq!(TUNSETVNETLE, libc::TUNSETVNETLE as u32);
         assert_eq!(TUNSETOWNER, libc::TUNSETOWNER as u32);

@@ -105,6 +105,8 @@ impl Tun {
             last_header: VirtioNetHdr::default(),
             discarded: 0,
             others: Vec::new(),
+            min_segment: 0,
+            cut_headers: Vec::new(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The rules that send packets to us, and their removal.
 //!
-//! They are in the chain `FORWARD` of the table `mangle`, where packets still may be changed, and carry a comment by which those that a
-//! crash has left are known: it names the interface, at which there can be only one router.
+//! They are in the chain `FORWARD` of the table `mangle`, where packets may still be changed. They carry a comment with the interface's
+//! name, which identifies the rules that a crash has left: an interface can have only one router.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::Refusal;
 /// The programs, for IPv4 and IPv6.
 const PROGRAMS: [&str; 2] = ["iptables", "ip6tables"];
 
-/// Rules that are there until they are removed, or this goes: also when a thread that has them panics, or cannot be started. Both have to
-/// be done in the network namespace that the rules are in.
+/// Rules that stay until they are removed or this value is dropped: also when their thread panics, or cannot be started. Both must be done
+/// in the network namespace of the rules.
 #[derive(Debug)]
 pub(super) struct Rules {
     comment: String,
@@ -22,8 +22,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Makes the rules for packets that leave through `device`, which go to queue `forward`, and for those that come in by it, which go to
-    /// `returning`. What was left behind is removed before.
+    /// Makes the rules: packets that leave through `device` go to queue `forward`, and packets that come in by it go to `returning`.
+    /// Removes leftover rules before.
     pub(super) fn install(device: &str, forward: u16, returning: u16) -> Result<Self, Refusal> {
         let mut rules = Rules { comment: comment(device), there: false };
         rules.sweep()?;

@@ -1,6 +1,6 @@
-//! What stands in the maps that the programs in the kernel share with us: the structures of `window.bpf.c`, byte for byte.
+//! The layout of the maps that the kernel programs share with us: the structures of `window.bpf.c`, byte for byte.
 //!
-//! Maps are read and written as bytes in the machine's order, and taken apart here. Whoever changes a structure there changes it here.
+//! Maps are read and written as bytes in the machine's order, and decoded here. A change of a structure there needs the same change here.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -93,8 +93,7 @@ pub(super) fn first_target(config: &TargetWindowConfig) -> [u8; TARGET_LEN] {
     target(config.initial.get().min(MOST) as u32)
 }
 
-/// What the programs are given when nothing is wanted of them: no queue is above these thresholds or below them, so that the target stays
-/// where it is.
+/// The parameters without a policy: no queue is above these thresholds or below them, so the target never moves.
 pub(super) const fn nothing() -> TargetWindowConfig {
     TargetWindowConfig::new(Threshold::Bytes(u32::MAX as u64), Threshold::Bytes(0))
 }
@@ -102,12 +101,12 @@ pub(super) const fn nothing() -> TargetWindowConfig {
 /// The target that is none: no window is above it.
 pub(super) const UNLIMITED: u32 = u32::MAX;
 
-/// A target of so many bytes, and nothing counted.
+/// A target of this many bytes, with zero counts.
 pub(super) fn target(bytes: u32) -> [u8; TARGET_LEN] {
     concat(&[0, bytes])
 }
 
-/// The part of `struct target` that is told.
+/// The part of `struct target` that is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) window: u32,
@@ -194,7 +193,7 @@ impl Flow {
         }
     }
 
-    /// Whether both sides have said that they are at their end, or one has torn it off.
+    /// Whether both sides have closed, or one has reset the connection.
     pub(super) fn is_over(&self) -> bool {
         let both = SENDER_FIN | RECEIVER_FIN;
         self.state & both == both || self.state & RESET != 0

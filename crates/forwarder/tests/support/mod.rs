@@ -16,12 +16,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use transom_device::interface::IpPrefix;
 use transom_device::namespace::Namespace;
 use transom_device::qdisc::{RootQueue, RootQueues};
-use transom_forwarder::Deployment;
+use transom_forwarder::{Deployment, Refusal, Status};
 use transom_router::window::{ControlConfig, PolicyConfig, TargetWindowConfig, Threshold};
 
 use audit::{Audit, Audited};
@@ -432,5 +432,41 @@ fn carry(mut stream: TcpStream, takes: bool, salt: u16, bytes: usize, arrived: &
         stream.write_all(&pattern).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+/// What was started, or nothing and a word about it where the system has no means for it.
+pub(crate) fn started<T: Deployment + 'static>(
+    result: Result<T, Refusal>,
+) -> Option<Box<dyn Deployment>> {
+    match result {
+        Ok(started) => Some(Box::new(started)),
+        Err(
+            error @ (Refusal::Capability { .. }
+            | Refusal::NoQueues(_)
+            | Refusal::Tool { .. }
+            | Refusal::NoTypes
+            | Refusal::BigEndian),
+        ) => {
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// The status that fulfils the condition, within a minute.
+pub(crate) fn wait_until(
+    deployment: &mut dyn Deployment,
+    done: impl Fn(&Status) -> bool,
+) -> Status {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let status = deployment.status(1).unwrap();
+        if done(&status) {
+            return status;
+        }
+        assert!(Instant::now() < end, "{status:?}");
+        thread::sleep(Duration::from_millis(1));
     }
 }

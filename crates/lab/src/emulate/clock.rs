@@ -9,7 +9,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The run begins when so much time has passed.
+    /// The run begins when this much time has passed.
     pub(super) fn starting_in(ahead: Duration) -> Self {
         Clock {
             origin: std::time::Instant::now() + std::time::Duration::from_nanos(ahead.as_nanos()),

@@ -27,20 +27,20 @@ use crate::run::Progress;
 /// the real-time class.
 const AWAKE: Duration = Duration::from_micros(100);
 const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
-/// In the real-time class it sleeps at least for so long in so long, whatever is due: 8 % of the time, since who takes more than 95 % is stopped
-/// for much longer by the system (sched(7)).
+/// In the real-time class it sleeps at least this much of each period: 8 % of the time, because the system stops threads that take more than 95
+/// % for much longer (sched(7)).
 const NAP: Duration = Duration::from_micros(80);
 const NAP_EVERY: Duration = Duration::from_micros(1000);
 /// The longest sleep.
 const LONG: Duration = Duration::from_millis(100);
-/// Packets taken from a kernel before the others, and what is due, are looked at.
+/// The most packets from one kernel before others and due events are handled.
 const BATCH: usize = 64;
 /// Between two reports of progress.
 const REPORT: Duration = Duration::from_millis(100);
 /// The loop's priority in the real-time class: before the applications of hosts.
 const PRIORITY: i32 = 10;
 
-/// What the loop works with.
+/// The state of the loop.
 pub(super) struct Driver {
     clock: Clock,
     waiter: Waiter,
@@ -49,7 +49,7 @@ pub(super) struct Driver {
     observer: Observer,
     /// The flows whose senders are outside, and where these are.
     senders: Vec<(FlowId, NodeId)>,
-    /// What is known of them.
+    /// The state of the flows.
     known: BTreeMap<FlowId, (Traffic, Totals, Option<KernelTcpInfo>)>,
     counted: BTreeMap<FlowId, Totals>,
     pub(super) lags: Lags,
@@ -134,7 +134,7 @@ impl Driver {
         Ok(complete)
     }
 
-    /// Runs the network up to `now`, and looks at everything when it is time for that.
+    /// Runs the network up to `now`, and takes samples when they are due.
     fn advance(
         &mut self,
         network: &mut Network,

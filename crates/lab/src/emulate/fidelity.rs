@@ -1,14 +1,14 @@
 //! How far an emulated run can be believed.
 //!
-//! Theory of operation. Everything that the emulator hands to a kernel, and every time at which one of its applications there is to do
-//! something, is due at a certain moment; how much later it was handled is its *lag*. Of what a kernel hands to the emulator it is not known
-//! when that was, but it was after the last time at which the kernel had nothing: the time since then counts as its lag, which may be less
-//! and is not more. To the hosts a lag is a delay that the scenario does not have. A run is *late*, and its numbers are not to be believed, if one of these is true:
+//! Theory of operation. Everything that the emulator hands to a kernel, and every time at which one of its applications must act, is due at a certain
+//! moment. The *lag* is how much later it was handled. When a kernel hands over a packet, its exact time is unknown, but it was after the last time
+//! at which the kernel had nothing. The time since then counts as its lag, which may be less and is not more. To the hosts a lag is a delay that the
+//! scenario does not have. A run is *late*, and its numbers are invalid, if one of these is true:
 //!
-//! - the 99th percentile of the lag is above a tenth of the shortest round-trip time between hosts that the lag concerns, or above
-//!   1 ms however long the round-trip times are, but never held to less than 250 µs. 1 ms is a quarter of the least increase in delay
-//!   that a kernel's TCP takes for a queue (HyStart, RFC 9406, section 4.2: 4 ms); a tenth of the round-trip time is the least that shows in a
-//!   curve; and below a quarter of a millisecond it is the system's scheduler that decides.
+//! - the 99th percentile of the lag is above a tenth of the shortest round-trip time between the affected hosts, or above 1 ms with any round-trip
+//!   time, but the bound is never below 250 µs. 1 ms is a quarter of the least increase in delay that a kernel's TCP treats as a queue (HyStart, RFC
+//!   9406, section 4.2: 4 ms). A tenth of the round-trip time is the least that shows in a curve. Below a quarter of a millisecond the system's
+//!   scheduler decides.
 //! - the longest lag is above 100 ms, half of the shortest retransmission timeout of a kernel's TCP (200 ms): the pause may have made
 //!   timers expire that had no reason to.
 //! - packets were lost between a kernel and the emulator, because the queue of an interface was full or memory was short: losses that
@@ -23,7 +23,7 @@ use transom_tcp::time::{Duration, Instant};
 
 /// Where the 99th percentile of the lag may be at most, whatever the round-trip time.
 const MOST: Duration = Duration::from_millis(1);
-/// What it may be at least.
+/// The least bound.
 const LEAST: Duration = Duration::from_micros(250);
 /// The longest lag that may happen once.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -39,12 +39,12 @@ impl Lags {
         Lags(bounds.unwrap_or_else(|error| unreachable!("{error}")))
     }
 
-    /// Something that was due at `due` is done at `now`.
+    /// Records an action due at `due` and done at `now`.
     pub(super) fn record(&mut self, due: Instant, now: Instant) {
         self.0.saturating_record(now.since(due).as_nanos());
     }
 
-    /// The same of so many things that were due together.
+    /// The same for several actions that were due together.
     pub(super) fn record_all(&mut self, due: Instant, now: Instant, count: usize) {
         self.0.saturating_record_n(now.since(due).as_nanos(), count as u64);
     }
@@ -123,7 +123,7 @@ pub struct Fidelity {
     pub lag: Lag,
     /// Packets that kernels sent and the emulator never saw: the queues of their interfaces were full.
     pub lost_before: u64,
-    /// Packets that the emulator had for a kernel and could not hand over, for want of memory.
+    /// Packets that the emulator could not hand to a kernel for lack of memory.
     pub lost_behind: u64,
     /// Packets that came out of the network and were none any more to a kernel: damaged on a wire, or longer than its interface takes. No
     /// fault of the emulator's.

@@ -1,4 +1,4 @@
-//! The connections that send for flows, and what they have counted.
+//! The connections that send for flows, and their counters.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use std::sync::Weak;
 use transom_device::kernel_tcp::{KernelTcpInfo, tcp_info};
 use transom_sim::traffic::FlowId;
 
-/// What the senders of a flow have counted over all its connections, as far as the kernel tells.
+/// The counters of a flow's senders over all its connections, as far as the kernel reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) payload: Option<u64>,
@@ -29,7 +29,7 @@ impl Totals {
         }
     }
 
-    /// The greater of each: what is counted never becomes less.
+    /// The greater of each: counters never decrease.
     pub(super) fn at_least(self, before: Totals) -> Totals {
         Totals {
             payload: self.payload.max(before.payload),
@@ -44,7 +44,7 @@ impl Totals {
 pub(super) struct Followed {
     /// By number, which is the order in which they were opened. The descriptors are not kept open by this.
     present: BTreeMap<u64, (FlowId, Weak<OwnedFd>)>,
-    /// What those counted that are no more.
+    /// The counters of connections that have ended.
     past: BTreeMap<FlowId, Totals>,
 }
 
@@ -61,8 +61,8 @@ impl Followed {
         }
     }
 
-    /// Asks the kernel: of each flow what its connections have counted in all, and what the one is like that was opened last, if
-    /// it is still there.
+    /// Asks the kernel: for each flow the counters of all its connections, and the state of the last one that was opened, if it
+    /// still exists.
     pub(super) fn ask(&self) -> BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> {
         let mut told: BTreeMap<FlowId, (Totals, Option<KernelTcpInfo>)> =
             self.past.iter().map(|(flow, past)| (*flow, (*past, None))).collect();

@@ -1,10 +1,10 @@
-//! A host with the kernel's TCP: a network namespace of its own, and a TUN interface as its way into the network.
+//! A host with the kernel's TCP: a network namespace of its own, and a TUN interface into the network.
 //!
-//! Theory of operation. To its kernel the host has one interface, with the address that the network knows it by and a route to everything.
-//! The route names the congestion control, which holds for our sockets and for those of programs, also where the system would not let
-//! ordinary users choose it and whatever its own default is. What connections have learned is forgotten between them
-//! (`tcp_no_metrics_save`), and windows may become as large as any path needs: a limit that the scenario does not have
-//! should not be seen. The interface takes super-segments and open checksums, both of which the emulator finishes.
+//! Theory of operation. The host's kernel has one interface, with the address of the host in the network and a route to everything. The route
+//! sets the congestion control for our sockets and those of programs. This also works if ordinary users may not choose it, and with any
+//! default of the system. Connections leave no metrics for later ones (`tcp_no_metrics_save`), and windows may become as large as any path
+//! needs, so that no limit outside of the scenario has an effect. The interface takes super-segments and partial checksums; the emulator
+//! completes both.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -20,10 +20,10 @@ use crate::scenario::{Host, KernelCongestion, Name};
 
 /// The interface's name.
 const INTERFACE: &str = "transom0";
-/// What the interface keeps for the emulator, in packets or super-segments. Full buffers of the size below are this many packets of 1,448
-/// bytes; a super-segment is one.
+/// The length of the interface's queue, in packets or super-segments. Full buffers of the size below are this many packets of 1,448 bytes; a
+/// super-segment is one.
 const QUEUE: u32 = 50_000;
-/// The least, the usual and the greatest buffer of a connection, in bytes: 64 MiB are 500 ms of 1 Gbit/s. What is not in use takes no memory.
+/// The least, the default and the largest buffer of a connection, in bytes: 64 MiB are 500 ms of 1 Gbit/s. Unused buffers take no memory.
 const BUFFERS: &str = "4096 131072 67108864";
 /// Idle receive buffers kept, of 64 KiB each.
 const KEEP_BUFFERS: usize = 64;

@@ -1,8 +1,8 @@
 //! Where packets pass between a kernel and the network.
 //!
-//! In: the kernel's super-segments are cut and open checksums completed, as a network card does it, before they reach the first link.
-//! Out: what has left the network is handed over as it is on a wire, packet by packet, so that the kernel sees the very spacing that the links
-//! gave, and finds out by itself what a wire has damaged.
+//! In: super-segments of the kernel are segmented and partial checksums completed, like in a network card, before they reach the first link.
+//! Out: packets that have left the network are handed over one by one, as on a wire, so that the kernel sees the exact spacing of the links
+//! and detects damage itself.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,7 +21,7 @@ pub(super) struct HostInterface {
     node: NodeId,
     tun: Tun,
     headers: Vec<u8>,
-    /// When the kernel had nothing for us, for the last time that is known of.
+    /// The last known time at which the kernel had no packets for us.
     empty: Instant,
     /// Packets for which the kernel had no memory.
     pub(super) lost: u64,
@@ -34,7 +34,7 @@ impl HostInterface {
         HostInterface { node, tun, headers: Vec::new(), empty: Instant::ZERO, lost: 0, refused: 0 }
     }
 
-    /// What is readable when the kernel has something.
+    /// A descriptor that is readable when the kernel has packets.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.tun.poll_fd()
     }
@@ -64,7 +64,7 @@ impl HostInterface {
         self.empty = self.empty.max(at);
     }
 
-    /// When the kernel had nothing for us, for the last time that is known of: what it has now came later.
+    /// The last known time at which the kernel had no packets for us: its present ones came later.
     pub(super) fn last_empty(&self) -> Instant {
         self.empty
     }

@@ -1,9 +1,9 @@
-//! What can be seen of the flows of programs, whose sockets are not ours.
+//! Observes the flows of programs, whose sockets are not ours.
 //!
-//! Theory of operation. A thread asks the kernels of both ends for their TCP connections, shortly before each time at which a sample is taken, and hears
-//! of those that have ended in between. A connection belongs to the flow whose server's port it has. A flow may use several connections, in both
-//! directions: what it has *delivered* is the larger of what its clients and its server have received, and its *sender* is whichever
-//! connection at the other end has sent most. (A kernel counts the end of a stream as a byte of it.)
+//! Theory of operation. A thread asks the kernels of both ends for their TCP connections shortly before each sample, and gets notified of those that
+//! have ended in between. A connection belongs to the flow with its server port. A flow may use several connections, in both directions. What it has
+//! *delivered* is the larger of the bytes that its clients and its server have received. Its *sender* is the connection at the other end that has
+//! sent most. (A kernel counts the end of a stream as a byte.)
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use super::EmulateError;
 use super::clock::Clock;
 use super::followed::Totals;
 
-/// So long before a sample is taken, the kernels are asked.
+/// How long before a sample the kernels are asked.
 const AHEAD: Duration = Duration::from_millis(1);
 
 /// A flow to be observed.
@@ -33,16 +33,16 @@ pub(super) struct Subject {
     pub(super) ends: [(NodeId, Arc<Namespace>); 2],
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) flow: FlowId,
     pub(super) delivered: u64,
-    /// A number of the sender's connection's own, and what the kernel tells of it.
+    /// A unique number of the sender's connection, and the kernel's information on it.
     pub(super) sender: Option<(u64, KernelTcpInfo)>,
     /// The host that sends.
     pub(super) from: NodeId,
-    /// What its senders have counted in all.
+    /// The counters of all its senders.
     pub(super) totals: Totals,
 }
 
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Observer {
-    /// Hears of connections from now on, and looks at them every `interval` once the clock runs.
+    /// Follows connections from now on, and samples them every `interval` once the clock runs.
     pub(super) fn start(
         subjects: Vec<Subject>,
         interval: Duration,
@@ -93,7 +93,7 @@ impl Observer {
         Ok(Observer { shared, thread: Some(thread) })
     }
 
-    /// What was seen last.
+    /// The last samples.
     pub(super) fn seen(&self) -> Vec<Sight> {
         lock(&self.shared.seen).clone()
     }
@@ -187,7 +187,7 @@ impl Watched {
 }
 
 impl End {
-    /// Looks at the connections that are the flow's, and returns those that there are now.
+    /// Samples the flow's connections, and returns those that exist.
     fn look(
         &mut self,
         is_its: impl Fn(&TcpSocket) -> bool,

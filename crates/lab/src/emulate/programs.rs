@@ -1,9 +1,8 @@
 //! Programs on hosts with the kernel's TCP.
 //!
-//! Theory of operation. Servers are started before the run begins, and waited for until they listen; a thread of its own starts the clients
-//! when their flows start, so that starting a program does not keep packets waiting. Each program is the first of a process group of its
-//! own: it and what it has started can be ended by that number, and are, in whatever way the run ends. What they print goes
-//! to files.
+//! Theory of operation. Servers are started before the run begins, and waited for until they listen. A separate thread starts the clients when
+//! their flows start, so that starting a program does not delay packets. Each program leads its own process group, by which it and its
+//! children are ended however the run ends. Their output goes to files.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -29,7 +28,7 @@ use crate::scenario::Name;
 const TO_LISTEN: std::time::Duration = std::time::Duration::from_secs(10);
 /// How long a program may take to end when it is asked to, before it is killed.
 const TO_END: std::time::Duration = std::time::Duration::from_secs(2);
-/// Between two looks at whether something has happened.
+/// The interval between two checks.
 const POLL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Which of a flow's programs.
@@ -42,7 +41,7 @@ pub enum Role {
     Server,
 }
 
-/// What became of a program.
+/// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProgramReport {
@@ -83,7 +82,7 @@ impl ProgramReport {
     }
 }
 
-/// What has to be found before anything is run: the file of each program.
+/// Finds the file of each program before anything is run.
 ///
 /// # Errors
 /// [`EmulateError::NoProgram`].
@@ -102,8 +101,7 @@ pub(super) fn check(plans: &[Plan], directory: &Path) -> Result<(), EmulateError
     Ok(())
 }
 
-/// Where a program is: a path as it stands, seen from `directory`, or the first on the search path, in which the directories of a system's own
-/// programs are looked at last.
+/// The file of a program: a path relative to `directory`, or the first on the search path, with the system's own directories last.
 pub(super) fn find(name: &str, directory: &Path) -> Option<PathBuf> {
     if name.contains('/') {
         let path = directory.join(name);
@@ -140,7 +138,7 @@ pub(super) struct Programs {
 
 struct Shared {
     jobs: Mutex<Vec<Job>>,
-    /// Set when the run is over.
+    /// Set when the run has ended.
     over: Mutex<bool>,
     changed: Condvar,
     directory: PathBuf,
@@ -261,7 +259,7 @@ impl Drop for Ended {
 }
 
 impl Shared {
-    /// Starts what is due, asks what is too long to end, and notices what has ended, until the run is over.
+    /// Starts programs that are due, ends those that take too long, and notices those that have ended, until the run has ended.
     fn run(&self) {
         let mut over = lock(&self.over);
         while !*over {
@@ -326,7 +324,7 @@ impl Job {
         Ok(())
     }
 
-    /// Where what it prints goes.
+    /// The file for its output.
     fn file_name(&self, stream: &str) -> String {
         let role = match self.report.role {
             Role::Client => "client",
@@ -335,7 +333,7 @@ impl Job {
         format!("{}.{role}.{stream}", self.report.flow)
     }
 
-    /// Waits until somebody in its host listens at `port`.
+    /// Waits until a process in its host listens at `port`.
     fn wait_until_listening(&mut self, port: u16, output: &Path) -> Result<(), EmulateError> {
         let deadline = std::time::Instant::now() + TO_LISTEN;
         let silent = |job: &Job, how: &str| {

@@ -1,4 +1,4 @@
-//! What is kept of an emulated run beside what was seen: `emulation.json` in the run's directory.
+//! The additional data of an emulated run: `emulation.json` in the run's directory.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use super::{Fidelity, ProgramReport};
 /// The file.
 const FILE: &str = "emulation.json";
 
-/// How far an emulated run can be believed, and what became of its programs.
+/// The fidelity of an emulated run, and how its programs ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Record {
     /// How far it can be believed.
     pub fidelity: Fidelity,
-    /// What became of the programs.
+    /// The ends of the programs.
     pub programs: Vec<ProgramReport>,
 }
 

@@ -1,4 +1,5 @@
-//! What is known of a sender that has the kernel's TCP, as the simulator's recorder has it. What the kernel does not tell stays unknown.
+//! The sample of a sender with the kernel's TCP, in the form of the simulator's recorder. Values that the kernel does not report stay
+//! unknown.
 
 use transom_device::kernel_tcp::KernelTcpInfo;
 use transom_sim::link::Traffic;
@@ -6,7 +7,7 @@ use transom_sim::measure::{OutsideSample, SenderSample, SentSample};
 
 use super::followed::Totals;
 
-/// What is known: the packets that came from it, what it has counted, and what it tells of its present connection.
+/// The sample: the packets that came from the sender, its counters, and the state of its present connection.
 pub(super) fn of(
     packets: Traffic,
     totals: Totals,

@@ -4,9 +4,9 @@
 //! are non-blocking and watched, edge-triggered, by one epoll descriptor: an application reads and writes until there is nothing more,
 //! and is called when there is more again. That is what a Transom stack's events mean, so the same applications run on both.
 //!
-//! An application that closes a connection lets go of it, but the kernel still has to deliver what is in its buffers. To see it doing that
-//! (windows, round-trip times, retransmissions), the descriptor is kept until the kernel's connection is over; both directions
-//! are shut down, which to the other end is the same as a close.
+//! An application that closes a connection releases it, but the kernel still has to deliver the data in its buffers. To observe that (windows,
+//! round-trip times, retransmissions), the descriptor is kept until the kernel's connection has ended. Both directions are shut down, which to
+//! the other end is the same as a close.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,7 +39,7 @@ const CHUNK: usize = 256 * 1024;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// What a socket for datagrams may keep for its application: some hundred milliseconds of a fast stream.
+/// The buffer of a socket for datagrams: some hundred milliseconds of a fast stream.
 const DATAGRAM_BUFFER: usize = 32 << 20;
 
 /// A connection of the kernel's.
@@ -55,7 +55,7 @@ struct Connection {
     flow: Option<FlowId>,
 }
 
-/// What a watched descriptor is.
+/// The kind of a watched descriptor.
 enum Entry {
     Connection(Connection),
     Listener {
@@ -67,11 +67,11 @@ enum Entry {
         port: u16,
         application: Option<usize>,
     },
-    /// Rings when somebody wants the thread's attention.
+    /// Readable when another thread needs this one.
     Waker(OwnedFd),
 }
 
-/// What an application is to be called for.
+/// The event for an application.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happening {
     Event(ConnectionId, Event),
@@ -88,9 +88,9 @@ pub(super) struct KernelSockets {
     entries: BTreeMap<u64, Entry>,
     next: u64,
     pub(super) timers: Timers,
-    /// Connections that send for flows, and what those counted that are no more.
+    /// Connections that send for flows, and the counters of those that have ended.
     pub(super) followed: Followed,
-    /// A stream of its own for each application.
+    /// A separate random stream for each application.
     streams: Vec<Rng>,
     scratch: Vec<u8>,
 }
@@ -145,8 +145,8 @@ impl KernelSockets {
         self.waiter.wait(patience, ready)
     }
 
-    /// What an event means to applications: each with what it is to be called for. An application may let go of a connection when it is
-    /// called for the first; it is to be asked by [`KernelSockets::is_held`] before the next.
+    /// Translates an event of a descriptor into events for applications. An application may release a connection in its first call, so
+    /// [`KernelSockets::is_held`] must be checked before the next.
     pub(super) fn interpret(
         &mut self,
         number: u64,
@@ -240,7 +240,7 @@ impl KernelSockets {
         accepted
     }
 
-    /// Closes a connection that has been let go of, if the kernel is done with it.
+    /// Closes a released connection once the kernel has finished it.
     fn bury(&mut self, number: u64) {
         let Some(Entry::Connection(connection)) = self.entries.get(&number) else { return };
         if tcp_info(&connection.socket).is_ok_and(|info| info.state != KernelTcpState::CLOSE) {

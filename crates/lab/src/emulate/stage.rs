@@ -1,4 +1,4 @@
-//! What an emulated run needs, put up before and taken down after.
+//! Sets up the environment of an emulated run, and removes it afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What only an emulation cannot do.
+/// Checks for features that an emulation does not have.
 fn check(scenario: &Resolved) -> Result<(), EmulateError> {
     for flow in &scenario.flows {
         let Some(host) = scenario.hosts.get(&flow.from) else { continue };

@@ -1,4 +1,4 @@
-//! When the applications of a host outside want to be called.
+//! The timers of applications on kernel hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,9 +1,9 @@
 //! The thread on which the applications of a host with the kernel's TCP run.
 //!
-//! Theory of operation. The applications are the simulator's own; what they stand on are the kernel's sockets ([`KernelSockets`]). An
-//! application whose timer expires is called with the time for which it asked, however late that is noticed, as in the simulator:
-//! a source that sends every millisecond does not become slower by being late. What the applications write down goes into a ledger of the thread's own,
-//! which is handed over every millisecond and before the thread sleeps; nobody waits for a lock that is held longer than that takes.
+//! Theory of operation. The applications are the simulator's own, over the kernel's sockets ([`KernelSockets`]). An application whose timer expires
+//! is called with the time that it requested, even if that is noticed late, as in the simulator. So a source that sends every millisecond does not
+//! become slower by being late. The applications write to a ledger of the thread's own, which is handed over every millisecond and before the thread
+//! sleeps. No lock is held for longer than that.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +37,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// The random streams of flows outside are numbered from here; those of the network's links and hosts are below.
 const FLOW_STREAMS: u64 = 1 << 48;
 
-/// What the thread hands over.
+/// The data that the thread hands over.
 #[derive(Default)]
 struct Shared {
     ledger: Ledger,
@@ -97,7 +97,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Takes over what its applications have written down, and says what the kernel tells of each flow's connections.
+    /// Takes over the ledger, and the kernel's information on each flow's connections.
     pub(super) fn collect(
         &self,
         ledger: &mut Ledger,
@@ -135,7 +135,7 @@ fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the thread has to itself.
+/// The thread's private state.
 struct Work {
     clock: Clock,
     sockets: KernelSockets,

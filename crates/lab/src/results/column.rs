@@ -1,11 +1,11 @@
 //! Columns of tables, each defined once.
 //!
-//! Theory of operation. A [`Table`] has rows that belong to something, a flow or one way of a link, which is their *owner*. A [`Column`] is
-//! a name, what it means, and how its cell is taken from a row and put back into one; a cell is an integer or nothing, and seldom bytes. Everything that
-//! writes or reads tables goes by these definitions, so that a new field is a new line in [`tables`](super::tables) and no more.
+//! Theory of operation. The rows of a [`Table`] belong to a flow or to one direction of a link, their *owner*. A [`Column`] has a name, a
+//! description, and functions that take its cell from a row and put it back. A cell is an integer or empty, rarely bytes. All code that writes or
+//! reads tables uses these definitions, so a new field is only a new line in [`tables`](super::tables).
 //!
-//! What has been put back is taken out again for comparison: cells that contradict each other (a round-trip time where there is no
-//! sender) are found without a word about them here.
+//! After reading, each cell is taken out again and compared. This finds contradictory cells (a round-trip time without a sender) without code for
+//! each case.
 
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
@@ -14,20 +14,20 @@ use transom_tcp::time::{Duration, Instant};
 pub struct Column<R> {
     /// Its name.
     pub name: &'static str,
-    /// What it says, with its unit.
+    /// Its description, with its unit.
     pub doc: &'static str,
     pub(super) kind: Kind<R>,
 }
 
-/// How to get a cell and how to set it. What sets it says whether the value can be one.
+/// How to get a cell and how to set it. The setter returns whether the value is possible.
 pub(super) enum Kind<R> {
     /// Every row has a value.
     Always { get: fn(&R) -> u64, set: fn(&mut R, u64) -> Option<()> },
     /// There may be none.
     Sometimes { get: fn(&R) -> Option<u64>, set: fn(&mut R, Option<u64>) -> Option<()> },
-    /// Something that is no number. It is not in the comma-separated values.
+    /// Data other than a number. It is not in the comma-separated values.
     Bytes { get: fn(&R) -> &[u8], set: fn(&mut R, &[u8]) -> Option<()> },
-    /// What follows from a row and the one before it. It is written for those who read, and not read back.
+    /// A value derived from a row and the one before it. It is written for people, and not read back.
     Derived { get: fn(Option<&R>, &R) -> Option<u64> },
 }
 
@@ -63,7 +63,7 @@ impl<R> Column<R> {
     }
 }
 
-/// What can be in a cell.
+/// The type of a cell.
 pub(super) trait Integer: Sized {
     fn into_cell(self) -> u64;
     /// None if it is out of range.
@@ -188,27 +188,27 @@ pub(super) use columns;
 
 /// A part of a row that may not be there.
 pub(super) trait Part {
-    /// What it is before anything is known of it.
+    /// Its value before anything is known.
     const EMPTY: Self;
 }
 
 /// A table: whose its rows are, and its columns.
 pub(super) trait Table {
-    /// What the table is about, which is the name of its files too.
+    /// The subject of the table, which is also the name of its files.
     const NAME: &'static str;
-    /// The names of the columns that say whose a row is, and what they say.
+    /// The names of the columns that name a row's owner, and their descriptions.
     const KEYS: &'static [(&'static str, &'static str)];
-    /// What has rows.
+    /// The owner of rows.
     type Owner: 'static;
-    /// What they are.
+    /// The rows.
     type Row: Clone + 'static;
-    /// What is said of an owner once and not in every row.
+    /// Attributes of an owner, stored once and not in every row.
     fn attributes() -> &'static [Column<Self::Owner>];
     /// The columns of a row.
     fn columns() -> &'static [Column<Self::Row>];
     /// A row before its cells are set.
     fn blank() -> Self::Row;
-    /// What stands in the columns of [`KEYS`](Self::KEYS).
+    /// The values of the columns of [`KEYS`](Self::KEYS).
     fn key(owner: &Self::Owner) -> Vec<&str>;
     /// An owner without rows; none if this is no key.
     fn owner(key: &[String]) -> Option<Self::Owner>;

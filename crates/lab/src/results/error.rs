@@ -1,4 +1,4 @@
-//! What can go wrong with stored results.
+//! Errors of stored results.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ pub enum StoreError {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {error}", .path.display())]
     Io {
-        /// What was tried: "read", "write", ….
+        /// The action: "read", "write", ….
         action: &'static str,
         /// With which file or directory.
         path: PathBuf,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
     /// A file is not what was written.
@@ -21,7 +21,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
     /// A file was written by another version of the program, in another form.
@@ -42,7 +42,7 @@ pub enum StoreError {
         .0.display()
     )]
     NoParquet(PathBuf),
-    /// There is no run and no plan.
+    /// There is neither a run nor a plan.
     #[error("there are no results in {}", .0.display())]
     NoResults(PathBuf),
     /// Another process writes to the same directory.

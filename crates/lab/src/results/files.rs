@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Read at a time.
 const BLOCK: usize = 256 * 1024;
 
-/// What begins the names of files and directories that are not complete.
+/// The prefix of names of incomplete files and directories.
 pub(super) const UNFINISHED: &str = ".unfinished-";
 
 /// A value whose JSON begins with its format's number.
@@ -48,7 +48,8 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Stor
     replace(path, json(value).as_bytes())
 }
 
-/// Replaces a file's contents: who reads it meanwhile finds the old or the new ones. What is not complete is beside it, under a name by which it is found and removed should it stay behind.
+/// Replaces a file's contents atomically: a reader finds the old or the new ones. The incomplete file has a name by which it is
+/// found and removed if it stays behind.
 ///
 /// # Errors
 /// [`StoreError::Io`].
@@ -77,7 +78,7 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How long a file is and its SHA-256, of files that are too large to hold in memory too. What is read is also written to `to`.
+/// The length of a file and its SHA-256, without holding it in memory. The contents are also written to `to`.
 pub(super) fn pass(path: &Path, to: &mut impl Write) -> Result<(u64, String), StoreError> {
     let mut file = File::open(path).map_err(StoreError::io("read", path))?;
     let (mut bytes, mut digest, mut block) = (0, Sha256::new(), vec![0; BLOCK]);

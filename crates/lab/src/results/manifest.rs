@@ -1,4 +1,4 @@
-//! `run.json`: what a stored run is, what came of it, and which files it has.
+//! `run.json`: the description of a stored run, its results, and its files.
 //!
 //! Nothing in it differs from machine to machine or from time to time.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The manifest's file.
 pub(super) const FILE: &str = "run.json";
 
-/// What a stored run is.
+/// The description of a stored run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Manifest {
@@ -25,7 +25,7 @@ pub struct Manifest {
     pub name: String,
     /// The point of the sweep, from one.
     pub point: usize,
-    /// What the sweep sets there.
+    /// The settings of the sweep at its point.
     pub settings: Vec<Setting>,
     /// The seed.
     pub seed: u64,
@@ -36,12 +36,12 @@ pub struct Manifest {
     /// Of flows whose connections did not have all their extensions, or not to the end: which, and why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub departures: BTreeMap<Name, Vec<String>>,
-    /// The bands of this run alone, and what came of them.
+    /// The bands of this run alone, with their results.
     pub bands: Vec<Judgement>,
     /// The bands that compare it with another.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub comparisons: Vec<Compared>,
-    /// What else there is in its directory, by name.
+    /// The other files in its directory, by name.
     pub files: Vec<FileEntry>,
 }
 
@@ -53,7 +53,7 @@ pub struct Compared {
     pub baseline: PlannedRun,
     /// The band; its `relative_to` is measured of the other run.
     pub band: Band,
-    /// What came of it; none as long as the other run is not there.
+    /// The result; none as long as the other run is missing.
     pub judgement: Option<Judgement>,
 }
 
@@ -72,7 +72,7 @@ pub struct FileEntry {
 impl Versioned for Manifest {}
 
 impl Manifest {
-    /// What came of all bands that could be judged.
+    /// The results of all bands that could be judged.
     pub fn judgements(&self) -> impl Iterator<Item = &Judgement> {
         let compared = self.comparisons.iter().filter_map(|one| one.judgement.as_ref());
         self.bands.iter().chain(compared)

@@ -1,8 +1,7 @@
 //! Putting together what several machines have run.
 //!
 //! Everything is checked before anything is written: that all directories are parts of the same runs, that together they have all of
-//! them, and that a run that several have is the same everywhere. What has been put together is, byte for byte, what one machine
-//! would have written.
+//! them, and that a run in several parts is the same everywhere. The merged result is, byte for byte, that of one machine.
 
 use super::StoreError;
 use super::manifest::Manifest;
@@ -31,7 +30,7 @@ pub enum MergeError {
         /// In what they differ.
         what: &'static str,
     },
-    /// Both have a run, and it is not the same.
+    /// Both have a run, and it differs.
     #[error(
         "the run {run} is not the same in {} and in {}: {file} differs",
         .one.display(),
@@ -52,7 +51,7 @@ pub enum MergeError {
     Incomplete(MissingRuns),
 }
 
-/// What is missing, a line for each.
+/// The missing runs, a line for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingRuns {
     /// Shards of which there is no directory.
@@ -80,12 +79,12 @@ impl fmt::Display for MissingRuns {
     }
 }
 
-/// What has been put together.
+/// The merged results.
 #[derive(Debug)]
 pub struct Merged {
     /// The new directory.
     pub store: Store,
-    /// What is in it.
+    /// Its plan.
     pub plan: Plan,
 }
 
@@ -129,7 +128,7 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
     Ok(Merged { store, plan })
 }
 
-/// A directory that is to be put together with others.
+/// A directory to merge with others.
 struct Part {
     store: Store,
     plan: Plan,
@@ -168,7 +167,7 @@ fn difference(one: &Plan, other: &Plan) -> Option<&'static str> {
     }
 }
 
-/// Where each run is taken from.
+/// The source of each run.
 fn choose<'a>(
     parts: &'a [Part],
     plan: &'a Plan,

@@ -3,7 +3,7 @@
 use super::column::Table;
 use serde_json::{Map, Value, json};
 
-/// What the list is called in files.
+/// The name of the list in files.
 pub(super) const OWNERS: &str = "transom.owners";
 
 /// The owners: an object for each, of its keys and attributes.

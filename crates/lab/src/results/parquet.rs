@@ -1,8 +1,8 @@
-//! Tables as Parquet files: what a run is read back from.
+//! Tables as Parquet files, from which a run is read back.
 //!
-//! Theory of operation. A table is a flat schema: a text for each key, then an unsigned integer for each column (or bytes), optional where its cells
-//! may be empty. Rows stand in the order of their owners, and the file's metadata lists the owners, so that one without rows is there too.
-//! The metadata also holds the resolved scenario, the seed, the program's version and what the columns mean.
+//! Theory of operation. A table is a flat schema: a text for each key, then an unsigned integer for each column (or bytes), optional if its cells may
+//! be empty. Rows are in the order of their owners, and the file's metadata lists the owners, including those without rows. The metadata also holds
+//! the resolved scenario, the seed, the program's version and the descriptions of the columns.
 //!
 //! The same rows give the same bytes: everything that the writer could choose is chosen here. Integers are stored as differences
 //! (`DELTA_BINARY_PACKED`), which suits totals that grow, and compressed with Zstandard unless they are few. The bytes are those of one build of the program:
@@ -23,7 +23,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// Rows in a row group: what a reader has in memory at once, of one column.
+/// Rows in a row group: a reader has one column of it in memory at once.
 const GROUP: usize = 1 << 18;
 
 /// The schema of a table.

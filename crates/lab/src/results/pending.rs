@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A run that is to be made: what the plan says of it, and the experiment.
+/// A run to make: its entry in the plan, and the experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The plan.
@@ -41,7 +41,7 @@ impl Run<'_> {
         self.variant.comparisons.iter().filter_map(compared).collect()
     }
 
-    /// Whether a stored run says the same of this one as would be said now: of what is no part of its identity, too.
+    /// Whether a stored run agrees with this one, including the parts outside of its identity.
     pub(super) fn is_as_stored(&self, stored: &StoredRun) -> Result<bool, StoreError> {
         let text = stored.contents(SCENARIO)?;
         let Manifest { point, settings, comparisons, .. } = stored.manifest();
@@ -145,7 +145,7 @@ impl Pending {
         written.map_err(StoreError::io("write", &path))
     }
 
-    /// What there is in the directory.
+    /// The files of the directory.
     fn entries(&self) -> Result<Vec<FileEntry>, StoreError> {
         let one = |path: &PathBuf| {
             let (bytes, sha256) = files::pass(path, &mut std::io::sink())?;
@@ -188,7 +188,7 @@ impl Pending {
         self.put_in_place()
     }
 
-    /// Makes it the run: whatever happens, either a whole run is there or none.
+    /// Moves it to its place: afterwards there is either a whole run or none.
     fn put_in_place(&self) -> Result<(), StoreError> {
         let wrong = || StoreError::io("write", &self.place);
         if self.place.exists() {

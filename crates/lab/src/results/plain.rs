@@ -1,8 +1,8 @@
-//! Tables as plain text: what a run is read back from where the build has no Parquet.
+//! Tables as plain text, from which a run is read back in a build without Parquet.
 //!
-//! Theory of operation. The first line is a JSON object: what made the table, the names of its columns, and the owners. Each further line is a row:
-//! the number of its owner from zero, then a cell for each column, with commas between. An integer stands in decimal, bytes in hexadecimal; a
-//! cell without a value is empty. What follows from other rows is not kept: the comma-separated values beside it are for those who read.
+//! Theory of operation. The first line is a JSON object: the program that made the table, the names of its columns, and the owners. Each further
+//! line is a row: the number of its owner from zero, then a cell for each column, with commas between. An integer is decimal, bytes are
+//! hexadecimal; an empty cell has no characters. Derived columns are omitted: they are in the comma-separated values for people.
 //!
 //! A file that is read may be anything. Its columns have to be those expected, its rows in the order of their owners, and each row has to be
 //! one that could have been written.
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 /// The names of the columns, in the first line.
 const COLUMNS: &str = "transom.columns";
 
-/// What is wrong with a file.
+/// A defect of a file.
 type Wrong = String;
 
 /// The columns that are kept.

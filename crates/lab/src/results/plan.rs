@@ -1,8 +1,8 @@
 //! Which runs there are to be: every point of a sweep with every seed.
 //!
-//! A plan is what a results directory is about, and stands in it as `results.json`. Runs are numbered from zero, point by point and within a
-//! point seed by seed. With a [`Shard`], the directory is to get only some of them: run *n* is dealt to shard *n* mod *N*, as cards are, so
-//! that the shards of a sweep whose points take longer and longer take about as long as each other.
+//! A plan describes a results directory, and is stored in it as `results.json`. Runs are numbered from zero, point by point and within a
+//! point seed by seed. With a [`Shard`], the directory gets only some of them: run *n* goes to shard *n* mod *N*, like dealt cards. So the
+//! shards take about the same time even if later points take longer.
 
 use super::StoreError;
 use super::files::{Versioned, read_json, write_json};
@@ -17,7 +17,7 @@ use std::str::FromStr;
 /// The file that holds a plan.
 pub(super) const FILE: &str = "results.json";
 
-/// What a results directory is to hold.
+/// The contents planned for a results directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Plan {
@@ -27,9 +27,9 @@ pub struct Plan {
     pub version: String,
     /// The scenario's name.
     pub name: String,
-    /// What the scenario's file was called when the plan was made: as it was written if that was relative, else its last part.
+    /// The name of the scenario's file when the plan was made: the relative path, else its last part.
     pub file: String,
-    /// In which of the scenario's forms it is run, if not as it is written.
+    /// The form of the scenario, if not the default one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub form: Option<String>,
     /// The SHA-256 of everything that the scenario says, and of whether it is emulated, in hexadecimal.
@@ -51,11 +51,11 @@ pub struct Plan {
 pub struct Point {
     /// Its number in the scenario, from one.
     pub point: usize,
-    /// What the sweep sets there.
+    /// The settings of the sweep at its point.
     pub settings: Vec<Setting>,
 }
 
-/// A run that there is to be.
+/// A planned run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PlannedRun {
@@ -78,10 +78,10 @@ pub struct Shard {
     of: usize,
 }
 
-/// What a plan is made of, beside the scenario.
+/// The inputs of a plan, besides the scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// What the scenario's file is called.
+    /// The name of the scenario's file.
     pub file: String,
     /// The seeds; those of the scenario if none.
     pub seeds: Option<Vec<u64>>,

@@ -25,7 +25,7 @@ pub struct Store {
 pub enum Found {
     /// It is finished.
     Finished(StoredRun),
-    /// It is not there.
+    /// It is missing.
     Missing,
     /// Something is there that cannot be used.
     Damaged(StoreError),
@@ -36,7 +36,7 @@ pub enum Found {
 pub struct Entry {
     /// The name of its directory.
     pub directory: String,
-    /// What the plan says of it; none if it is of another plan, such as one before the scenario was changed.
+    /// Its entry in the plan; none for another plan, such as one before a change of the scenario.
     pub planned: Option<PlannedRun>,
     /// Whether it is there.
     pub found: Found,
@@ -54,7 +54,7 @@ impl Store {
         if is_there { Ok(store) } else { Err(StoreError::NoResults(directory.into())) }
     }
 
-    /// Opens a directory to write results to, and makes it if there is none. What was broken off there before is removed.
+    /// Opens a directory for results, and makes it if it is missing. Removes unfinished files.
     ///
     /// # Errors
     /// [`StoreError::Busy`] as long as another program has it open for writing, [`StoreError::Io`] otherwise.
@@ -75,7 +75,7 @@ impl Store {
         &self.directory
     }
 
-    /// Which runs there are to be; none if nothing says so.
+    /// The planned runs; none without a plan.
     ///
     /// # Errors
     /// [`StoreError`] if the file is not what was written.
@@ -100,7 +100,7 @@ impl Store {
         Pending::new(&self.directory, &run.directory)
     }
 
-    /// Looks for a run.
+    /// Finds a run.
     pub fn find(&self, run: &PlannedRun) -> Found {
         let directory = self.directory.join(&run.directory);
         if !directory.exists() {
@@ -116,8 +116,8 @@ impl Store {
         }
     }
 
-    /// Looks for a run, and makes it say what would be said now if it is there: what a scenario is called and what it expects is no
-    /// part of a run's identity, so the files are written again from what was seen, and the bands judged anew.
+    /// Finds a run, and updates the parts outside of its identity, such as the scenario's title and expectations: the files are
+    /// written again from the observations, and the bands judged again.
     ///
     /// # Errors
     /// [`StoreError::Io`] if that cannot be written; [`StoreError::NoParquet`] if this build cannot read what was seen.
@@ -141,8 +141,7 @@ impl Store {
         pending.finish(run, &seen).map(Found::Finished)
     }
 
-    /// Judges the bands of a run that compare it with others, as far as these are there. Says whether anything is known now that was
-    /// not before.
+    /// Judges the bands of a run that compare it with others, as far as these exist. Returns whether a result is new.
     ///
     /// # Errors
     /// [`StoreError`] if a run cannot be read, or the outcome not be written.
@@ -191,7 +190,7 @@ impl Store {
         Ok(runs)
     }
 
-    /// Everything that is there or should be: the runs of the plan in its order, then others.
+    /// All present and planned runs: those of the plan in its order, then others.
     ///
     /// # Errors
     /// [`StoreError`] if the directory or the plan cannot be read.

@@ -23,7 +23,7 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// Opens a run's directory. That its files are there and as long as they should be is looked at; their contents are when they are read.
+    /// Opens a run's directory. It checks that its files exist with the right lengths; their contents are checked when they are read.
     ///
     /// # Errors
     /// [`StoreError`] if there is no complete run.
@@ -53,7 +53,7 @@ impl StoredRun {
         &self.directory
     }
 
-    /// What it is and what came of it.
+    /// Its description and results.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -72,7 +72,7 @@ impl StoredRun {
         resolved.ok_or_else(|| StoreError::damaged(&path, "it is no scenario"))
     }
 
-    /// What was seen, as it was given when the run was stored.
+    /// The observations, as they were stored.
     ///
     /// # Errors
     /// [`StoreError`] if a file is not what was written.

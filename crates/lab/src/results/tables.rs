@@ -1,4 +1,4 @@
-//! The tables of a run: what there is of flows, of their completions, and of links.
+//! The tables of a run: flows, their completions, and links.
 //!
 //! All values are integers: times in nanoseconds since the run began, sizes in bytes, and totals from the run's beginning, so that what
 //! happened in any span is a difference of two rows.
@@ -99,7 +99,7 @@ impl Table for Flows {
     }
 }
 
-/// What flows completed: transfers, or requests with their responses.
+/// The completions of flows: transfers, or requests with their responses.
 pub(super) struct Completions;
 
 /// When, and how long it took.

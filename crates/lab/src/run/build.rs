@@ -29,7 +29,7 @@ pub(crate) struct Built {
     pub(crate) network: Network,
     /// The links in the order of the scenario, each with its way there and back.
     pub(crate) ways: Vec<(LinkId, LinkId)>,
-    /// The hosts whose event logs are wanted.
+    /// The hosts with event logs.
     pub(crate) logged: Vec<(Name, NodeId)>,
     /// The hosts that are not in the network but behind a gateway, in the order of their names.
     pub(crate) outside: Vec<Outside>,
@@ -44,7 +44,7 @@ pub(crate) struct Outside {
     pub(crate) name: Name,
     /// Its gateway.
     pub(crate) node: NodeId,
-    /// What runs there: whose it is, and when it starts. Those that only answer come first and start before all others.
+    /// The applications: each with its flow and its start. Servers come first and start before all others.
     pub(crate) servers: Vec<(FlowId, Box<dyn Application>)>,
     pub(crate) clients: Vec<(FlowId, Instant, Box<dyn Application>)>,
 }
@@ -82,7 +82,7 @@ impl Built {
 struct Place<'a> {
     node: NodeId,
     profile: &'a crate::scenario::ProfileOptions,
-    /// What the connections of the host share, in this run.
+    /// State that the connections of the host share in this run.
     macroflows: Manager,
     /// Flows that arrive there so far.
     arriving: u16,
@@ -158,7 +158,7 @@ pub(crate) fn build(
     Ok(Built { network, ways, logged, outside, senders, programs })
 }
 
-/// What runs outside of the network.
+/// Applications outside of the network.
 #[derive(Default)]
 struct Applications {
     outside: Vec<Outside>,

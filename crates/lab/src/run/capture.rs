@@ -1,11 +1,12 @@
 //! Captures of links, in files that Wireshark opens.
 //!
-//! Of a link there is one file for each of its ends: what somebody with `tcpdump` would have seen at that node's interface. Outbound is what
-//! the node gives to the link, also what the link's queue then drops; inbound is what comes out of the link there, as it comes out:
-//! marked, damaged, twice, or not at all. Times are those of the network, in nanoseconds from its start. Where comments are wanted, a segment that a
-//! host sends has one in the capture at that host.
+//! A link has one file for each of its ends: the view of `tcpdump` at that node's interface. Outbound packets are those that the node gives to the
+//! link, including those that the link's queue drops. Inbound packets are those that come out of the link, in their state there: marked, damaged,
+//! duplicated, or missing. Times are those of the network, in nanoseconds from its start. With comments, a segment that a host sends has one in the
+//! capture at that host.
 //!
-//! A file has another name until it is complete, and goes if it never is. One that cannot be written, as the disk is full, does not end the run.
+//! A file has a temporary name until it is complete, and is removed if it never is. If it cannot be written, because the disk is full, the run
+//! continues.
 
 use super::RunError;
 use super::build::Built;
@@ -21,7 +22,7 @@ use transom_sim::network::Tap;
 #[derive(Debug, Default)]
 pub(crate) struct Captures(Files<Writing>);
 
-/// A capture of one interface, written by what comes and by what goes.
+/// A capture of one interface, with both directions.
 #[derive(Debug)]
 struct Writing {
     capture: Capture<BufWriter<File>>,

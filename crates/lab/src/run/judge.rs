@@ -12,14 +12,14 @@ use transom_tcp::time::Instant;
 
 mod course;
 
-/// A band and what came of it.
+/// A band and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judgement {
-    /// What was expected.
+    /// The expectation.
     pub band: Band,
-    /// What was seen, in bits per second, nanoseconds, bytes, or without a unit: one value, or one for each flow. None if there was
-    /// nothing to be seen, which no band accepts. What is no number, such as a quotient by zero, is stored as `null`.
+    /// The measured values, in bits per second, nanoseconds, bytes, or without a unit: one value, or one for each flow. None without a measurement,
+    /// which no band accepts. A value that is not a number, such as a quotient by zero, is stored as `null`.
     #[serde(deserialize_with = "numbers")]
     pub values: Vec<f64>,
     /// Whether all of it lies within the band.
@@ -231,7 +231,7 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span) -> Vec<f64> {
     }
 }
 
-/// One value of all the delays of the packets that left a queue: mean and maximum are exact, the others to 1 %.
+/// One statistic of the delays of all packets that left a queue: mean and maximum are exact, the others to 1 %.
 fn queue_delay(statistic: Option<Statistic>, link: &LinkObservations, span: Span) -> Vec<f64> {
     let samples = span.within(&link.samples, |sample| sample.at);
     let Some(delay) = QueueDelay::between(samples) else { return Vec::new() };
@@ -249,7 +249,7 @@ fn queue_delay(statistic: Option<Statistic>, link: &LinkObservations, span: Span
     }]
 }
 
-/// Makes one of many values, if that is wanted. Percentiles are exact: values that were seen, by the nearest rank.
+/// Reduces many values to one, if that is wanted. Percentiles are exact: observed values, by the nearest rank.
 fn summarise(statistic: Option<Statistic>, mut values: Vec<f64>) -> Vec<f64> {
     let Some(statistic) = statistic else { return values };
     if values.is_empty() {

@@ -1,7 +1,6 @@
-//! What was seen of a run.
+//! The observations of a run.
 //!
-//! A simulated run and an emulated one are described alike. What the emulated one cannot tell, because a kernel's TCP does not say it, is
-//! `None`.
+//! Simulated and emulated runs have the same form. Values that a kernel's TCP does not report are `None`.
 
 use super::build::Built;
 use crate::scenario::{Name, Resolved};
@@ -24,12 +23,12 @@ pub struct Observations {
     pub lost: Vec<String>,
 }
 
-/// What was seen of a flow.
+/// The observations of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowObservations {
     /// Its name.
     pub name: Name,
-    /// At every sample interval; what comes before the first is nothing.
+    /// At every sample interval; before the first, everything is zero.
     pub samples: Vec<FlowSample>,
     /// Its transfers or requests: when each was complete, and how long it took.
     pub completions: Vec<(Instant, Duration)>,
@@ -37,7 +36,7 @@ pub struct FlowObservations {
     pub departures: Vec<String>,
 }
 
-/// What was seen of one way of a link.
+/// The observations of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkObservations {
     /// The link's name.

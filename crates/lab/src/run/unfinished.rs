@@ -1,4 +1,4 @@
-//! Files that are written while a run goes on: they have another name until they are complete, and go if they never are.
+//! Files that are written during a run: they have a temporary name until they are complete, and are removed if they never are.
 
 use super::RunError;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is written into such a file.
+/// The contents of such a file.
 pub(super) trait Content {
     /// Writes what is left to be written.
     fn complete(self) -> io::Result<()>;
@@ -47,7 +47,7 @@ pub(super) struct Unfinished<C> {
     path: PathBuf,
     for_now: PathBuf,
     content: Option<C>,
-    /// What went wrong; there is no content after it.
+    /// The error; there is no content after it.
     error: Option<io::Error>,
 }
 
@@ -75,7 +75,8 @@ impl<C: Content> Unfinished<C> {
         }
     }
 
-    /// Writes something, unless something went wrong before. What is there goes then, which on a full disk makes room for the run's tables.
+    /// Writes data, unless an error happened before. After an error the file is removed, which on a full disk makes room for the run's
+    /// tables.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut C) -> io::Result<()>) {
         let Some(content) = &mut self.content else { return };
         if let Err(error) = write(content) {

@@ -11,7 +11,7 @@ use super::resolve::split;
 use super::sweep::wrong_type;
 use super::tree::{Span, Table, Value, way};
 
-/// What is measured relative to another point of the sweep.
+/// A quantity that is measured relative to another point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// The band; its `relative_to` is measured at `baseline`.
@@ -25,7 +25,7 @@ pub struct Comparison {
 pub(super) struct Bands {
     pub(super) bands: Vec<Band>,
     pub(super) comparisons: Vec<Comparison>,
-    /// What is measured at other points, which has to be there.
+    /// Quantities that must be measured at other points.
     pub(super) other_points: Vec<OtherPoint>,
 }
 

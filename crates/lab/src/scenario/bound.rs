@@ -19,7 +19,7 @@ pub enum Unit {
     Number,
 }
 
-/// A text or a number, until it is known of what measure it is a bound.
+/// A text or a number, before the unit of its measure is known.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(transparent, rename = "Bound")]
 pub(super) struct Scalar(#[schemars(with = "super::schema::TextOrNumber")] String);

@@ -1,4 +1,4 @@
-//! What a paper says of a quantity: the text beside a band that is there to reproduce it.
+//! A paper's claim about a quantity, stored with the band that reproduces it.
 //!
 //! A claim changes nothing of how a band is judged. It is kept with the band, so that a table of what was claimed and what was found can be
 //! made from stored runs alone.
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_sim::units::UnitError;
 
-/// What a paper says.
+/// A paper's claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
@@ -17,12 +17,12 @@ pub struct Claim {
     /// The paper's own number, if it has one, in the band's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<Bound>,
-    /// What was found out where the band does not hold.
+    /// The explanation if the band does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
 }
 
-/// A claim as it is written, before it is known in which unit its number is.
+/// A claim as written, before the unit of its number is known.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(rename = "Claim")]
@@ -32,7 +32,7 @@ pub(super) struct ClaimOptions {
     /// The paper's own number: a text with the band's unit, or a number if it has none.
     #[serde(default)]
     pub(super) number: Option<Scalar>,
-    /// What was found out, for readers who see that the band does not hold.
+    /// The explanation, for readers who see that the band does not hold.
     #[serde(default)]
     finding: Option<String>,
 }

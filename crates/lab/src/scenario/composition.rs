@@ -1,8 +1,8 @@
-//! Which units a TCP is composed of, as it is written in a scenario: a text, or a table with one key for each unit.
+//! The units of a TCP, as written in a scenario: a text, or a table with one key for each unit.
 //!
-//! The text is the command line's (`--tcp`). The table says the same in another way: its values are the words of that text, each under
-//! the unit it chooses ([`Unit::key`]), and those of presets under `preset`. Both are read by [`transom_tcp::compose`], and a table
-//! becomes a text before anything is done with it, so that an experiment has one identity however it is written.
+//! The text is that of the command line (`--tcp`). The table has the same words, each under the key of its unit ([`Unit::key`]), and
+//! presets under `preset`. [`transom_tcp::compose`] reads both. A table becomes a text first, so that an experiment has one identity
+//! in both forms.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};

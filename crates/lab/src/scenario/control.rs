@@ -1,8 +1,7 @@
 //! Window control that is asked about and may not be there.
 //!
-//! What is measured of a link's window control, or drawn of it, needs one. Whether there is one can differ from point to point of a sweep: a band needs it
-//! at the points where it holds, and what it is divided by at the point where that is measured; a series that is asked for by its name needs it at one
-//! point.
+//! A measurement or drawing of a link's window control needs a window control. Whether the link has one can differ from point to point of a sweep. A
+//! band needs it at the points where it holds, its divisor at the point where that is measured, and a series that is requested by name at one point.
 
 use super::error::{Problem, Problems};
 use super::expect::{Direction, Quantity, Requirement};
@@ -16,7 +15,7 @@ pub(super) fn is_about(quantity: &Quantity) -> bool {
     matches!(quantity.measure.needs(), Requirement::WindowControl | Requirement::WindowTarget)
 }
 
-/// What a quantity needs and is missing at these links, in words; `None` if nothing is.
+/// The missing requirement of a quantity at these links, as text; `None` if nothing is missing.
 pub(super) fn missing(quantity: &Quantity, links: &[Link]) -> Option<String> {
     if !is_about(quantity) {
         return None;

@@ -1,4 +1,4 @@
-//! What a run will take, so that what would take for ever, or more memory than there is, is refused before it begins.
+//! Estimates the cost of a run, so that one that would take for ever, or too much memory, is refused before it begins.
 //!
 //! Theory of operation. Three things grow with what is written and with nothing else: samples, packets, and runs. All are estimated from the scenario alone, and
 //! only what is far beyond any machine is refused. So an estimate may be wrong by some, and leans towards too little: a flow is not
@@ -24,7 +24,7 @@ const MOST_SAMPLES_OF_ALL: u128 = 20_000_000_000;
 /// Packets of all runs: years of simulating on one processor.
 const MOST_PACKETS_OF_ALL: f64 = 1e14;
 
-/// What runs take.
+/// The cost of runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     samples: u128,
@@ -133,7 +133,7 @@ fn connections(scenario: &Resolved, tree: &Table, problems: &mut Problems) {
     }
 }
 
-/// A number as people say it: as it is, or to two digits with its power of ten.
+/// A number for people: exact, or two digits with a power of ten.
 fn about(number: f64) -> String {
     if number < 1e6 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }

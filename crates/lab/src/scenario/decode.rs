@@ -1,8 +1,8 @@
 //! From a tree to types, through serde, with every mistake reported instead of the first.
 //!
-//! Theory of operation. A deserialiser stops at the first error, but knows where that was. [`decode`] then reports it, takes what
-//! was wrong out of the tree and tries again, until nothing is wrong any more or the whole cannot be without what was taken
-//! out. Nobody has to say twice what a section looks like: derived `Deserialize` implementations are all there is.
+//! Theory of operation. A deserialiser stops at the first error, with its position. [`decode`] then reports the error, removes
+//! the wrong value from the tree and tries again, until there is no error or a required value is gone. So each section is
+//! described once, by its derived `Deserialize` implementation.
 
 use super::error::{Problem, Problems, suggest};
 use super::tree::{Entry, Node, Span, Step, Table, Value};
@@ -11,8 +11,8 @@ use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Unexp
 use std::collections::btree_map;
 use std::fmt;
 
-/// Reads a `T` from `table`, which was written at `span`. Keys in `also` belong to the same table and are read elsewhere; they
-/// may be meant by a key that is unknown here.
+/// Reads a `T` from `table`, which was written at `span`. The keys in `also` belong to the same table and are read by other
+/// code; they are suggested for an unknown key here.
 pub(crate) fn decode<T: DeserializeOwned>(
     table: &Table,
     span: &Span,
@@ -90,7 +90,7 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// What was found, in the words of a configuration file.
+/// The value that was found, in the terms of a configuration file.
 fn found(unexpected: Unexpected<'_>) -> String {
     match unexpected {
         Unexpected::Bool(value) => format!("`{value}`"),
@@ -104,7 +104,7 @@ fn found(unexpected: Unexpected<'_>) -> String {
     }
 }
 
-/// What was wanted, in the same words.
+/// The expected value, in the same terms.
 fn wanted(expected: &dyn de::Expected) -> String {
     let expected = expected.to_string();
     match expected.as_str() {

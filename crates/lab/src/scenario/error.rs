@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where it is.
+//! Errors of a scenario, and their positions.
 
 use super::render;
 use super::sweep::Setting;
@@ -17,7 +17,7 @@ pub enum Problem {
     /// The text is not TOML.
     #[error("this is not TOML: {0}")]
     Syntax(String),
-    /// There is no such key.
+    /// The key is unknown.
     #[error("there is no `{key}` here")]
     UnknownKey {
         /// The key.
@@ -34,17 +34,17 @@ pub enum Problem {
     /// A value of another type was expected.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What is there.
+        /// The present value.
         found: String,
-        /// What should be there.
+        /// The expected value.
         expected: String,
     },
     /// Something else than one of a few words.
     #[error("there is no `{choice}` to choose")]
     UnknownChoice {
-        /// What is there.
+        /// The present value.
         choice: String,
-        /// What could be there.
+        /// The known values.
         known: Vec<String>,
     },
     /// The value says in its own words what is wrong with it.
@@ -63,7 +63,7 @@ pub enum Problem {
         key: &'static str,
         /// Its value.
         value: String,
-        /// What it has to be.
+        /// The required bound.
         bound: String,
     },
     /// Something that cannot be the name of anything.
@@ -72,7 +72,7 @@ pub enum Problem {
     /// Two things have the same name.
     #[error("there are two {what} called `{name}`")]
     Duplicate {
-        /// What they are: hosts, links, flows.
+        /// Their kind: hosts, links, flows.
         what: &'static str,
         /// Their name.
         name: String,
@@ -80,7 +80,7 @@ pub enum Problem {
     /// Nothing has this name.
     #[error("there is no {what} called `{name}`")]
     UnknownName {
-        /// What should have it.
+        /// The owner of the missing value.
         what: &'static str,
         /// The name.
         name: String,
@@ -167,7 +167,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What might help, if anything.
+    /// A hint, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::UnknownKey { key, known } | Problem::UnknownChoice { choice: key, known } => {
@@ -226,7 +226,7 @@ fn choices(known: &[String]) -> String {
 /// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
     /// The place, in bytes from the start of the text.
     pub span: Span,
@@ -238,7 +238,7 @@ pub struct Diagnostic {
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: BTreeMap<(usize, usize, Problem), Found>,
-    /// How many points of the sweep have been looked at, and the values of the last.
+    /// The number of points checked so far, and the values of the last.
     points: usize,
     with: Option<String>,
 }
@@ -252,7 +252,7 @@ struct Found {
 }
 
 impl Problems {
-    /// More are not worth reading.
+    /// The most errors that are reported.
     const ENOUGH: usize = 100;
 
     /// From now on, what is found is found at the point with these values.
@@ -331,7 +331,7 @@ impl Errors {
         &self.name
     }
 
-    /// What is wrong.
+    /// The errors.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }

@@ -1,9 +1,8 @@
-//! `[[expect]]`: what must hold, as bands around measured values.
+//! `[[expect]]`: expectations, as bands around measured values.
 //!
-//! A band names a measure, what it is taken of, how many values become one (the statistic), and the least and the greatest that is
-//! accepted. With `relative-to`, it is about a quotient: the same measure of something else, or of the run at another point of the
-//! sweep, is the divisor. With `reaches` or `stays-above`, it is about the time until the measure gets so far. That is all; there are no
-//! expressions to parse.
+//! A band names a measure, its source, a statistic, and the least and the greatest accepted value. With `relative-to`, it is about a
+//! quotient; the divisor is the same measure of another source, or at another point of the sweep. With `reaches` or `stays-above`, it is
+//! about the time until the measure reaches a level. There are no expressions.
 
 mod measures;
 
@@ -54,11 +53,11 @@ pub enum Direction {
     Back,
 }
 
-/// A measure, what it is taken of, and when. What is left out of a `relative-to` is as in the band.
+/// A measure, its source, and its span. Keys that are missing in a `relative-to` are as in the band.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct QuantityOptions {
-    /// What is measured.
+    /// The measure.
     pub(super) measure: Option<Measure>,
     /// The flow, or the group of flows.
     #[schemars(with = "Option<super::schema::NameText>")]
@@ -81,7 +80,7 @@ pub(super) struct QuantityOptions {
     pub(super) reaches: Option<Scalar>,
     /// Instead of the measure, the time from the first moment that counts until it is at least this, and stays so until the last.
     pub(super) stays_above: Option<Scalar>,
-    /// The span over which a rate, a share or a fairness is taken whose course is looked at; by default "1s".
+    /// The window of a rate, a share or a fairness over time; by default "1s".
     pub(super) window: Option<Time>,
 }
 
@@ -95,9 +94,9 @@ pub(super) struct BandOptions {
     pub(super) max: Option<Scalar>,
     /// Why it should be so.
     pub(super) why: Option<String>,
-    /// What a paper says of it.
+    /// The paper's claim about it.
     pub(super) claim: Option<ClaimOptions>,
-    /// The heading of the column in which its values stand in a table of the sweep's points. What has one needs no bounds.
+    /// The heading of the column with its values in a table of the sweep's points. A band with a column needs no bounds.
     pub(super) column: Option<String>,
 }
 
@@ -105,15 +104,15 @@ pub(super) struct BandOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenQuantity", rename_all = "kebab-case")]
 pub struct Quantity {
-    /// What is measured.
+    /// The measure.
     pub measure: Measure,
-    /// Of which flows, in the order of their names in the scenario; empty for a measure of a link.
+    /// Its flows, in the order of their names in the scenario; empty for a measure of a link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Name>,
-    /// Of which link.
+    /// Its link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<Name>,
-    /// Of which of its directions.
+    /// The direction of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
     /// How many values become one, for a measure that has many.
@@ -123,13 +122,13 @@ pub struct Quantity {
     pub from: Time,
     /// The last moment that counts.
     pub until: Time,
-    /// Not the measure is meant, but how long after `from` it is at least this.
+    /// The time after `from` at which the measure first reaches this, instead of the measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reaches: Option<Bound>,
-    /// Not the measure is meant, but how long after `from` it is at least this for good.
+    /// The time after `from` from which on the measure stays at or above this, instead of the measure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stays_above: Option<Bound>,
-    /// Over which span the measure is taken then, if it is not of a moment.
+    /// The window of the measure then, if it is not momentary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Time>,
 }
@@ -142,7 +141,7 @@ impl Quantity {
     }
 }
 
-/// A quantity as it is stored, before it is known in which unit a level is.
+/// A quantity as stored, before the unit of its level is known.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct WrittenQuantity {
@@ -194,11 +193,11 @@ impl TryFrom<WrittenQuantity> for Quantity {
     }
 }
 
-/// What must hold of a run.
+/// An expectation about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenBand", rename_all = "kebab-case")]
 pub struct Band {
-    /// What is looked at.
+    /// The quantity.
     #[serde(flatten)]
     pub quantity: Quantity,
     /// The least that is accepted.
@@ -210,13 +209,13 @@ pub struct Band {
     /// Why it should be so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The heading of the column in which its values stand in a table of the sweep's points.
+    /// The heading of the column with its values in a table of the sweep's points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// What a paper says of it.
+    /// The paper's claim about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// What the quantity is divided by before it is compared with the bounds.
+    /// The divisor of the quantity, before it is compared with the bounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<Quantity>,
 }
@@ -227,7 +226,7 @@ impl Band {
         if self.relative_to.is_some() { Unit::Number } else { self.quantity.unit() }
     }
 
-    /// Whether anything is expected, or the values only stand in a table.
+    /// Whether it has bounds, or its values are only shown in a table.
     pub fn expects(&self) -> bool {
         self.min.is_some() || self.max.is_some()
     }
@@ -240,7 +239,7 @@ impl Band {
     }
 }
 
-/// A band as it is stored, before it is known in which unit its bounds are.
+/// A band as stored, before the unit of its bounds is known.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct WrittenBand {

@@ -1,6 +1,6 @@
-//! Which extensions a TCP has, as it is written in a scenario: a text such as `"nice + rr"`.
+//! The extensions of a TCP, as written in a scenario: a text such as `"nice + rr"`.
 //!
-//! They are those of [`transom_extensions`], and something stands around each: one that panics is detached, and the flow goes on.
+//! They are those of [`transom_extensions`], with a guard around each: one that panics is detached, and the flow continues.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -18,8 +18,7 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// What they are, from the bottom up. Those that share something, such as the macroflows of `cm`, share it with others of the same
-    /// call only.
+    /// The extensions, from the bottom up. Shared state, such as the macroflows of `cm`, is shared only among those of one call.
     pub fn choices(&self) -> Vec<ExtensionChoice> {
         self.choices_sharing(&Manager::new())
     }

@@ -1,4 +1,4 @@
-//! `[[flows]]`: what goes from where to where, and when.
+//! `[[flows]]`: the flows, with their ends, times and traffic.
 
 use super::decode::{decode, keys_of};
 use super::error::{Problem, Problems};
@@ -20,8 +20,8 @@ const MOST: u64 = 100_000;
 /// The largest payload of a UDP datagram over IPv4 (RFC 768, RFC 791): 65,535 bytes less the headers.
 const LARGEST_DATAGRAM: u64 = 65_507;
 
-/// What all flows have in common. With a group's name at an end, or with `count`, it is several flows, called NAME1, NAME2 and so on;
-/// NAME stands for all of them.
+/// The common keys of all flows. With a group's name at an end, or with `count`, it is several flows, called NAME1, NAME2 and so on;
+/// NAME means all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct FlowOptions {
@@ -43,10 +43,10 @@ pub(super) struct FlowOptions {
     /// How much later each flow starts than the one before, if it is several.
     #[serde(default)]
     pub(super) stagger: Time,
-    /// So many flows between the same two hosts.
+    /// The number of flows between the same two hosts.
     #[serde(default)]
     pub(super) count: Option<Count>,
-    /// How TCP behaves at those of its ends that are Transom's; what is left out is as the host has it.
+    /// TCP's settings at those of its ends with Transom's TCP; by default those of the host.
     #[serde(default)]
     pub(super) profile: ProfileOptions,
 }
@@ -66,15 +66,15 @@ pub struct Flow {
     /// When its source stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// What it carries.
+    /// Its traffic.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// How TCP behaves at those of its ends that are Transom's; what is left out is as the host has it.
+    /// TCP's settings at those of its ends with Transom's TCP; by default those of the host.
     #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
     pub profile: ProfileOptions,
 }
 
-/// The flows, what their names stand for, and where each one's `to` was written.
+/// The flows, the groups of their names, and where each one's `to` was written.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     pub(super) flows: Vec<Flow>,
@@ -153,7 +153,7 @@ impl Flows {
         Some(())
     }
 
-    /// Adds what the names of single flows stand for, and finds those that are there twice.
+    /// Adds the names of single flows, and reports duplicates.
     pub(super) fn close(&mut self, problems: &mut Problems) {
         let mut seen = BTreeMap::new();
         for (flow, place) in self.flows.iter().zip(&self.places) {

@@ -1,9 +1,9 @@
 //! `[forms.NAME]`: the same experiment in another form, such as a quick one.
 //!
-//! Theory of operation. A form is written like the scenario itself and says only what is different. Its tables go into those of the scenario, key by
-//! key; where the scenario has a list of things with names, a table in the form goes by these names, as paths of a sweep do; and anything else,
-//! a list too, takes the place of what was there. That is done before the sweep is looked at, so a form can sweep over other values, and
-//! before anything is decoded, so what is wrong with it is shown where it is written.
+//! Theory of operation. A form is written like the scenario and has only the differences. Its tables are merged into those of the scenario, key by
+//! key. If the scenario has a list of named items, the form has a table by these names, like the paths of a sweep. Any other value, also a list,
+//! replaces the scenario's. This is done before the sweep is read, so a form can sweep over other values. It is also done before decoding, so errors
+//! are shown where they are written.
 
 use super::error::{Problem, Problems};
 use super::name::Name;
@@ -34,7 +34,7 @@ pub(super) fn names(tree: &Table, problems: &mut Problems) -> Vec<String> {
     names
 }
 
-/// The scenario in one of its forms, or as it is written; in any case without the section.
+/// The scenario in one of its forms, or the default one; always without the section of forms.
 pub(super) fn apply(tree: &Table, form: Option<&str>, problems: &mut Problems) -> Table {
     let mut whole = tree.clone();
     let forms = whole.0.remove(SECTION);

@@ -1,4 +1,4 @@
-//! `[scenario]`: what the experiment is called and how long it takes.
+//! `[scenario]`: the name and the duration of the experiment.
 
 use super::composition::Composition;
 use super::error::{Problem, Problems};
@@ -9,20 +9,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_tcp::time::Duration;
 
-/// What the experiment is called and how long it takes.
+/// The name and the duration of the experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Header {
     /// A short name, which names files and directories too.
     #[schemars(with = "super::schema::NameText")]
     pub name: Name,
-    /// What a report has above it.
+    /// The title of the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the experiment is about.
+    /// The subject of the experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The units of every host with Transom's TCP. What a host says of a unit wins over it, and what a flow says wins over both.
+    /// The units of every host with Transom's TCP. A host's own choice of a unit wins over it, and a flow's choice wins over
+    /// both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Composition>,
     /// How long it runs, in the network's time.

@@ -23,7 +23,7 @@ pub struct Host {
     /// How its TCP behaves; only for a host of kind "transom".
     #[serde(skip_serializing_if = "ProfileOptions::is_empty")]
     pub profile: ProfileOptions,
-    /// Makes so many hosts, called NAME1, NAME2 and so on; NAME stands for all of them.
+    /// Makes this many hosts, called NAME1, NAME2 and so on; NAME means all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<Count>,
 }

@@ -1,4 +1,4 @@
-//! What bands can be about, and how what is written becomes a quantity that exists.
+//! The possible subjects of bands, and how a written quantity is resolved.
 
 use super::bound::{Bound, Scalar};
 use super::error::{Problem, Problems};
@@ -18,7 +18,7 @@ use transom_tcp::time::Duration;
 /// The window if none is written.
 const WINDOW: Time = Time(Duration::from_secs(1));
 
-/// What bands can be about.
+/// The possible subjects of bands.
 pub(super) struct Known<'a> {
     pub(super) header: Option<&'a Header>,
     pub(super) flows: &'a Flows,
@@ -178,7 +178,7 @@ impl Known<'_> {
         })
     }
 
-    /// What makes a quantity the time until something is so: one of two levels, and the window.
+    /// The level and the window of a quantity that is a time until a level.
     fn moment(
         &self,
         measure: Measure,

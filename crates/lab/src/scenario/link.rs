@@ -1,14 +1,14 @@
-//! `[[links]]`: what joins the nodes.
+//! `[[links]]`: the links between nodes.
 //!
-//! A link's options stand beside `from` and `to` and hold both ways; those in its tables `there` and `back` hold one way and win. They
-//! are the options of [`LinkConfig`], which reads and checks them; nothing here knows what they are.
+//! A link's options beside `from` and `to` apply to both directions; those in its tables `there` and `back` apply to one direction and
+//! win. They are the options of [`LinkConfig`], which reads and checks them; nothing here knows their meaning.
 
 use super::name::Name;
 use super::tree::{Entry, Node, Table, Value};
 use serde::{Deserialize, Serialize};
 use transom_sim::link::LinkConfig;
 
-/// A link, or with a group's name at an end several. This is what it is after its options have been told apart by direction.
+/// A link, or with a group's name at an end several links, after its options have been separated by direction.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct LinkOptions {
@@ -53,7 +53,7 @@ pub(super) struct Duplex {
 /// The options that say how fast a link is.
 const RATES: [&str; 3] = ["rate", "rate-trace", "rate-trace-sha256"];
 
-/// Hands the options of a table to its tables `there` and `back`, unless these have them already. What is in `keep` stays where it is.
+/// Copies the options of a table to its tables `there` and `back`, unless these have them already. The keys in `keep` stay.
 pub(super) fn part_ways(table: &mut Table, keep: &[&str]) {
     let all = std::mem::take(&mut table.0);
     let (kept, options): (Vec<_>, Vec<_>) = all

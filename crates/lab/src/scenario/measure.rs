@@ -4,8 +4,7 @@ use super::name::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run's page draws of what is seen once every sample interval, by default everything; and what is captured and logged, by default nothing. The
-/// tables of a run have every series, whatever is drawn.
+/// The samples that a run's page draws, by default all; and the captures and logs, by default none. The tables of a run always have every series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Series {
@@ -16,11 +15,11 @@ pub struct Series {
     /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
-    /// Whether a segment that a host with Transom's TCP gives to a captured link has a comment in the capture at that host, which Wireshark shows with it: the
-    /// sender's windows, phase and timeout, what holds it back, what extensions change.
+    /// Whether segments from hosts with Transom's TCP have comments in the capture at that host, which Wireshark shows. A comment has the
+    /// sender's windows, phase and timeout, its limit, and the values that extensions change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub capture_comments: bool,
-    /// The hosts, or groups of hosts, whose event logs are written to files, which `transom log` shows: what happened to each connection, acknowledgement by
+    /// The hosts, or groups of hosts, whose event logs are written to files for `transom log`: the events of each connection, acknowledgement by
     /// acknowledgement. Hosts with the kernel's TCP have none.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub log: Vec<Name>,

@@ -60,7 +60,7 @@ impl Name {
         &self.text
     }
 
-    /// What is before the number at the end, how long that number is, and its digits.
+    /// The text before the number at the end, the number's length, and its digits.
     fn parts(&self) -> (&str, usize, &str) {
         let stem = self.text.get(..self.stem).unwrap_or_default();
         let digits = self.text.get(self.number..).unwrap_or_default();

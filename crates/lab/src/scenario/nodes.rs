@@ -16,20 +16,20 @@ use std::collections::BTreeMap;
 /// As many hosts as a scenario may have, and as many routers.
 const MOST: u64 = 100_000;
 
-/// Hosts, routers, and which names stand for which of them.
+/// Hosts, routers, and the groups of their names.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) hosts: BTreeMap<Name, Host>,
     pub(super) routers: BTreeMap<Name, Router>,
-    /// What a name stands for: itself, or the members of a group.
+    /// The meaning of a name: itself, or the members of a group.
     pub(super) groups: BTreeMap<Name, Vec<Name>>,
     /// Where each node was written.
     pub(super) places: BTreeMap<Name, Span>,
     /// The links of the preset.
     pub(super) layout: Layout,
-    /// Something could not be read: what seems to be missing may be there.
+    /// A part could not be read: names that seem to be missing may exist.
     pub(super) incomplete: bool,
-    /// What the scenario says of the TCP of all hosts.
+    /// The scenario's settings for the TCP of all hosts.
     common: ProfileOptions,
 }
 
@@ -199,7 +199,7 @@ impl Nodes {
         self.places.insert(name.clone(), place.clone());
     }
 
-    /// What a name stands for, and whether that is a group.
+    /// The members of a name, and whether it is a group.
     pub(super) fn members(
         &self,
         what: &'static str,

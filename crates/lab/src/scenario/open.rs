@@ -1,7 +1,7 @@
-//! What one point of a sweep cannot answer alone.
+//! Checks that need all points of a sweep.
 //!
-//! Each point is resolved by itself. What a band measures at another point has to be there; and what is asked for that makes no difference at one point is wrong
-//! only if it makes none at any. Both are looked at when all points are known and nothing else is wrong.
+//! Each point is resolved separately. A quantity that a band measures at another point must exist there. A setting without an effect at one point is
+//! wrong only if it has none at any. Both are checked when all points are known and there is no other error.
 
 use super::control;
 use super::error::{Problem, Problems};
@@ -11,12 +11,12 @@ use super::sweep::Setting;
 use super::tree::Span;
 use std::collections::BTreeMap;
 
-/// What a point leaves open.
+/// The open checks of a point.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// What is measured at others.
+    /// Quantities measured at other points.
     pub(super) other_points: Vec<OtherPoint>,
-    /// What is asked for and has no effect at this one: where, and why.
+    /// Settings without an effect at this point: where, and why.
     pub(super) nothing: Vec<(Span, &'static str)>,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct OtherPoint {
     pub(super) place: Span,
 }
 
-/// What all points leave open, each place once.
+/// The open checks of all points, each position once.
 #[derive(Debug, Default)]
 pub(super) struct AllOpen {
     /// By point and place.
     other_points: BTreeMap<(usize, usize), OtherPoint>,
-    /// What has had no effect at any point; `None` before the first.
+    /// Settings without an effect at any point; `None` before the first.
     nothing: Option<Vec<(Span, &'static str)>>,
 }
 

@@ -1,6 +1,6 @@
 //! `[paper]`: which experiment of a paper the scenario reproduces.
 //!
-//! It changes nothing of what is run. What the paper says stands with the bands that are to show it ([`Claim`](super::Claim)).
+//! It does not affect the run. The paper's claims are with the bands that reproduce them ([`Claim`](super::Claim)).
 
 use super::decode::decode;
 use super::error::Problems;
@@ -21,12 +21,12 @@ pub struct Paper {
     pub id: String,
     /// Where it is in the paper: section, figure, table.
     pub source: String,
-    /// What it shows there.
+    /// The result that it shows there.
     pub shows: String,
-    /// In what the set-up differs from the paper's, and what the paper leaves open.
+    /// The differences from the paper's set-up, and choices that the paper leaves open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
-    /// What was found out about what its table shows, where no claim says it: why, and by which runs.
+    /// The explanation of the results in its table, if no claim has it: the reason, and the runs that show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
     /// How long all its runs take on one core of an ordinary machine.
@@ -34,7 +34,7 @@ pub struct Paper {
     /// How long they take in the form "quick".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quick_takes: Option<Time>,
-    /// Whether it is meant to be run in real time, by the emulator.
+    /// Whether it is meant for real time, by the emulator.
     #[serde(default)]
     pub emulated: bool,
 }

@@ -1,7 +1,7 @@
-//! How a host's TCP behaves, as it is written in a scenario.
+//! The settings of a host's TCP, as written in a scenario.
 //!
-//! What is left out keeps its default ([`Profile::default`]), so a scenario says only what it is about. Which units the TCP is composed of
-//! is said in words ([`Composition`]); the other keys are the sizes and settings that are no unit's. They are those of the command line.
+//! A missing key keeps its default ([`Profile::default`]), so a scenario only has the keys that matter. Words choose the units of the TCP
+//! ([`Composition`]). The other keys are sizes and settings outside of units, the same as those of the command line.
 
 use super::composition::Composition;
 use super::extensions::Extensions;
@@ -13,11 +13,11 @@ use transom_tcp::compose::ComposeError;
 use transom_tcp::flow::receive_window::ReceiveWindowConfig;
 use transom_tcp::profile::{KeepAlive, Profile};
 
-/// How TCP behaves: what is left out keeps its default.
+/// The settings of TCP: a missing key keeps its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProfileOptions {
-    /// The units it is composed of. What a flow says of a unit wins over what its hosts say of that unit.
+    /// The units of TCP. A flow's choice of a unit wins over that of its hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Composition>,
     /// Extensions of the connection, which can only make it less aggressive, such as "nice + rr".
@@ -38,7 +38,7 @@ pub struct ProfileOptions {
     /// Duplicate acknowledgements that mean loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dup_thresh: Option<u32>,
-    /// Be like Linux 2.0, which takes no acknowledgement of what lies beyond a window that has shrunk, and stands still.
+    /// Behave like Linux 2.0, which ignores acknowledgements beyond a window that has shrunk, and stalls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mishandles_shrinking: Option<bool>,
     /// Probe connections that are silent, by the default times of RFC 9293.
@@ -47,7 +47,7 @@ pub struct ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// Whether nothing is said.
+    /// Whether no key is set.
     pub fn is_empty(&self) -> bool {
         *self == ProfileOptions::default()
     }

@@ -1,7 +1,7 @@
-//! Rate traces: when a link can deliver, as somebody has measured it, in files in mahimahi's format.
+//! Rate traces: measured delivery opportunities of a link, in files in mahimahi's format.
 //!
-//! A scenario names the file, seen from its own directory, and its identity holds the SHA-256 of the file: the same scenario with another
-//! trace is another experiment. What is in the file is read when the network is built.
+//! A scenario names the file relative to its own directory, and its identity includes the SHA-256 of the file: the same scenario with
+//! another trace is another experiment. The contents are read when the network is built.
 
 use super::trace::{TraceError, read_text, sha256};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct RateTraces {
 }
 
 impl RateTraces {
-    /// `directory` is where the files are looked for: that of the scenario.
+    /// `directory` is the scenario's, to which file names are relative.
     pub fn new(directory: &Path) -> Self {
         RateTraces { directory: directory.into(), read: BTreeMap::new() }
     }

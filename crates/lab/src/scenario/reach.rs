@@ -1,8 +1,8 @@
 //! Whether hosts can reach each other.
 //!
-//! Theory of operation. A way leads over links and routers; hosts do not forward. So two hosts reach each other if a link joins them,
-//! or if both stand at the same *backbone*: routers that are joined among themselves. Which backbone a router belongs to is found
-//! out once, which makes the check of a flow one look-up, however many there are.
+//! Theory of operation. A path leads over links and routers; hosts do not forward. So two hosts reach each other if a link joins
+//! them, or if both are at the same *backbone*: a set of connected routers. The backbone of each router is found once, so that the
+//! check of a flow is one look-up.
 
 use super::error::{Problem, Problems};
 use super::flow::Flow;

@@ -1,4 +1,5 @@
-//! A problem as it is shown: what, where, the line, a caret under the place, and what might help.
+//! A problem in its printed form: the message, the position, the line, a caret under it, and a
+//! hint.
 
 use super::error::{Diagnostic, Place, Problem};
 use std::fmt::{self, Write};

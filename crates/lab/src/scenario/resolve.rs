@@ -1,7 +1,7 @@
 //! From what is written to a concrete experiment.
 //!
-//! Everything is read, however much of it is wrong, and what is wrong is collected. Only what would be wrong for no other reason than
-//! that something before it was, is not looked at: who cannot reach whom when a link could not be read, for example.
+//! Everything is read, even after errors, and the errors are collected. Checks whose failure would only follow from an earlier error
+//! are skipped: for example reachability when a link could not be read.
 
 use super::bands::{Bands, Comparison};
 use super::control;
@@ -34,7 +34,7 @@ pub(super) const SECTIONS: [&str; 11] = [
     "expect", "forms",
 ];
 
-/// A section that is a table; what is something else is reported.
+/// A section that is a table; other values are reported.
 pub(super) fn section<'a>(
     tree: &'a Table,
     key: &str,
@@ -50,7 +50,7 @@ pub(super) fn section<'a>(
     }
 }
 
-/// The items of a section that is a list of tables; what is something else is reported.
+/// The items of a section that is a list of tables; other values are reported.
 fn items<'a>(
     tree: &'a Table,
     key: &str,
@@ -107,7 +107,7 @@ pub(super) fn tagged(
     }
 }
 
-/// What a scenario is at one point of its sweep.
+/// A scenario at one point of its sweep.
 pub(super) struct Outcome {
     pub(super) resolved: Resolved,
     pub(super) seeds: Vec<u64>,
@@ -214,7 +214,7 @@ fn read_header(tree: &Table, problems: &mut Problems) -> (Option<Header>, Option
     (header, seeds)
 }
 
-/// The links, and what their names stand for.
+/// The links, and the groups of their names.
 #[derive(Default)]
 struct Links {
     links: Vec<Link>,

@@ -4,8 +4,8 @@
 //! down, names sorted as people count, quantities in the largest unit that divides them. It depends on nothing but the scenario, so the
 //! same input gives the same bytes on every machine; and it is itself a scenario, which resolves to itself.
 //!
-//! A run's identity is the hash of what decides its outcome: this form, the seed and the program's version. What the experiment is
-//! called and what is expected of it are left out, so that another title or another band repeats no run.
+//! A run's identity is the hash of everything that decides its outcome: this form, the seed and the program's version. The experiment's
+//! title and expectations are left out, so that changing them repeats no run.
 
 use super::expect::Band;
 use super::flow::Flow;
@@ -23,7 +23,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Resolved {
-    /// What it is called and how long it takes.
+    /// Its name and duration.
     pub scenario: Header,
     /// The hosts; their order decides their addresses and random streams.
     pub hosts: BTreeMap<Name, Host>,
@@ -34,9 +34,9 @@ pub struct Resolved {
     pub links: Vec<Link>,
     /// The flows.
     pub flows: Vec<Flow>,
-    /// What a run writes down.
+    /// The recordings of a run.
     pub measure: Series,
-    /// What must hold of a run.
+    /// The expectations about a run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<Band>,
 }
@@ -90,7 +90,7 @@ impl Resolved {
         RunId(Sha256::digest(&decides).into())
     }
 
-    /// The hosts that comment on what they send: those with Transom's TCP at an end of a captured link, if comments are wanted.
+    /// The hosts that comment on their packets: those with Transom's TCP at an end of a captured link, if comments are wanted.
     pub(crate) fn commenting(&self) -> BTreeSet<&Name> {
         let Series { capture, capture_comments, .. } = &self.measure;
         let is_captured = |link: &&Link| capture.binary_search(&link.name).is_ok();

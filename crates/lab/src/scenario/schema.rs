@@ -1,7 +1,7 @@
 //! The scenario's JSON Schema, for editors that complete and check as one types.
 //!
-//! It is generated from the types that read the scenario, their documentation included. The types here exist for that alone: they put
-//! together what is read in parts, and describe texts whose types are elsewhere.
+//! It is generated from the types that read the scenario, with their documentation. The types here exist only for the schema: they
+//! join parts that are read separately, and describe texts whose types are in other modules.
 
 use super::decode::keys_of;
 use super::expect::{BandOptions, QuantityOptions};
@@ -40,7 +40,7 @@ pub fn schema() -> String {
     text
 }
 
-/// TOML has no null: what may be left out is left out.
+/// TOML has no null: an optional key is left out.
 fn without_null(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -71,7 +71,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// An experiment: a network, what goes over it, what is measured, what must hold.
+/// An experiment: a network, its traffic, its measurements, and its expectations.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[allow(dead_code, reason = "described, never made")]
@@ -87,16 +87,16 @@ struct Document {
     /// The routers by name.
     #[schemars(default)]
     routers: BTreeMap<String, Router>,
-    /// What joins the nodes.
+    /// The links between nodes.
     #[schemars(default)]
     links: Vec<LinkItem>,
-    /// What goes from where to where.
+    /// The flows between hosts.
     flows: Vec<FlowItem>,
     #[schemars(default)]
     measure: Series,
     #[schemars(default)]
     sweep: Option<SweepSection>,
-    /// What must hold.
+    /// The expectations.
     #[schemars(default)]
     expect: Vec<ExpectItem>,
     /// The same experiment in other forms, by name: each is written like the scenario and says only what is different.
@@ -104,7 +104,7 @@ struct Document {
     forms: BTreeMap<String, Map<String, Value>>,
 }
 
-/// What the experiment is called and how long it takes.
+/// The name and the duration of the experiment.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false))]
 #[allow(dead_code, reason = "described, never made")]
@@ -137,11 +137,11 @@ struct ExpectItem {
     band: BandOptions,
     /// The band holds only at points of the sweep that have these values, by path.
     when: Option<BTreeMap<String, Value>>,
-    /// What the quantity is divided by before it is compared with the bounds, which are then numbers.
+    /// The divisor of the quantity, before it is compared with the bounds, which are then numbers.
     relative_to: Option<Divisor>,
 }
 
-/// The divisor of a band. What is left out is as in the band.
+/// The divisor of a band. Missing keys are as in the band.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case", extend("unevaluatedProperties" = false))]
 #[allow(dead_code, reason = "described, never made")]
@@ -230,7 +230,7 @@ impl JsonSchema for OneWay {
     }
 }
 
-/// What there is to say about the options that a link is known to have: its types of value, its meaning, an example.
+/// The documentation of a link's options: types of value, meaning, an example.
 const LINK_OPTIONS: [(&str, &[&str], &str, &str); 13] = [
     ("rate", &["string"], "Bits per second; without it, transmission takes no time.", "10Mbit/s"),
     (

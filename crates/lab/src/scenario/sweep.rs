@@ -1,9 +1,8 @@
 //! `[sweep]`: the same experiment with other values.
 //!
-//! Each key is a path to something in the scenario and has a list of values, an *axis*. The points are all combinations: the axis
-//! written last varies fastest. With `zip = true` the lists are taken side by side instead. A value replaces what is written at its
-//! path before anything else is looked at, so whatever can be written can be swept, parameters of presets too; and what is wrong with
-//! it is shown in the list it comes from.
+//! Each key is a path to a value of the scenario and has a list of values, an *axis*. The points are all combinations: the axis written last varies
+//! fastest. With `zip = true` the lists are combined side by side instead. A value replaces the one at its path before anything else is read. So
+//! everything that can be written can be swept, parameters of presets too, and errors are shown in the list of the sweep.
 
 use super::error::{Problem, Problems};
 use super::tree::{Entry, Node, Span, Table, Value};
@@ -12,7 +11,7 @@ use std::fmt;
 /// More points than anybody waits for.
 pub(super) const MOST_POINTS: u64 = 100_000;
 
-/// What is swept, and how.
+/// The swept values, and their combination.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) axes: Vec<Axis>,

@@ -44,7 +44,7 @@ impl fmt::Display for Template {
     }
 }
 
-/// There is no template of this name.
+/// The template is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is none of dumbbell, chain, star, network")]
 pub struct UnknownTemplate(String);

@@ -18,7 +18,7 @@ use serde::Deserialize;
 pub(super) enum Topology {
     /// Pairs of hosts that share one link between two routers.
     Dumbbell(Dumbbell),
-    /// Routers in a row, with a host at each end and, if wanted, cross traffic on each hop.
+    /// Routers in a row, with a host at each end and optional cross traffic on each hop.
     Chain(Chain),
     /// Hosts around one router.
     Star(Star),
@@ -44,7 +44,7 @@ pub(super) struct Dumbbell {
     /// Every link between a host and its router.
     #[serde(default)]
     pub(super) access: Duplex,
-    /// The delay of each sender's link, each way: what makes their round-trip times differ.
+    /// The delay of each sender's link, each way, for different round-trip times.
     #[serde(default)]
     pub(super) access_delays: Vec<Time>,
 }
@@ -76,10 +76,10 @@ pub(super) struct Star {
     pub(super) link: Duplex,
 }
 
-/// What a preset stands for.
+/// The network of a preset.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Hosts, by the name that stands for all of them.
+    /// Hosts, by their group's name.
     pub(super) hosts: Vec<(Name, Vec<Name>)>,
     pub(super) routers: Vec<Name>,
     /// Name, from, to and options.
@@ -115,7 +115,7 @@ impl Layout {
 const MOST: u32 = 100_000;
 
 impl Topology {
-    /// What it stands for. `span` is where it was written.
+    /// The network of the preset. `span` is where it was written.
     pub(super) fn layout(&self, span: &Span, problems: &mut Problems) -> Layout {
         let mut layout = Layout::default();
         let mut at_most = |what: &'static str, count: u32| {

@@ -1,4 +1,4 @@
-//! Trace files: what a flow sends when, as somebody has measured it.
+//! Trace files: measured sending times and sizes of a flow.
 //!
 //! A line has a time in seconds since the flow's start and a number of bytes, with a comma between them; times do not go back. Empty
 //! lines and lines that begin with `#` say nothing. A scenario's identity holds the SHA-256 of the file: the same scenario with another
@@ -34,7 +34,7 @@ pub enum TraceError {
         path: PathBuf,
         /// The line's number, from one.
         line: usize,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// There is nothing in it.
@@ -54,7 +54,7 @@ pub enum TraceError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// What it has now.
+        /// Its present sum.
         sum: String,
     },
 }
@@ -62,7 +62,7 @@ pub enum TraceError {
 /// As large as a trace may be: it is held in memory.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// What is in a trace file.
+/// The contents of a trace file.
 pub(super) fn read_text(path: &Path) -> Result<String, TraceError> {
     let unreadable = |error| TraceError::Unreadable { path: path.into(), error };
     // Opening something else than a file could wait for ever.
@@ -115,15 +115,15 @@ pub fn read_trace(path: &Path) -> Result<(Vec<TraceEntry>, String), TraceError> 
     Ok((entries, sum))
 }
 
-/// The files that a scenario names, each looked at once.
+/// The files that a scenario names, each read once.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Where names begin. Without it, no file is looked at.
+    /// The directory of relative names. Without it, no file is read.
     directory: Option<PathBuf>,
     seen: BTreeMap<(Kind, String), Result<String, String>>,
 }
 
-/// What a file is read as.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Sizes,
@@ -169,7 +169,7 @@ impl Files {
         self.sum(Kind::Rate, trace.file(), rate_trace_sha256, places, problems);
     }
 
-    /// Looks at a file, and compares its sum with what it was said to be or notes it.
+    /// Reads a file, and compares its sum with the expected one or stores it.
     fn sum(
         &mut self,
         kind: Kind,

@@ -1,7 +1,7 @@
-//! What flows carry.
+//! The traffic of flows.
 //!
-//! A flow is opened by its `from` host, which also sends what there is to send; with request-response and web traffic `from` asks
-//! and `to` answers, and is the sender whose window, retransmissions and throughput are measured.
+//! The `from` host opens a flow and sends its data. With request-response and web traffic `from` asks and `to` answers; then `to` is the
+//! sender whose window, retransmissions and throughput are measured.
 
 use super::distribution::{SizeDistribution, TimeDistribution};
 use super::quantity::{Count, Size, Time};
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use transom_sim::units::Rate;
 
-/// What a flow carries, chosen by `kind`.
+/// The traffic of a flow, chosen by `kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Traffic {
@@ -23,9 +23,9 @@ pub enum Traffic {
     Web(Web),
     /// UDP datagrams at a constant rate, on and off.
     OnOffUdp(OnOffUdp),
-    /// A stream whose application gives TCP only so much per second.
+    /// A stream whose application gives TCP a limited rate.
     AppLimited(AppLimited),
-    /// What a file says: so many bytes at such a time.
+    /// A file of times and sizes.
     Trace(Trace),
     /// Real programs, on hosts that have the kernel's TCP.
     Program(Program),
@@ -58,7 +58,7 @@ impl Traffic {
         }
     }
 
-    /// Whether it goes over TCP.
+    /// Whether it uses TCP.
     pub fn is_tcp(&self) -> bool {
         !matches!(self, Traffic::OnOffUdp(_))
     }
@@ -94,7 +94,7 @@ pub struct RequestResponse {
     pub requests: Option<Count>,
 }
 
-/// A page after another: a request for each object, over connections of its own.
+/// One page after another: a request for each object, over its own connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Web {
@@ -131,7 +131,7 @@ pub struct OnOffUdp {
     pub off: TimeDistribution,
 }
 
-/// A stream whose application gives TCP only so much per second.
+/// A stream whose application gives TCP a limited rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AppLimited {
@@ -143,8 +143,8 @@ pub struct AppLimited {
     pub write: Size,
 }
 
-/// What a file says. Each line has a time in seconds since the flow's start and a number of bytes, with a comma between them;
-/// lines that begin with `#` are comments.
+/// Data from a file. Each line has a time in seconds since the flow's start and a number of bytes, with a comma between them; lines that
+/// begin with `#` are comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Trace {
@@ -159,9 +159,9 @@ pub struct Trace {
 /// Real programs: a client at `from`, and a server at `to` that is started before the run begins. Both ends need the kernel's TCP, so
 /// this can only be emulated.
 ///
-/// A command is a list of the program and its arguments. In these, `{address}` stands for the server's address and `{port}` for a port
-/// of its own that the flow has; the programs run in the scenario's directory. The client is started when the flow starts and asked to end
-/// (SIGTERM) when it stops, the server at the end of the run.
+/// A command is a list of the program and its arguments. In these, `{address}` is replaced by the server's address and `{port}` by a port
+/// of the flow's own. The programs run in the scenario's directory. The client is started with the flow and gets SIGTERM when it stops;
+/// the server gets it at the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Program {

@@ -1,8 +1,7 @@
 //! A TOML document as a tree in which every key and value knows where it was written.
 //!
-//! Everything that is said about a scenario points into its text, so the places have to survive what happens to the tree before
-//! it is decoded: a sweep puts a value of its list where another was, options of a link are handed to both of its directions.
-//! What is moved keeps its place.
+//! Every message about a scenario points into its text, so positions have to survive the steps before decoding: a sweep
+//! replaces values, and options of a link are copied to both of its directions. A moved value keeps its position.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -220,7 +219,7 @@ impl PartialEq for Value {
     }
 }
 
-/// As TOML has it, on one line; a text on the outside goes without quotes.
+/// In TOML's form, on one line; an outermost text has no quotes.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn inner(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use transom_lab::scenario::Resolved;
 use transom_sim::measure::{
-    LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second,
+    LinkSample, QueueDelay, SentSample, WindowSample, jain_index, per_second, percentile,
 };
 use transom_tcp::time::Instant;
 
@@ -17,12 +17,6 @@ const MOST: usize = 40;
 /// The samples that count: after the warm-up.
 fn counted<S>(samples: &[S], from: Instant, at: impl Fn(&S) -> Instant) -> &[S] {
     samples.get(samples.partition_point(|sample| at(sample) < from)..).unwrap_or_default()
-}
-
-/// The value that so many per cent of all do not exceed, by the nearest rank. `sorted` is in order.
-fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied()
 }
 
 fn cell(number: Option<f64>) -> Cell {
@@ -252,17 +246,4 @@ fn window_control(samples: &[LinkSample]) -> [Cell; 2] {
         }
     });
     [cell(mean(&targets.collect::<Vec<_>>())), rewritten.unwrap_or("–".into())]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_by_hand() {
-        let values = [10.0, 20.0, 30.0, 40.0];
-        assert_eq!(percentile(&values, 50), Some(20.0));
-        assert_eq!(percentile(&values, 95), Some(40.0));
-        assert_eq!(percentile(&[], 50), None);
-    }
 }

@@ -1,10 +1,10 @@
 //! CoDel: controlled delay (RFC 8289; the algorithm of its section 5).
 //!
-//! A queue is good while it absorbs bursts and bad while it stands. CoDel looks at how long each packet has waited when
-//! it leaves. Once every packet of an `interval` has waited at least `target`, it drops one, and as long as that lasts
-//! the next ones after interval/√2, interval/√3, …: the rate of loss-controlled flows falls with 1/√(loss rate), so
-//! theirs falls linearly in time. The first packet that waited less ends it. If the queue stands again soon after, the
-//! drop rate starts where it had got to.
+//! A queue is good while it absorbs bursts and bad while it stands. CoDel measures how long each packet has waited when
+//! it leaves. Once every packet of an `interval` has waited at least `target`, it drops one, and then further ones
+//! after interval/√2, interval/√3, …: the rate of loss-controlled flows falls with 1/√(loss rate), so theirs falls
+//! linearly in time. The first packet that waited less ends it. If the queue stands again soon after, the drop rate
+//! resumes at its last value.
 //!
 //! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
 //! packets of ECN-capable transports are marked instead; a marked packet is transmitted, hence at most one packet is
@@ -23,11 +23,11 @@ use super::{
 pub struct CoDelConfig {
     /// The queue's capacity.
     pub limit: Limit,
-    /// How long packets may stand: 5 to 10 % of `interval`.
+    /// The acceptable waiting time: 5 to 10 % of `interval`.
     pub target: Duration,
-    /// For how long they must have stood longer before that counts: about the longest round-trip time.
+    /// How long packets must have waited longer before CoDel acts: about the longest round-trip time.
     pub interval: Duration,
-    /// A packet is spared if no more than so many bytes remain behind it.
+    /// A packet is not dropped if no more than this many bytes remain behind it.
     pub mtu: u32,
     /// Whether packets of ECN-capable transports are marked instead of dropped.
     pub ecn: bool,
@@ -59,12 +59,12 @@ impl CoDelConfig {
     }
 }
 
-/// A queue that drops or marks when packets have stood in it for too long.
+/// A queue that drops or marks when packets have waited in it for too long.
 #[derive(Clone, Debug)]
 pub struct CoDel<P> {
     config: CoDelConfig,
     fifo: Fifo<P>,
-    /// When packets will have stood for an interval, if they do now.
+    /// When packets will have waited for an interval, if they do now.
     first_above: Option<Instant>,
     /// Whether packets are being dropped.
     dropping: bool,
@@ -72,7 +72,7 @@ pub struct CoDel<P> {
     drop_next: Instant,
     /// Drops since the rate of drops began to grow.
     count: u64,
-    /// What `count` was when the present dropping state began.
+    /// `count` at the beginning of the present dropping state.
     last_count: u64,
 }
 
@@ -133,7 +133,7 @@ impl<P> CoDel<P> {
     }
 }
 
-/// How the sender is told.
+/// How the sender gets the signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signalled {
     Marked,

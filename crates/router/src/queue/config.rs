@@ -69,9 +69,9 @@ pub enum ConfigError {
     UnknownParameter {
         /// The discipline.
         discipline: &'static str,
-        /// What was given.
+        /// The parameter.
         parameter: String,
-        /// What there is.
+        /// The known ones.
         known: &'static str,
     },
     /// A parameter's value is not one.
@@ -81,9 +81,9 @@ pub enum ConfigError {
         discipline: &'static str,
         /// The parameter.
         parameter: String,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What would be accepted.
+        /// An example of an accepted value.
         example: &'static str,
     },
     /// A parameter is given more than once.
@@ -174,8 +174,7 @@ impl Config {
         }
     }
 
-    /// Sets one parameter by its name. Whether the parameters make sense together is left to
-    /// [`validate`](Self::validate).
+    /// Sets one parameter by its name. [`validate`](Self::validate) checks whether the parameters are consistent.
     ///
     /// # Errors
     /// [`ConfigError`] if there is no such parameter or the value is not one of its values; the configuration is then
@@ -316,7 +315,7 @@ fn set_pie(config: &mut PieConfig, parameter: &str, value: &str) -> Result<(), R
     }
 }
 
-/// What RED's thresholds count: bytes if both are given so. The defaults count packets.
+/// The unit of RED's thresholds: bytes if both are given so. The defaults count packets.
 fn red_unit(arguments: &[&str]) -> Result<Unit, ConfigError> {
     let in_bytes = |parameter: &str| {
         arguments.iter().any(|argument| match argument.split_once('=') {

@@ -1,7 +1,7 @@
 //! Drop-tail: a packet that arrives at a full queue is dropped.
 //!
-//! The queue of every router that has been told nothing else (RFC 7567, section 2, says what is wrong with it:
-//! standing queues, lock-out, and losses that synchronise flows).
+//! The default queue of every router. RFC 7567, section 2, lists its problems: standing queues, lock-out, and
+//! synchronised losses.
 
 use transom_tcp::time::Instant;
 

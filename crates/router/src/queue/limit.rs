@@ -5,9 +5,9 @@ use super::Length;
 /// The capacity of a queue, not counting the packet that is being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// At most so many packets, whatever their size.
+    /// At most this many packets of any size.
     Packets(u64),
-    /// At most so many bytes: a packet fits whole or not at all.
+    /// At most this many bytes: a packet fits whole or not at all.
     Bytes(u64),
     /// No limit: memory is the caller's concern.
     Unlimited,
@@ -28,13 +28,13 @@ impl Limit {
 }
 
 impl Default for Limit {
-    /// 1000 packets: what Linux gives an Ethernet interface (`txqueuelen`).
+    /// 1000 packets: Linux' default for an Ethernet interface (`txqueuelen`).
     fn default() -> Self {
         Limit::Packets(1000)
     }
 }
 
-/// What a discipline counts.
+/// The unit that a discipline counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Packets, whatever their size.

@@ -9,16 +9,15 @@
 //! With `gentle` (S. Floyd, "Recommendation on using the 'gentle' variant of RED", March 2000) the probability rises
 //! on from `max_p` at `max` to 1 at twice `max`.
 //!
-//! What the paper leaves open, and how it is done here:
+//! Choices that the paper leaves open:
 //! - **Distance between signals.** The paper's text has it uniform on 1, …, 1/p, its figure on 1, …, 1/p − 1, because
 //!   `count` is raised before it is used. The figure is followed, as ns-2 does; the mean is 1/(2p).
-//! - **Idle time.** While the queue is empty the average decays as if so many packets as the link could have sent had
-//!   found an empty queue. A packet that is dropped there leaves the queue empty: time already accounted for is not
-//!   counted twice.
+//! - **Idle time.** While the queue is empty the average decays as if as many packets as the link could have sent had
+//!   found an empty queue. A packet that is dropped there leaves the queue empty: no time counts twice.
 //! - **In bytes** the average and the thresholds count bytes and a packet's probability is proportional to its length:
 //!   `max_p` is that of a packet of `packet_size`.
-//! - **ECN.** Early signals mark packets of ECN-capable transports. Beyond the range of control packets are dropped,
-//!   marked or not: who did not react to marks has to be stopped (RFC 7567, section 4.2.1).
+//! - **ECN.** Early signals mark packets of ECN-capable transports. Beyond the range of control packets are dropped
+//!   even if ECN-capable: a sender that ignores marks has to be stopped (RFC 7567, section 4.2.1).
 //! - **A full queue** drops as drop-tail does, and that does not touch `count`.
 
 use transom_tcp::time::{Duration, Instant};
@@ -31,7 +30,7 @@ use crate::probability::Probability;
 
 /// Fractional bits of the average.
 const FRACTION: u32 = 24;
-/// Queues are measured up to so many packets or bytes (half a terabyte).
+/// Queues are measured up to this many packets or bytes (half a terabyte).
 const LARGEST: u64 = 1 << 39;
 
 /// The parameters of [`Red`]. The default has those of the paper's simulations (sections 5 and 6).
@@ -39,7 +38,7 @@ const LARGEST: u64 = 1 << 39;
 pub struct RedConfig {
     /// The queue's capacity.
     pub limit: Limit,
-    /// What the average and the thresholds count.
+    /// The unit of the average and the thresholds.
     pub unit: Unit,
     /// The average below which nothing is signalled, in `unit`s.
     pub min: u64,
@@ -49,7 +48,7 @@ pub struct RedConfig {
     pub weight: Probability,
     /// The probability of a signal where the average reaches `max`, before spreading.
     pub max_p: Probability,
-    /// The length in bytes of the packets that `max_p` is meant for; used if `unit` is bytes, and for `transmission`.
+    /// The packet length for which `max_p` is defined, in bytes; used if `unit` is bytes, and for `transmission`.
     pub packet_size: u32,
     /// How long the link takes for a packet (s in the paper), for the average's decay while the queue is empty. Without
     /// it, an idle period counts as one sample, however long. [`Config::on_link`](super::Config::on_link) computes it.

@@ -1,8 +1,8 @@
 //! Delaying acknowledgements while the queue is long (the paper's references 15 and 16).
 //!
-//! An acknowledgement waits for as long as the part of the queue above a threshold needs to drain: what it lets the sender
-//! send then finds the queue at the threshold. It needs no memory of flows and changes no packet. Its price is the round-trip
-//! time, which senders measure.
+//! An acknowledgement is delayed until the part of the queue above a threshold has drained: the data that it releases then
+//! finds the queue at the threshold. It needs no memory of flows and changes no packet. It raises the round-trip time, which
+//! senders measure.
 //!
 //! Deviation: the references' schemes differ among each other, and their texts could not be consulted; this is the rule that
 //! they share, with a limit for the delay.
@@ -17,7 +17,7 @@ use crate::queue::Length;
 /// The parameters of [`AckDelay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AckDelayConfig {
-    /// What may wait in the queue without acknowledgements being delayed, in bytes.
+    /// The queue below which acknowledgements are not delayed, in bytes.
     pub above: u64,
     /// The link's rate, in bits per second; `None` until it is known which link.
     pub rate: Option<NonZeroU64>,

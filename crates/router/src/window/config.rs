@@ -29,8 +29,8 @@ use crate::text;
 /// | `fair-share` | `queue` (needed; in bytes), `rate` (from the link), `rtt` (100ms), `syn-windows` |
 /// | `none` | |
 ///
-/// `only-above`, `syn-windows` and `naive` are switches, off unless given. `syn-windows` writes the receiver's SYN too, whose window is the
-/// first that a sender is told; the paper leaves it.
+/// `only-above`, `syn-windows` and `naive` are switches, off by default. `syn-windows` also rewrites the receiver's SYN, whose window is
+/// the first one that a sender sees; the paper does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyConfig {
     /// [`TargetWindow`].
@@ -48,14 +48,14 @@ pub enum PolicyConfig {
 /// The parameters of a [`WindowControl`](super::WindowControl).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ControlConfig {
-    /// What decides about windows.
+    /// The policy.
     pub policy: PolicyConfig,
     /// How many flows are remembered at most; 64 bytes each.
     pub flows: u32,
     /// How long a flow may be silent before it is forgotten.
     pub idle: Duration,
-    /// Only what returns comes by here, data goes another way: the answer to a SYN is believed without it. Whoever can send
-    /// from behind the queue can then fill the table.
+    /// Only returning packets pass here; data takes another path. So the answer to a SYN is accepted without the SYN. A host behind the
+    /// queue can then fill the table.
     pub returns_only: bool,
     /// The least window for policies that remember no flows, in bytes.
     pub mss: u16,
@@ -73,7 +73,7 @@ impl ControlConfig {
         }
     }
 
-    /// Whether the parameters make sense.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
     /// [`ControlConfigError`] that says which does not.
@@ -91,7 +91,7 @@ impl ControlConfig {
     }
 }
 
-/// As many flows as can be asked for: 1 GiB.
+/// The most flows that can be configured: 1 GiB.
 const MAX_FLOWS: u32 = 1 << 24;
 
 /// Why there is no such window control.
@@ -108,9 +108,9 @@ pub enum ControlConfigError {
     UnknownParameter {
         /// The policy.
         policy: &'static str,
-        /// What was given.
+        /// The parameter.
         parameter: String,
-        /// What there is.
+        /// The known ones.
         known: &'static str,
     },
     /// A parameter's value is not one.
@@ -120,9 +120,9 @@ pub enum ControlConfigError {
         policy: &'static str,
         /// The parameter.
         parameter: String,
-        /// What was given.
+        /// The value.
         value: String,
-        /// What would be accepted.
+        /// An example of an accepted value.
         example: &'static str,
     },
     /// A parameter is given more than once.
@@ -140,7 +140,7 @@ pub enum ControlConfigError {
         policy: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// What could be given.
+        /// An example of a valid configuration.
         example: &'static str,
     },
     /// A parameter must be above zero.
@@ -187,16 +187,16 @@ pub enum ControlConfigError {
         /// The queue's capacity.
         limit: Limit,
     },
-    /// A SYN may come again, and then what it told before has to be remembered.
+    /// A SYN may be repeated, so its earlier edge has to be remembered.
     #[error("target-window's `syn-windows` needs the memory of flows that `naive` does without")]
     NaiveSyns,
     /// Flows would be forgotten while they go on.
     #[error("flows must not be forgotten before they have been silent for a second")]
     Idle,
-    /// So many cannot be remembered.
+    /// The table cannot be so large.
     #[error("{flows} flows are too many: {MAX_FLOWS} are the most")]
     Flows {
-        /// What was asked for.
+        /// The configured number.
         flows: u32,
     },
 }
@@ -274,7 +274,7 @@ impl PolicyConfig {
         self
     }
 
-    /// Whether the parameters make sense.
+    /// Checks that the parameters are consistent.
     ///
     /// # Errors
     /// [`ControlConfigError`] that says which does not.
@@ -318,7 +318,7 @@ impl PolicyConfig {
         }
     }
 
-    /// Whether it can do anything in front of a queue that holds so much.
+    /// Whether it can have an effect at a queue with this limit.
     ///
     /// # Errors
     /// [`ControlConfigError::NeverReached`].
@@ -477,7 +477,7 @@ fn set_target(
     }
 }
 
-/// A policy whose needed parameters are still to be set, and what they are.
+/// A policy without its required parameters, and their names.
 fn unset(name: &str) -> Option<(PolicyConfig, &'static [(&'static str, &'static str)])> {
     let zero = Threshold::Packets(0);
     Some(match name {

@@ -1,7 +1,7 @@
 //! Policy and marker together, for one queue.
 //!
-//! The queue's owner shows it every packet that comes to the queue ([`WindowControl::forward`]) and every one that comes back
-//! from behind it ([`WindowControl::returning`]). All that it does to a packet is in the latter. What SYNs do is in a file of its own.
+//! The queue's owner passes every packet that comes to the queue ([`WindowControl::forward`]) and every one that returns from behind it
+//! ([`WindowControl::returning`]). Only the latter changes packets. A separate file handles SYNs.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -27,12 +27,12 @@ const OPENING: Duration = Duration::from_secs(10);
 const CLOSING: Duration = Duration::from_secs(30);
 /// The whole table is swept this many times while an idle flow grows old.
 const SWEEPS: u64 = 4;
-/// So much of the sweep that is due is made up for at once.
+/// The most steps of a due sweep that are made at once.
 const MAX_SWEEP: usize = 4;
-/// So many packets are looked up together.
+/// The number of packets that are looked up together.
 const BATCH: usize = 32;
 
-/// What has happened, since the beginning.
+/// Counters, from the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that came to the queue.
@@ -43,21 +43,21 @@ pub struct Counters {
     pub rewritten: u64,
     /// Acknowledgements of flows that are not known, and passed as they were.
     pub unknown: u64,
-    /// Acknowledgements that could not be of the flow they said, and passed as they were.
+    /// Acknowledgements that were impossible for their flow, and passed unchanged.
     pub implausible: u64,
     /// Acknowledgements that were to go on later.
     pub held: u64,
-    /// Packets either way that passed as they were, as they are truncated, or fragments; with a policy that remembers no flows
-    /// only those that came back, as the others are not read.
+    /// Packets in either direction that passed unchanged because they are truncated or fragments. With a policy without flow state only
+    /// returning packets count, as the others are not read.
     pub unreadable: u64,
     /// Flows whose handshake was seen.
     pub opened: u64,
 }
 
-/// What is to be done with a packet that came back.
+/// The verdict on a returning packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its window and, unless that is to be made, its checksum have been rewritten.
+    /// Its window and, unless it is still to be calculated, its checksum have been rewritten.
     pub rewritten: bool,
     /// It should go on after this long, and nothing of its flow before it.
     pub hold: Duration,
@@ -70,9 +70,9 @@ pub struct Returning<'a> {
     pub packet: &'a mut [u8],
     /// Its length.
     pub len: usize,
-    /// What its checksum field holds.
+    /// The state of its checksum field.
     pub checksum: ChecksumState,
-    /// What is to be done with it: written by the call.
+    /// The verdict: the result of the call.
     pub verdict: Verdict,
 }
 
@@ -94,7 +94,7 @@ pub struct WindowControl {
 }
 
 impl WindowControl {
-    /// A control with these parameters. `secret` is 16 bytes that nobody outside can guess.
+    /// A control with these parameters. `secret` is 16 bytes that no outsider can guess.
     ///
     /// # Errors
     /// [`ControlConfigError`] if the parameters make no sense, or one is missing.
@@ -104,7 +104,7 @@ impl WindowControl {
         Ok(WindowControl::with_policy(policy, config, secret))
     }
 
-    /// A control with a policy of one's own; that of `config` does not matter.
+    /// A control with a custom policy; that of `config` is ignored.
     pub fn with_policy(policy: Box<dyn Policy>, config: &ControlConfig, secret: [u8; 16]) -> Self {
         let per_flow = policy.per_flow();
         let table = FlowTable::new(if per_flow { config.flows } else { 0 }, secret);
@@ -130,13 +130,13 @@ impl WindowControl {
         }
     }
 
-    /// Has memory asked for by this from now on, where [`returning_all`](Self::returning_all) otherwise reads it too early: a processor
-    /// goes on at once after asking, but not for ever after reading.
+    /// Sets a function that prefetches memory, instead of the reads by which [`returning_all`](Self::returning_all) prefetches
+    /// otherwise: a processor continues at once after a prefetch, but may wait for a read.
     pub fn set_prefetch(&mut self, prefetch: Option<Prefetch>) {
         self.prefetch = prefetch;
     }
 
-    /// A packet of `len` bytes comes to the queue, in which `queue` waits without it. `packet` is at least its headers.
+    /// A packet of `len` bytes comes to the queue, which has length `queue` without it. `packet` has at least its headers.
     pub fn forward(&mut self, now: Instant, packet: &[u8], len: usize, queue: Length) {
         self.counters.arrived += 1;
         self.policy.on_arrival(now, len, queue);
@@ -179,8 +179,8 @@ impl WindowControl {
         self.returned(now, &segment, hash, packet, checksum, queue)
     }
 
-    /// Several at once, as [`returning`](Self::returning) one by one. With many flows it is several times as fast: memory is
-    /// asked for all of them before it is needed for one.
+    /// Handles several packets at once, with the same result as [`returning`](Self::returning) one by one. With many flows it is
+    /// several times as fast: the memory for all of them is prefetched together.
     pub fn returning_all(&mut self, now: Instant, packets: &mut [Returning<'_>], queue: Length) {
         for batch in packets.chunks_mut(BATCH) {
             let mut seen = [None; BATCH];
@@ -373,12 +373,12 @@ impl WindowControl {
         self.policy.target()
     }
 
-    /// What has happened.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What is remembered.
+    /// The state of the table.
     pub fn table(&self) -> TableStats {
         self.table.stats()
     }

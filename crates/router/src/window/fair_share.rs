@@ -25,7 +25,7 @@ pub struct FairShareConfig {
     pub rate: Option<NonZeroU64>,
     /// The round-trip time of flows whose handshake was not timed.
     pub rtt: Duration,
-    /// What should wait in the queue, in bytes.
+    /// The queue length to aim for, in bytes.
     pub queue: u64,
     /// The receiver's SYN gets a share as well.
     pub syn_windows: bool,
@@ -44,7 +44,7 @@ impl FairShare {
         Some(FairShare { config, rate: config.rate? })
     }
 
-    /// One of so many shares, in bytes.
+    /// The share of one of several flows, in bytes.
     fn share(&self, rtt: Duration, flows: u32) -> u64 {
         let bits = u128::from(self.rate.get()) * u128::from(rtt.as_nanos());
         let bytes = bits / (8 * 1_000_000_000) + u128::from(self.config.queue);

@@ -1,4 +1,4 @@
-//! A flow's name, and what is remembered of it.
+//! A flow's key, and its record.
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -57,7 +57,7 @@ impl FlowKey {
         socket(self.sender, (self.ports >> 16) as u16)
     }
 
-    /// Where the data goes.
+    /// The receiver's address.
     pub fn receiver(&self) -> SocketAddr {
         socket(self.receiver, self.ports as u16)
     }
@@ -87,7 +87,7 @@ impl core::fmt::Debug for FlowKey {
     }
 }
 
-/// What is remembered of a flow: 28 bytes.
+/// The record of a flow: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Record {
     /// When something of it was last seen, in milliseconds that wrap.
@@ -109,12 +109,12 @@ pub(super) enum Phase {
     Opening(Opening),
     /// Its windows can be written.
     Open(Open),
-    /// Something did not fit together: it passes as it is until it has been forgotten.
+    /// Its packets were inconsistent: they pass unchanged until the record is dropped.
     #[default]
     Lost,
 }
 
-/// What the SYNs have told so far.
+/// The information from the SYNs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     /// The sender's initial sequence number, from its SYN or what the receiver's SYN acknowledges; unknown in
@@ -124,9 +124,9 @@ pub(super) struct Opening {
     pub(super) irs: Seq,
     /// When the first SYN passed, in microseconds that wrap.
     pub(super) began: u32,
-    /// How far beyond its SYN the sender has been told that it may send, in bytes: the furthest that a SYN of the receiver, or
-    /// an ACK which proved nothing, has said on this side of the router. The window of a SYN is never scaled (RFC 7323 2.2),
-    /// and a SYN may acknowledge data in the sender's (RFC 7413).
+    /// The furthest edge beyond its SYN that the sender has seen, in bytes, from a SYN of the receiver or an unproven ACK on
+    /// this side of the router. The window of a SYN is never scaled (RFC 7323 2.2), and a SYN may acknowledge data in the
+    /// sender's (RFC 7413).
     pub(super) told: u32,
     /// The receiver's MSS option, or the default (RFC 9293 3.7.1).
     pub(super) mss: u16,
@@ -134,7 +134,7 @@ pub(super) struct Opening {
     pub(super) step: Step,
 }
 
-/// What SYNs have said of windows, in one byte: a record has no room for more.
+/// Flags of the SYNs' windows, in one byte: a record has no room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Said(u8);
 
@@ -153,7 +153,7 @@ impl Said {
         Said(if scales { others | Said::SENDER_SCALES } else { others })
     }
 
-    /// What shift the receiver's SYN named, if it did; at most 14.
+    /// The shift in the receiver's SYN, if it has one; at most 14.
     #[must_use]
     pub(super) const fn receiver_scale(self, scale: Option<u8>) -> Self {
         let others = self.0 & !(Said::RECEIVER_SCALES | Said::SHIFT);
@@ -199,8 +199,8 @@ pub(super) enum Step {
     Called,
     /// The sender's SYN and the receiver's, which acknowledges it.
     Answered,
-    /// The sender's SYN has come again after that. Whoever answers now may be another one behind the receiver's address, or
-    /// count from another number.
+    /// The sender's SYN was repeated after that. The next answer may come from another host behind the receiver's address,
+    /// or have another sequence number.
     AskedAgain,
     /// The receiver's SYN.
     CalledBack,
@@ -211,7 +211,7 @@ pub(super) enum Step {
 /// A flow whose windows are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Open {
-    /// The furthest right edge that the sender has been told.
+    /// The furthest right edge that the sender has seen.
     pub(super) edge: Seq,
     /// The highest acknowledgement number.
     pub(super) ack: Seq,
@@ -229,7 +229,7 @@ pub(super) struct Open {
     pub(super) closing: bool,
 }
 
-/// What is known of a flow whose windows are understood, for people to look at.
+/// The summary of a flow whose windows are understood, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSummary {
     /// The window that the policy has arrived at, in bytes.
@@ -243,7 +243,7 @@ pub struct FlowSummary {
 }
 
 impl Record {
-    /// What there is to tell, if the handshake has been seen.
+    /// Its summary, if the handshake has been seen.
     pub fn summary(&self, now: Instant) -> Option<FlowSummary> {
         let Phase::Open(open) = &self.phase else { return None };
         let idle = (now.as_millis() as u32).wrapping_sub(self.seen);

@@ -1,29 +1,29 @@
-//! What the SYNs of both directions say, and when they are believed.
+//! The SYNs of both directions, and when they are accepted.
 //!
-//! The scale of a receiver's windows is in its SYN, and in force only if the sender's SYN had one too (RFC 7323 2.2). So the
-//! control waits for both SYNs, and then for a proof that the handshake is over. Somebody who sends packets with forged addresses
-//! from one side gets no further than a half-open record, and half-open records make room for each other.
+//! The scale of a receiver's windows is in its SYN, and in force only if the sender's SYN had one too (RFC 7323 2.2). So the control waits
+//! for both SYNs, and then for a proof of the completed handshake. An attacker with forged addresses on one side gets no further than a
+//! half-open record, and half-open records make room for each other.
 //!
-//! What proves that a handshake is over which the sender began:
+//! Proofs that a handshake is complete which the sender began:
 //!
-//! - The sender acknowledges the receiver's SYN. The number is the receiver's choice, and only who gets its packets knows it.
+//! - The sender acknowledges the receiver's SYN. The receiver chooses the number, and only a host that gets its packets knows it.
 //! - The receiver acknowledges more than its SYN did. It takes data only after it got that acknowledgement (RFC 9293 3.10.7.4).
 //!   This is no proof if the sender's SYN carried data, which a receiver may take at once (RFC 7413).
 //!
-//! An ACK of the receiver that acknowledges the sender's SYN alone proves nothing. A receiver in SYN-RECEIVED answers any segment
-//! outside its window with such an ACK (RFC 9293 3.10.7.4), so that a forged SYN and a forged segment behind it bring one about.
-//! Such an ACK passes as it is, and the edge that it tells is remembered.
+//! An ACK of the receiver for only the sender's SYN proves nothing. A receiver in SYN-RECEIVED answers any segment outside its window with
+//! such an ACK (RFC 9293 3.10.7.4), so a forged SYN and a forged segment behind it cause one. Such an ACK passes unchanged, and its edge is
+//! remembered.
 //!
 //! If the receiver began, its own ACK of the sender's SYN is the proof: the receiver can know the sender's number only if it got it.
 //!
-//! The window in the receiver's SYN is the first that the sender is told, and may be lowered in passing: there is no edge yet
-//! that it could move. That holds for the first SYN only. Which of several reaches the sender nobody here knows, so the furthest edge
-//! that any of them has told is remembered, and none that comes later takes it back: when a SYN is sent again, when both ends
-//! call at once, when another answers. A SYN that passes as it is counts as well.
+//! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing: there is no edge yet that it
+//! could move. That holds for the first SYN only. The router cannot know which of several SYNs reaches the sender. So it remembers the
+//! furthest edge of all of them, and no later one moves it back: when a SYN is repeated, when both ends call at once, or when another host
+//! answers. A SYN that passes unchanged counts as well.
 //!
-//! What this router has not seen it cannot know. If a sender gets a copy of the SYN by another way, and is told more by it, it
-//! will send, and have acknowledged, what lies beyond the edge here. Such acknowledgements are not taken for this flow's: they pass as they
-//! are, and so does the whole flow after a few. That is as it should be, for a flow with two ways cannot be controlled on one.
+//! The router only knows the packets that it has seen. If the sender gets a copy of the SYN by another path, with a larger window, it will
+//! send data beyond the edge here, and get it acknowledged. The router treats such acknowledgements as foreign: they pass unchanged, and
+//! after a few the whole flow does. That is correct, because a flow with two paths cannot be controlled on one.
 
 use transom_wire::seq::Seq;
 use transom_wire::tcp::{Flags, Options};
@@ -32,13 +32,13 @@ use super::flow::{Open, Opening, Phase, Said, Step};
 use super::marker::WindowMarker;
 use super::segment::Segment;
 
-/// The largest shift there is; a larger one is taken for it (RFC 7323 2.3).
+/// The largest shift; a larger one counts as this (RFC 7323 2.3).
 const MAX_SCALE: u8 = 14;
-/// What may be sent to who does not say, or says nothing (RFC 9293 3.7.1). IPv6 has more, but a lower bound too low is harmless.
+/// The default segment size without the option (RFC 9293 3.7.1). IPv6 has a larger one, but a lower bound that is too low is harmless.
 const DEFAULT_MSS: u16 = 536;
 /// Data that a SYN may carry (RFC 7413), as far as its answer may acknowledge it.
 const MAX_SYN_DATA: u32 = 65_535;
-/// So much beyond the edge may be acknowledged: window probes are sent where there is no window (RFC 9293 3.8.6.1).
+/// This much beyond the edge may be acknowledged: window probes are sent into a closed window (RFC 9293 3.8.6.1).
 pub(super) const PROBE: u32 = 1;
 
 /// A SYN of the receiver on its way to the sender.
@@ -52,7 +52,7 @@ pub(super) struct ReceiverSyn<'a> {
 }
 
 impl ReceiverSyn<'_> {
-    /// The window that goes on, if the sender has been told of so many bytes beyond what this acknowledges.
+    /// The window to forward, if the sender has seen an edge this many bytes beyond the acknowledgement.
     pub(super) fn window(&self, told: u32) -> u16 {
         match (self.wish, self.options) {
             (Some(wish), Some(options)) => {
@@ -63,13 +63,13 @@ impl ReceiverSyn<'_> {
     }
 }
 
-/// Bytes of data that a segment acknowledges beside the SYN with this number, unless it is the answer to another.
+/// The bytes of data that a segment acknowledges besides the SYN with this number, unless it answers another SYN.
 pub(super) fn data_beside(syn: Seq, segment: &Segment) -> Option<u32> {
     let data = (segment.ack - 1).distance_from(syn).cast_unsigned();
     (data <= MAX_SYN_DATA).then_some(data)
 }
 
-/// What a receiver takes that says this, in bytes.
+/// The segment size of a receiver with these options, in bytes.
 pub(super) fn mss(options: &Options) -> u16 {
     options.mss.filter(|mss| *mss > 0).unwrap_or(DEFAULT_MSS)
 }
@@ -90,7 +90,7 @@ impl Opening {
         }
     }
 
-    /// The receiver's SYN comes first; its window is still to be told. `None` if its options cannot be read.
+    /// The receiver's SYN comes first; its window is not forwarded yet. `None` if its options cannot be read.
     pub(super) fn called_back(syn: &ReceiverSyn<'_>, micros: u32) -> Option<Self> {
         let options = syn.options?;
         let mut opening = Opening::called(syn.segment, options, micros);
@@ -116,7 +116,7 @@ impl Opening {
             self.said.receiver_scale(options.window_scale.map(|scale| scale.min(MAX_SCALE)));
     }
 
-    /// The window that goes on in a SYN which acknowledges so many bytes of data beside the sender's; remembers it.
+    /// The window to forward in a SYN that acknowledges this many bytes of data besides the sender's SYN; remembers it.
     pub(super) fn tell(&mut self, early: u32, syn: &ReceiverSyn<'_>) -> u16 {
         let window = syn.window(self.told.saturating_sub(early));
         self.told = self.told.max(early + u32::from(window));
@@ -126,7 +126,7 @@ impl Opening {
         window
     }
 
-    /// What the sender has been told before another handshake begins in this one's place, which might be the same.
+    /// Keeps the edge that the sender has seen when another handshake replaces this one, because it may be the same.
     fn keep_told(&mut self, before: &Opening) {
         self.told = before.told;
         if before.said.is_lowered() {
@@ -157,7 +157,7 @@ impl Opening {
         }
     }
 
-    /// The receiver's SYN without ACK, when there has been one already of either side. The window that goes on.
+    /// The receiver's SYN without ACK, after an earlier one of either side. Returns the window to forward.
     pub(super) fn called_back_again(&mut self, syn: &ReceiverSyn<'_>, micros: u32) -> u16 {
         if self.step != Step::Called && syn.segment.seq == self.irs {
             if self.step == Step::AnsweredBack {
@@ -173,8 +173,8 @@ impl Opening {
         self.tell(0, syn)
     }
 
-    /// The receiver's SYN with ACK. The window that goes on, if it belongs to this handshake. `alone` if the sender's SYNs are
-    /// not seen.
+    /// The receiver's SYN with ACK. Returns the window to forward, if it belongs to this handshake. `alone` if the sender's SYNs are not
+    /// seen.
     pub(super) fn answered(&mut self, syn: &ReceiverSyn<'_>, alone: bool) -> Option<u16> {
         let segment = syn.segment;
         match self.step {
@@ -233,8 +233,8 @@ impl Opening {
         ends.then(|| Open { closing, ..self.open(micros.wrapping_sub(self.began).max(1)) })
     }
 
-    /// A returning segment without SYN: the flow, if this ends its handshake. If not, it passes as it is, and what it tells the
-    /// sender is remembered.
+    /// A returning segment without SYN: returns the flow, if it completes its handshake. If not, it passes unchanged, and its edge is
+    /// remembered.
     pub(super) fn returned(&mut self, segment: &Segment, micros: u32) -> Option<Open> {
         let acked = u32::try_from(segment.ack.distance_from(self.iss + 1)).ok();
         let acked = acked.filter(|acked| *acked <= self.told + PROBE)?;
@@ -271,8 +271,8 @@ impl Opening {
 }
 
 impl Phase {
-    /// Whether a SYN of a new connection may take this one's place. A flow that goes on is not given up because somebody
-    /// says so; where its end was missed it has to grow old first.
+    /// Whether a SYN of a new connection may replace this one. An active flow is not replaced by a mere SYN; if its end was missed, it has
+    /// to age first.
     pub(super) fn gives_way(&self) -> bool {
         match self {
             Phase::Opening(_) | Phase::Lost => true,

@@ -1,10 +1,10 @@
 //! The Window Marker (section 3.2 and appendix B): writes windows, and never one that does harm.
 //!
-//! The policy's wish moves the flow's `desired` window: up at once, and if it may fall down to what is left of the window that the
-//! sender was told, which is less by what is newly acknowledged. What is written is that window within three bounds, the later ones stronger:
+//! The policy's decision moves the flow's `desired` window: up at once; down, if allowed, to the rest of the window that the sender has seen,
+//! which shrinks by newly acknowledged bytes. The written window has three bounds, the later ones stronger:
 //!
 //! 1. not below one segment, or the sender would starve;
-//! 2. not left of the edge that it has been told before;
+//! 2. not left of an edge that the sender has seen;
 //! 3. not above what the receiver advertises.
 //!
 //! The paper reduces by the last acknowledged segment, which keeps the edge if acknowledgements come in order and the field has
@@ -13,8 +13,8 @@
 //! paper lets a new flow's first acknowledgement pass, here the edge is known from the SYN, whose window is not scaled: a
 //! receiver's megabyte need not be given away first.
 //!
-//! The SYN's own window is up to 64 KiB. If the policy has a wish for it ([`Policy::on_syn`](super::Policy::on_syn)), the same three
-//! bounds hold, where the edge told before is that of the same SYN when it passed earlier, and mostly there is none.
+//! The SYN's own window is up to 64 KiB. If the policy lowers it ([`Policy::on_syn`](super::Policy::on_syn)), the same three bounds hold. The
+//! earlier edge is that of the same SYN when it passed before; usually there is none.
 
 use core::num::NonZeroU32;
 
@@ -24,25 +24,25 @@ use super::flow::Open;
 use super::handshake::PROBE;
 use super::policy::AckAction;
 
-/// So many acknowledgements in a row that could not be, and the flow is not what it was taken for.
+/// After this many impossible acknowledgements in a row, the flow is not the recorded one.
 const MAX_STRIKES: u8 = 8;
 
-/// What became of an acknowledgement.
+/// The result for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
     /// The window fits already, or the policy does not care.
     AsItWas,
     /// The window field should be this.
     Rewritten(u16),
-    /// It acknowledges what its flow cannot have sent. It passes as it is, and nothing is learned from it.
+    /// It acknowledges data that its flow cannot have sent. It passes unchanged, and nothing is learned from it.
     Implausible,
-    /// So do too many; the flow passes as it is from now on.
+    /// Too many were implausible; the flow passes unchanged from now on.
     Lost,
 }
 
 /// Writes windows.
 ///
-/// A namespace for what is done with one flow's memory; the memory is in the [`FlowTable`](super::FlowTable).
+/// A namespace for the functions on one flow's record; the record is in the [`FlowTable`](super::FlowTable).
 #[derive(Clone, Copy, Debug)]
 pub struct WindowMarker;
 
@@ -71,7 +71,7 @@ impl WindowMarker {
         if open.strikes < MAX_STRIKES { Marked::Implausible } else { Marked::Lost }
     }
 
-    /// The window that goes on, for an acknowledgement that is plausible; remembers it.
+    /// The window to forward for a plausible acknowledgement; remembers it.
     pub(super) fn mark(open: &mut Open, ack: Ack, wish: AckAction) -> Marked {
         open.strikes = 0;
         let advertised = u32::from(ack.window) << open.scale;
@@ -95,14 +95,13 @@ impl WindowMarker {
         if window == ack.window { Marked::AsItWas } else { Marked::Rewritten(window) }
     }
 
-    /// The window of a receiver's SYN that goes on, when its sender has been told of so many bytes already.
+    /// The window to forward in a receiver's SYN, when its sender has seen `told` bytes already.
     pub(super) fn first(advertised: u16, told: u32, mss: u16, wished: u64) -> u16 {
         let least = wished.max(mss.into()).max(told.into());
         u16::try_from(least).unwrap_or(u16::MAX).min(advertised)
     }
 
-    /// A SYN of the receiver comes by once more, with this window instead of the one that it had. Its handshake is over for all that
-    /// has been seen here, but perhaps not for its sender.
+    /// A SYN of the receiver passes again with this new window. The router has seen its handshake end, but its sender perhaps has not.
     pub(super) fn first_again(open: &mut Open, syn: Ack, window: u16) {
         let edge = open.edge;
         open.edge = edge.later(syn.number + u32::from(window));
@@ -115,7 +114,7 @@ impl WindowMarker {
         }
     }
 
-    /// What the sender may still send by what it has been told, if it is told this number.
+    /// The bytes that the sender may still send beyond this number, by the edge that it has seen.
     pub(super) fn told(open: &Open, number: Seq) -> u32 {
         u32::try_from(open.edge.distance_from(number)).unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! The policy that wishes for nothing: to see what passes, and what a queue does by itself.
+//! The policy without an effect, to observe packets and the uncontrolled queue.
 
 use transom_tcp::time::Instant;
 
 use super::policy::{AckAction, AckContext, Policy};
 use crate::queue::Length;
 
-/// Leaves every window as it is. Flows are remembered and counted as with any other policy.
+/// Leaves every window unchanged. Flows are remembered and counted as with any other policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

@@ -1,4 +1,4 @@
-//! What window a flow should have: the part of window control that can be exchanged.
+//! The window of a flow: the exchangeable part of window control.
 
 use core::fmt;
 
@@ -10,39 +10,38 @@ use crate::queue::Length;
 ///
 /// A policy wishes; the [`WindowMarker`](super::WindowMarker) sees to it that no wish does harm.
 pub trait Policy: fmt::Debug + Send {
-    /// A packet of `len` bytes has come to the queue, in which `queue` waits without it.
+    /// A packet of `len` bytes has come to the queue, which has length `queue` without it.
     fn on_arrival(&mut self, now: Instant, len: usize, queue: Length);
 
-    /// What is to be done with an acknowledgement.
+    /// Decides on an acknowledgement.
     fn on_ack(&mut self, now: Instant, ack: &AckContext) -> AckAction;
 
-    /// What window the receiver's SYN should tell the sender, in bytes; `None` leaves it as it is. A SYN is no acknowledgement of a flow's,
-    /// and not delayed; there may be several of one flow, and no flow behind them at all.
+    /// The window for the receiver's SYN, in bytes; `None` leaves it unchanged. A SYN is not an acknowledgement of a flow, and is not
+    /// delayed; there may be several of one flow, or no flow at all.
     ///
-    /// Not asked of a policy that is not [`per_flow`](Policy::per_flow): nobody would know what an earlier copy of the SYN has told.
+    /// Not called for a policy that is not [`per_flow`](Policy::per_flow): the edge of an earlier copy of the SYN would be unknown.
     fn on_syn(&mut self, now: Instant, syn: &SynContext) -> Option<u64> {
         let _ = (now, syn);
         None
     }
 
-    /// The window in bytes that it has arrived at, if it is the same for all flows, for people to look at.
+    /// The present window in bytes, if it is the same for all flows, for people.
     fn target(&self) -> Option<u64> {
         None
     }
 
-    /// Whether what is known of each flow is wanted. Without it windows are written as if none were scaled, and edges may
-    /// move left.
+    /// Whether the policy needs flow state. Without it windows are written as if unscaled, and edges may move left.
     fn per_flow(&self) -> bool {
         true
     }
 }
 
-/// An acknowledgement, and what is known of its flow.
+/// An acknowledgement, and the state of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckContext {
-    /// What waits in the queue that the flow's data goes through.
+    /// The queue in the path of the flow's data.
     pub queue: Length,
-    /// What the receiver advertises, in bytes, or unscaled if the policy is not [`per_flow`](Policy::per_flow).
+    /// The receiver's window, in bytes, or unscaled if the policy is not [`per_flow`](Policy::per_flow).
     pub advertised: u32,
     /// Bytes that it acknowledges for the first time.
     pub newly_acked: u32,
@@ -57,9 +56,9 @@ pub struct AckContext {
 /// A SYN of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynContext {
-    /// What waits in the queue that the flow's data is to go through.
+    /// The queue in the path of the flow's data.
     pub queue: Length,
-    /// What the receiver advertises, in bytes: it is never scaled.
+    /// The receiver's window, in bytes: it is never scaled.
     pub advertised: u16,
     /// The largest segment that it takes, in bytes.
     pub mss: u16,
@@ -67,12 +66,12 @@ pub struct SynContext {
     pub active: u32,
 }
 
-/// What a policy wants done with an acknowledgement.
+/// A policy's decision on an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckAction {
     /// Nothing.
     AsItIs,
-    /// The flow's window should go towards so many bytes.
+    /// Moves the flow's window towards this many bytes.
     Window {
         /// Upwards at once.
         bytes: u64,

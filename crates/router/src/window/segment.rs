@@ -1,8 +1,8 @@
-//! What window control reads of a packet, and the one thing it writes.
+//! The parts of a packet that window control reads, and the one that it writes.
 //!
-//! Every packet of a queue comes through here, so it is read where it lies and only as far as needed: the headers may be
-//! all there is of it (a capture's or the simulator's), a super-segment counts as one packet with its whole length. Whatever
-//! is not a whole, unfragmented TCP header over IPv4 or IPv6 is `None`, and passes as it is.
+//! Every packet of a queue comes through here, so it is read in place and only as far as needed. The buffer may have only
+//! its headers (from a capture or the simulator). A super-segment counts as one packet with its whole length. A packet
+//! without a whole, unfragmented TCP header over IPv4 or IPv6 gives `None`, and passes unchanged.
 
 use transom_wire::Protocol;
 use transom_wire::checksum::update_u16;
@@ -14,11 +14,11 @@ use transom_wire::tcp::{Flags, Options};
 pub enum Unreadable {
     /// It carries something else, or is no IP packet.
     NotTcp,
-    /// It is cut off, a fragment, or says of itself what cannot be. What a fragment over IPv6 carries is not known.
+    /// It is truncated, a fragment, or inconsistent. A fragment over IPv6 hides its protocol.
     Broken,
 }
 
-/// What the checksum field of a packet holds.
+/// The contents of a packet's checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ChecksumState {
     /// The checksum of the packet: it has to follow a change.
@@ -77,7 +77,7 @@ impl Segment {
     /// The same, with the reason why not.
     ///
     /// # Errors
-    /// [`Unread`].
+    /// [`Unreadable`].
     pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,
@@ -135,7 +135,7 @@ impl Segment {
 /// Addresses, where TCP begins and where the packet ends.
 type Network = (u128, u128, usize, usize);
 
-/// So many bytes from there on.
+/// This many bytes from there on.
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<&[u8; N], Unreadable> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Unreadable::Broken)
 }

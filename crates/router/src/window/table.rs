@@ -1,13 +1,11 @@
 //! The flows that are known: constant work per packet, constant memory.
 //!
-//! A set-associative table with two choices. A keyed hash (SipHash-1-3: the other side chooses the addresses) names two
-//! buckets of eight slots; a flow is in one of them. A new one goes to the emptier, so that the table is nearly full before a
-//! bucket overflows. A slot is one cache line; 16 bits of the hash beside each tell which slot to look at, and for a million flows
-//! these tags are two megabytes, which a processor's cache holds.
+//! A set-associative table with two choices. A keyed hash (SipHash-1-3: an attacker chooses the addresses) names two buckets of eight slots; a flow
+//! is in one of them. A new one goes to the emptier, so that the table is nearly full before a bucket overflows. A slot is one cache line. 16 bits
+//! of the hash are stored separately and show which slot to read. For a million flows these tags are two megabytes, which fit a processor's cache.
 //!
-//! What is old is removed bucket by bucket as time goes by ([`sweep`](FlowTable::sweep)). When both buckets are full,
-//! whatever is old there makes room, then the oldest half-open flow; a flow that is under way is never given up for
-//! another, and then the new one is not remembered.
+//! Old flows are removed bucket by bucket over time ([`sweep`](FlowTable::sweep)). When both buckets are full, old flows there make room, then the
+//! oldest half-open flow. An active flow is never dropped for another; then the new one gets no record.
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -60,7 +58,7 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 64 && size_of::<Record>() == 28);
 
-/// What a table holds and has done.
+/// The counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
     /// Slots for flows.
@@ -71,7 +69,7 @@ pub struct TableStats {
     pub open: usize,
     /// Flows forgotten because nothing more was seen of them.
     pub expired: u64,
-    /// Half-open flows that made room for others.
+    /// Half-open flows that were dropped for others.
     pub evicted: u64,
     /// Flows there was no room for.
     pub refused: u64,
@@ -94,8 +92,7 @@ impl core::fmt::Debug for FlowTable {
     }
 }
 
-/// Asks the processor for the cache lines at these addresses, without waiting for them; zero stands for none. To do so takes unsafe
-/// code, which this crate does without.
+/// Prefetches the cache lines at these addresses, without waiting; zero means none. It needs unsafe code, which this crate does not have.
 pub type Prefetch = fn(&[usize]);
 
 /// Where a flow is.
@@ -126,11 +123,10 @@ impl FlowHash {
 }
 
 impl FlowTable {
-    /// An empty table with room for `flows`. It has half as many slots more, of 64 bytes and two for the tag: with a hundred
-    /// thousand flows the first bucket overflows when three quarters of all slots are taken. If there is not so much memory it is a smaller one, in
-    /// the end one for no flows at all.
+    /// An empty table with room for `flows`. It has half as many slots more, of 64 bytes and two for the tag: with a hundred thousand flows the
+    /// first bucket overflows when three quarters of all slots are taken. If there is not enough memory, the table is smaller, or empty.
     ///
-    /// `secret` is 16 bytes that nobody outside can guess.
+    /// `secret` is 16 bytes that no outsider can guess.
     pub fn new(flows: u32, secret: [u8; 16]) -> Self {
         let (mut tags, mut slots) = (Vec::new(), Vec::new());
         let mut buckets = (flows as usize).saturating_mul(3).div_ceil(2 * WAYS);
@@ -143,12 +139,12 @@ impl FlowTable {
         FlowTable { tags, slots, secret, hand: 0, stats }
     }
 
-    /// What it holds and has done.
+    /// Its counters.
     pub fn stats(&self) -> TableStats {
         self.stats
     }
 
-    /// The flows and what is known of them, in no particular order.
+    /// The flows and their records, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &Record)> {
         let taken = |(tag, slot): (&u16, _)| (*tag != EMPTY).then_some(slot);
         let slots = self.tags.iter().flatten().zip(self.slots.iter().flatten()).filter_map(taken);
@@ -163,8 +159,8 @@ impl FlowTable {
 
     /// Where a flow probably is, from the tags alone.
     ///
-    /// All tags of both buckets are compared before anything is decided, and a bit for each says where: which way a flow is in follows no
-    /// pattern, and a processor that has to guess at every way guesses wrong once or twice for each packet.
+    /// All tags of both buckets are compared without a branch, which gives a bit for each. The position of a flow follows no pattern, so with a
+    /// branch for each tag a processor would mispredict once or twice for each packet.
     fn likely(&self, hash: FlowHash) -> impl Iterator<Item = Place> {
         let buckets = hash.buckets(self.tags.len());
         let [first, second] = buckets.map(|bucket| self.equal(bucket, hash.tag()));
@@ -183,14 +179,14 @@ impl FlowTable {
         tags.iter().enumerate().fold(0, |bits, (way, other)| bits | u32::from(*other == tag) << way)
     }
 
-    /// Looks at the tags of the flow's buckets, so that they are in the cache when they are needed. There is nothing to decide in
-    /// it, so that a processor goes on with the next before this one's have come. What comes back means nothing.
+    /// Reads the tags of the flow's buckets, to bring them into the cache. It has no branch, so a processor continues with the next before the
+    /// memory arrives. The result is meaningless.
     pub(super) fn touch_tags(&self, hash: FlowHash) -> u16 {
         let first = |bucket: usize| self.tags.get(bucket).map_or(0, |[tag, ..]| *tag);
         hash.buckets(self.tags.len()).into_iter().map(first).fold(0, |sum, tag| sum ^ tag)
     }
 
-    /// Looks at where the flow's slot is, so that it is in the cache when it is needed. What comes back means nothing.
+    /// Reads the flow's slot, to bring it into the cache. The result is meaningless.
     pub(super) fn touch(&self, hash: FlowHash) -> u32 {
         let slot = self.likely(hash).next().and_then(|place| self.slot(place));
         slot.map_or(0, |slot| slot.record.seen)
@@ -210,7 +206,7 @@ impl FlowTable {
         slot.map_or(0, |slot| core::ptr::from_ref(slot).addr())
     }
 
-    /// Where its memory is, as addresses: for who wants it to lie in large pages.
+    /// The addresses of its memory, for large pages.
     pub fn memory(&self) -> [Range<usize>; 2] {
         let (tags, slots) = (self.tags.as_ptr_range(), self.slots.as_ptr_range());
         [tags.start.addr()..tags.end.addr(), slots.start.addr()..slots.end.addr()]
@@ -261,7 +257,7 @@ impl FlowTable {
         Some(place)
     }
 
-    /// A free slot for a flow, if one can be had.
+    /// A free slot for a flow, if possible.
     fn room(&mut self, hash: FlowHash, now: u32, ages: &Ages) -> Option<Place> {
         let buckets = hash.buckets(self.tags.len());
         let free = |bucket: usize| {
@@ -328,7 +324,7 @@ impl FlowTable {
     }
 }
 
-/// Whether there is memory for so many buckets.
+/// Whether there is memory for this many buckets.
 fn reserve(tags: &mut Vec<[u16; WAYS]>, slots: &mut Vec<[Slot; WAYS]>, buckets: usize) -> bool {
     tags.try_reserve_exact(buckets).is_ok() && slots.try_reserve_exact(buckets).is_ok()
 }

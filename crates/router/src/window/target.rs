@@ -69,7 +69,7 @@ impl Threshold {
 pub struct TargetWindowConfig {
     /// Above it the target comes down (th_U).
     pub upper: Threshold,
-    /// Below it the target goes up (th_L); not zero, or it never would.
+    /// Below it the target rises (th_L); not zero, or it never would.
     pub lower: Threshold,
     /// How much has to arrive while the queue is above `upper` before the target is halved.
     pub halve_after: Threshold,
@@ -120,7 +120,7 @@ impl TargetWindowConfig {
 pub struct TargetWindow {
     config: TargetWindowConfig,
     target: u64,
-    /// What has arrived above the upper threshold, in the unit of `halve_after`.
+    /// The arrivals above the upper threshold, in the unit of `halve_after`.
     count: u64,
 }
 

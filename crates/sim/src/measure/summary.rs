@@ -30,3 +30,9 @@ pub fn per_second(bytes: u64, span: Duration) -> f64 {
 pub fn efficiency(bytes: u64, span: Duration, rate: Rate) -> f64 {
     per_second(bytes, span) / rate.bits_per_sec() as f64
 }
+
+/// The value that `percent` of a hundred do not exceed, by the nearest rank; `None` of nothing. `sorted` is in ascending order.
+pub fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}

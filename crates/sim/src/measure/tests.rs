@@ -91,3 +91,11 @@ fn fairness_by_hand() {
     assert_eq!(per_second(1_250_000, Duration::from_secs(2)), 5e6);
     assert_eq!(per_second(1, Duration::ZERO), 0.0);
 }
+
+#[test]
+fn percentiles_by_hand() {
+    let values = [10.0, 20.0, 30.0, 40.0];
+    assert_eq!(percentile(&values, 50), Some(20.0));
+    assert_eq!(percentile(&values, 95), Some(40.0));
+    assert_eq!(percentile::<u64>(&[], 50), None);
+}

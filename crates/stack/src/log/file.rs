@@ -1,4 +1,4 @@
-//! Logs in files: a header and records, either all of them one after another or in a ring of so many places.
+//! Logs in files: a header and records, either all of them in sequence or in a ring of a given number of places.
 //!
 //! Nothing here opens a file; it makes and reads the bytes.
 
@@ -11,7 +11,7 @@ pub const HEADER_LEN: usize = 64;
 const MAGIC: [u8; 8] = *b"TRANSLOG";
 const VERSION: u16 = 1;
 
-/// What stands at the beginning of a file.
+/// The header at the beginning of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The time of the clock's origin, in nanoseconds since 1970-01-01 00:00 UTC; zero if it is not known.
@@ -40,11 +40,11 @@ pub enum FileError {
 /// A record out of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number since the file's first record, which has the lower half of its own.
+    /// Its number since the file's first record; the record itself has the lower half.
     pub sequence: u64,
     /// Records that are missing in front of it: they were overwritten before they were written down.
     pub missed: u64,
-    /// What it says, or why that is not known.
+    /// Its contents, or why they cannot be read.
     pub record: Result<Record, RecordError>,
 }
 
@@ -60,7 +60,7 @@ impl Header {
         bytes
     }
 
-    /// What a header says.
+    /// Reads a header.
     ///
     /// # Errors
     /// If it is none, or of another version.
@@ -91,7 +91,7 @@ fn number(record: &Encoded) -> u32 {
     u32::from_le_bytes([record[20], record[21], record[22], record[23]])
 }
 
-/// What a file holds, the oldest record first. What a writer that was interrupted has left of a record at the end is passed over.
+/// Reads a file, the oldest record first. An incomplete record at the end, from an interrupted writer, is skipped.
 ///
 /// # Errors
 /// If the bytes are no log.

@@ -1,8 +1,8 @@
-//! What makes records: comparing a connection before a call with itself afterwards.
+//! Makes records by comparing a connection before and after a call.
 //!
-//! All that a connection keeps for the log is a flag, that a duplicate acknowledgement has come, and with extensions their news. A call that changes nothing costs the comparison of a few fields that the call has just had in
-//! its hands. Arrivals of data are by far the most frequent where much is received, and say the least; so those that follow each other closely make one
-//! record, which is written when it is over.
+//! A connection keeps little for the log: a flag for a duplicate acknowledgement and, with extensions, the changes of layers. A call without changes
+//! costs the comparison of a few fields, which the call has just used. Where much data is received, arrivals are by far the most frequent events, and
+//! the least informative. So consecutive arrivals make one record, which is written at their end.
 
 use super::record::{EndedBy, Values};
 use super::{FlowEvent, Log, Record, What};
@@ -32,13 +32,13 @@ pub(super) struct Run {
 }
 
 impl Log {
-    /// How things stand before a call; nothing if the log is off.
+    /// The state before a call; `None` if the log is off.
     #[inline(always)]
     pub(crate) fn checkpoint(&self, connection: &Connection) -> Option<Checkpoint> {
         self.is_on().then(|| connection.checkpoint())
     }
 
-    /// Records what has happened since `before`. Where nothing has, it is over without a call.
+    /// Records the changes since `before`. Without changes it returns without a call.
     #[inline(always)]
     pub(crate) fn changes(
         &mut self,
@@ -189,7 +189,7 @@ impl Log {
         }
     }
 
-    /// Also when the log is off, for otherwise it would wait for ever.
+    /// Also when the log is off, because the events would otherwise stay queued.
     #[cold]
     fn write_layer_events(&mut self, subject: Subject, connection: &mut Connection) {
         while let Some(event) = connection.poll_layer_event() {
@@ -216,7 +216,7 @@ impl Log {
         self.push(event.words(subject.now, subject.connection, snapshot, values));
     }
 
-    /// The others.
+    /// Writes the other kinds of records.
     fn write(&mut self, subject: Subject, snapshot: &Snapshot, what: What) {
         self.end_run();
         let Subject { now: at, connection } = subject;

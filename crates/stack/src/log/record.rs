@@ -23,13 +23,13 @@ pub struct Record {
     pub state: State,
     /// The congestion phase, afterwards.
     pub phase: Phase,
-    /// What holds the sender back, afterwards.
+    /// The limit of the sender, afterwards.
     pub limited_by: LimitedBy,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The connection exists from now on.
@@ -52,29 +52,29 @@ pub enum What {
     Request {
         /// Of this variable.
         variable: Variable,
-        /// What is asked now and what comes of it; the safe range is not recorded and reads as any value.
+        /// The present request and its outcome; the safe range is not recorded and reads as any value.
         ruling: Ruling,
     },
     /// A layer came or went.
     Layer {
         /// Which it is, if it ever was attached.
         layer: Option<u32>,
-        /// What became of it.
+        /// The change.
         fate: LayerFate,
         /// The beginning of its name.
         name: String,
     },
 }
 
-/// What moved.
+/// The events of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FlowEvent {
     /// An acknowledgement: `position` is SND.UNA, `bytes` what it newly acknowledged, cumulatively or selectively (none: a duplicate), `window` the
     /// peer's, `extra` the last round-trip time in microseconds.
     Acknowledged = 2,
-    /// New data of the peer: `position` is RCV.NXT, `bytes` how much, `window` what is offered. What arrives within a tenth of a millisecond, with nothing else
-    /// happening to the host's connections, is one event, with the time of the first.
+    /// New data of the peer: `position` is RCV.NXT, `bytes` how much, `window` the advertised window. Arrivals within a tenth of a millisecond, with
+    /// no other event of the host's connections between them, are one event, with the time of the first.
     Arrived = 3,
     /// Data, or a SYN, FIN or RST, left for the first time: `position` is where it begins, `bytes` what it takes of the sequence space, `window` the peer's,
     /// `extra` the TCP flags.
@@ -91,7 +91,7 @@ pub enum FlowEvent {
     Undone = 9,
 }
 
-/// The values of a record about something that moved. Each is the connection's own afterwards; what does not fit is cut to the largest that does.
+/// The values of a record about data. Each is the connection's own afterwards; a value that does not fit is cut to the largest that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
     /// A position in one of the sequence spaces; see [`FlowEvent`]. The first byte of data is at 2³² + 1.
@@ -123,7 +123,7 @@ pub enum EndedBy {
     Refused = 1,
     /// The peer reset it.
     Reset = 2,
-    /// Nothing was heard for too long.
+    /// The peer was silent for too long.
     TimedOut = 3,
     /// The application ended it.
     Aborted = 4,
@@ -131,19 +131,19 @@ pub enum EndedBy {
     Other = 5,
 }
 
-/// What became of a layer.
+/// The changes of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LayerFate {
     /// It was attached.
     Attached = 0,
-    /// Somebody detached it.
+    /// It was detached on request.
     Detached = 1,
     /// It panicked.
     Panicked = 2,
     /// It took longer than it may.
     Overran = 3,
-    /// It asked for an interval that ends before it begins.
+    /// It requested an interval that ends before it begins.
     Nonsense = 4,
     /// Its process has gone.
     Gone = 5,

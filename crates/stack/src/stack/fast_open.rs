@@ -13,7 +13,7 @@ use transom_wire::{FastOpen, TcpHeader};
 /// A connection that was reset before its handshake was complete takes its place for so long (as on Linux).
 pub(super) const RESET_COUNTS_FOR: Duration = Duration::from_secs(60);
 
-/// What a SYN's option comes to.
+/// The result of a SYN's option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FastSyn {
     /// Nothing: an ordinary handshake.

@@ -1,4 +1,4 @@
-//! Opening: listening, and connecting with a port nobody can guess (RFC 6056).
+//! Opening: listening, and connecting from an unpredictable port (RFC 6056).
 
 use super::{ConnectionId, Owner, Stack};
 use crate::config::PortSource;
@@ -42,7 +42,7 @@ pub enum ConnectError {
 /// Why a listener was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody listens there already.
+    /// A listener uses it already.
     #[error("{0} is in use")]
     InUse(SocketAddr),
     /// The address is neither ours nor unspecified.
@@ -57,9 +57,9 @@ pub enum ListenError {
 }
 
 impl Stack {
-    /// Listens at `address`; an unspecified address means all of ours, port 0 a free one. Existing connections are not
-    /// touched [MUST-41] [MUST-42]. The unspecified IPv6 address means our IPv4 addresses too, unless
-    /// [`ListenConfig::v6_only`]; an IPv4-mapped address is taken for the IPv4 address in it.
+    /// Listens at `address`; an unspecified address means all of ours, port 0 a free one. Existing connections are unaffected [MUST-41] [MUST-42].
+    /// The unspecified IPv6 address includes our IPv4 addresses too, unless [`ListenConfig::v6_only`]; an IPv4-mapped address means the IPv4 address
+    /// in it.
     pub fn listen(
         &mut self,
         address: SocketAddr,
@@ -131,15 +131,15 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether a listener, or any connection down to TIME-WAIT, uses what a socket bound so would. This looks at every flow:
-    /// it is for binding, not for packets.
+    /// Whether a listener, or any connection down to TIME-WAIT, uses an address of this socket. It checks every flow: it is for binding, not for
+    /// packets.
     pub fn is_in_use(&self, bound: &Bound) -> bool {
         // Whether there is one does not depend on the order in which the table is walked.
         self.is_listened_at(bound)
             || self.flows.keys().any(|key| bound.overlaps(&Bound::new(key.local(), true)))
     }
 
-    /// Whether a listener has packets that a socket bound so would have. This looks at every listener.
+    /// Whether a listener gets packets that this socket would get. It checks every listener.
     pub fn is_listened_at(&self, bound: &Bound) -> bool {
         (0..self.listeners.capacity())
             .filter_map(|index| self.listeners.get(index))
@@ -209,9 +209,9 @@ impl Stack {
         self.open(now, local, remote, profile, false)
     }
 
-    /// Like [`Stack::connect`], with TCP Fast Open (RFC 7413). If the server has given a cookie, the SYN waits for the first write, and takes what of it
-    /// fits along ([`Connection::holds_syn`]; a read, a shutdown, or [`Connection::release_syn`] lets it go without data). If it has not, the SYN
-    /// leaves at once and asks for one. A server that does not answer to that is not asked for a while.
+    /// Like [`Stack::connect`], with TCP Fast Open (RFC 7413). If the server has given a cookie, the SYN waits for the first write, and carries the
+    /// data that fits ([`Connection::holds_syn`]; a read, a shutdown, or [`Connection::release_syn`] sends it without data). If it has not, the SYN
+    /// leaves at once and requests one. A server that does not answer such a request is not asked again for a while.
     ///
     /// Data in a SYN may reach the application of the server twice: see [`ListenConfig::fast_open`].
     pub fn connect_on_write(
@@ -303,7 +303,7 @@ impl Stack {
         candidates.filter(|&ours| reaches(ours, remote)).max_by_key(|&ours| preference(ours))
     }
 
-    /// RFC 6056 algorithm 3: a counter, offset by a secret function of where the connection goes.
+    /// RFC 6056 algorithm 3: a counter, offset by a secret function of the destination.
     fn ephemeral(&mut self, ip: IpAddr, remote: SocketAddr, now: Instant) -> Option<SocketAddr> {
         if self.config.ports == PortSource::Caller {
             return None;

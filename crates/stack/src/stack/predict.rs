@@ -1,9 +1,9 @@
-//! Header prediction: data that goes straight into the memory of the application that waits for it.
+//! Header prediction: received data goes straight into the memory of the waiting application.
 //!
-//! A device that can scatter what it reads puts the headers of the next packet here and everything behind them there. If the
-//! owner guesses that the next packet will be the next data of one connection, whose reader waits with its buffer, the data
-//! lands in that buffer at once and is never copied again. The guess is checked before anything else is done; when it was
-//! wrong, the owner puts the packet together and treats it like any other.
+//! A device with scattered reads puts the headers of the next packet here and the rest there. The owner may guess that the next
+//! packet is the next data of one connection, whose reader waits with its buffer. Then the data lands in that buffer at once
+//! and is never copied again. The guess is checked before anything else. If it was wrong, the owner joins the packet and
+//! handles it like any other.
 
 use super::{ConnectionId, Stack};
 use core::cell::Cell;
@@ -15,8 +15,8 @@ use transom_wire::offload::{RxChecksum, RxOffload};
 use transom_wire::{Flags, Protocol, TcpPacket};
 
 impl Stack {
-    /// How many bytes of header the next data packet for `id` should have; `None` when no guess makes sense, because there
-    /// is data to be read already or the peer will send no more.
+    /// The number of header bytes in the next data packet for `id`. `None` if no guess is useful, because there is data to read
+    /// already or the peer will send no more.
     pub fn expected_headers(&self, id: ConnectionId) -> Option<usize> {
         let slot = self.slots.get(self.slot_index(id)?)?;
         let connection = &slot.connection;
@@ -27,9 +27,9 @@ impl Stack {
         Some(ip + connection.expected_header_len())
     }
 
-    /// A packet arrived in two parts: `head`, as long as [`Stack::expected_headers`] said, and `body`, in the memory of the
-    /// reader of `id`. Returns how many bytes of `body` the reader may keep, or `None` if the packet was not what was expected:
-    /// then nothing has been done.
+    /// A packet arrived in two parts: `head`, of the length from [`Stack::expected_headers`], and `body`, in the memory of the
+    /// reader of `id`. Returns how many bytes of `body` the reader may keep. Returns `None` if the packet is another one: then
+    /// nothing has been done.
     pub fn on_expected(
         &mut self,
         now: Instant,

@@ -32,7 +32,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// A packet; what is to be kept of it is copied.
+    /// A packet; data to keep is copied.
     pub fn borrowed(bytes: &'a [u8]) -> Self {
         Packet { bytes, offload: RxOffload::default() }
     }
@@ -74,13 +74,13 @@ impl Examined {
 }
 
 impl Stack {
-    /// A packet arrived at `now`, from elsewhere: what we send to ourselves does not leave, so a packet that claims to come
-    /// from one of our addresses is forged.
+    /// A packet arrived at `now` from outside. Our own packets to ourselves do not leave, so a packet from one of our addresses
+    /// is forged.
     pub fn on_packet(&mut self, now: Instant, packet: Packet<'_>) {
         self.receive(now, packet, Origin::Outside);
     }
 
-    /// A packet arrived, from elsewhere or from ourselves.
+    /// A packet arrived, from outside or from ourselves.
     pub(super) fn receive(&mut self, now: Instant, packet: Packet<'_>, origin: Origin) {
         if let Some(examined) = self.examine(now, packet.bytes, packet.offload, origin) {
             self.on_examined(now, &examined, packet, origin);
@@ -627,7 +627,8 @@ impl Stack {
     }
 }
 
-/// The options of a SYN-ACK, with a cookie of Fast Open's if it fits. The option of accurate ECN is dispensable, and goes for it.
+/// The options of a SYN-ACK, with a cookie of Fast Open if it fits. The option of accurate ECN is dispensable, and is replaced by
+/// it.
 fn with_cookie(options: Options, cookie: Option<FastOpen>) -> Options {
     let with = Options { fast_open: cookie, ..options };
     let without = Options { acc_ecn: if cookie.is_some() { None } else { with.acc_ecn }, ..with };

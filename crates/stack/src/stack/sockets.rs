@@ -11,7 +11,7 @@ use transom_tcp::time::Instant;
 /// A call on a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SocketError {
-    /// There is no connection by that name (any more).
+    /// There is no such connection (any more).
     #[error("no such connection")]
     NotFound,
     /// Reading failed.
@@ -23,7 +23,7 @@ pub enum SocketError {
 }
 
 impl Stack {
-    /// A connection, to look at.
+    /// A connection, to read its state.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         Some(&self.slots.get(self.slot_index(id)?)?.connection)
     }
@@ -116,8 +116,8 @@ impl Stack {
         self.with_connection(id, now, |connection| connection.shutdown_write(now))
     }
 
-    /// Lets go of a connection: it ends in order by itself, and nothing more is told of it. Until it has ended it can still be
-    /// looked at by its name; after that the name means nothing, and it never means another connection.
+    /// Releases a connection: it ends in order by itself, without further events. Until it has ended, its name still gives its
+    /// state; after that the name is invalid, and it never means another connection.
     pub fn close(&mut self, id: ConnectionId, now: Instant) {
         self.release(id, now, |connection| connection.close(now));
     }
@@ -139,7 +139,7 @@ impl Stack {
     }
 
     /// Sets the differentiated services code point of a connection's packets, 0 to 63 [MUST-48] [SHLD-21]. It reaches the IP
-    /// header as it is [SHLD-22]; larger values are cut to six bits. The first packets carry the profile's. Packets of
+    /// header unchanged [SHLD-22]; larger values are cut to six bits. The first packets carry the profile's. Packets of
     /// different code points may overtake each other, so a program should seldom change it [SHLD-23].
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
@@ -148,7 +148,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Sets the hop limit (time to live) of a connection's packets [MUST-49]. Zero is taken as one.
+    /// Sets the hop limit (time to live) of a connection's packets [MUST-49]. Zero means one.
     pub fn set_hop_limit(&mut self, id: ConnectionId, hop_limit: u8) -> Result<(), SocketError> {
         let index = self.slot_index(id).ok_or(SocketError::NotFound)?;
         let slot = self.slots.get_mut(index).ok_or(SocketError::NotFound)?;
@@ -176,7 +176,7 @@ impl Stack {
         Some(self.slots.get(self.slot_index(id)?)?.ip_fields.hop_limit)
     }
 
-    /// Whether some connection still has data, or a FIN, that its peer has not acknowledged. Looks at every connection.
+    /// Whether any connection has data, or a FIN, that its peer has not acknowledged. It checks every connection.
     pub fn has_undelivered(&self) -> bool {
         (0..self.slots.capacity()).filter_map(|index| self.slots.get(index)).any(|slot| {
             let connection = &slot.connection;

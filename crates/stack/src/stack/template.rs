@@ -1,9 +1,9 @@
-//! What stays the same in a connection's packets, prepared once.
+//! The constant parts of a connection's packets, prepared once.
 //!
-//! Almost every packet of a connection differs from the one before in the same few fields. On the way out the rest is copied
-//! from here and the checksums are continued from the sums of what does not change. On the way in a packet is first compared
-//! with what the next one should look like: if it is a plain segment of the expected flow, its few interesting fields are read
-//! where they must be, and nothing has to be parsed. Everything else takes the ordinary way, which gives the same result.
+//! Almost every packet of a connection differs from the one before in the same few fields. On the way out the rest is copied from here, and
+//! the checksums continue from the sums of the constant parts. On the way in, a packet is first compared with the expected one. If it is a
+//! plain segment of the expected flow, its few variable fields are read directly, without parsing. Every other packet takes the ordinary
+//! way, which gives the same result.
 
 use super::transmit::IpFields;
 use crate::flow::FlowKey;

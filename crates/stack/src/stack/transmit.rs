@@ -18,17 +18,17 @@ use transom_wire::ipv4::Ipv4Header;
 use transom_wire::ipv6::Ipv6Header;
 use transom_wire::offload::{SegmentKind, Segmentation, TxChecksum, TxOffload};
 
-/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and what is left to the device.
+/// A packet (or a super-segment) to send: headers, up to two pieces of payload, and the work for the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
     /// IP and transport header, or a whole packet.
     pub headers: &'a [u8],
     /// The payload behind them.
     pub payload: [&'a [u8]; 2],
-    /// What the device has to do.
+    /// The work for the device.
     pub offload: TxOffload,
-    /// How the sender stood, for people who look at a capture; empty unless it is [asked for](crate::config::StackConfig::comments), and for what is no
-    /// connection's.
+    /// The sender's state, for readers of a capture. Empty unless it is [enabled](crate::config::StackConfig::comments), and for packets without a
+    /// connection.
     pub comment: &'a str,
 }
 
@@ -67,7 +67,7 @@ impl Scratch {
 /// How many transmissions a connection has before the next one's turn.
 const BURST: u32 = 16;
 
-/// How an IP header is to be filled.
+/// The fields of an IP header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IpFields {
     pub(super) hop_limit: u8,
@@ -134,7 +134,7 @@ pub(super) fn write_headers(
     Some((headers, TxOffload { checksum, segmentation }))
 }
 
-/// What was settled to leave next.
+/// The next packet to send.
 enum Settled {
     /// The reused packet.
     Packet,

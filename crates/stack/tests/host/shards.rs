@@ -2,9 +2,9 @@
 
 use crate::harness::*;
 use transom_stack::config::StackConfigError;
-use transom_stack::stack::{Shard, Stack};
+use transom_stack::stack::{Packet, Shard, Stack};
 use transom_tcp::connection::State;
-use transom_tcp::time::Instant;
+use transom_tcp::time::{Duration, Instant};
 use transom_testkit::packets::{fragment4, too_big};
 use transom_wire::{Flags, Protocol};
 
@@ -141,5 +141,137 @@ fn impossible_shards_are_refused() {
         config.shard = Shard { index, count };
         let refused = Stack::new(config.clone(), Instant::ZERO).map(drop);
         assert_eq!(refused, Err(StackConfigError::Shard(config.shard)));
+    }
+}
+
+/// A peer, and a host of several stacks to which its packets are dealt out at random.
+struct World {
+    peer: Host,
+    shards: Vec<Host>,
+    random: u64,
+}
+
+impl World {
+    fn random(&mut self, below: usize) -> usize {
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % below as u64) as usize
+    }
+
+    /// Carries packets until none are left.
+    fn carry(&mut self) {
+        loop {
+            let to_host = self.peer.sent();
+            for sent in &to_host {
+                let to = self.random(self.shards.len());
+                self.shards[to]
+                    .call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+            }
+            let to_peer = carry(&mut self.shards);
+            for sent in &to_peer {
+                self.peer.call(|stack, now| stack.on_packet(now, Packet::borrowed(&sent.bytes)));
+            }
+            if to_host.is_empty() && to_peer.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.peer.run_for(span);
+        self.shards.iter_mut().for_each(|host| host.run_for(span));
+        self.carry();
+    }
+}
+
+/// However packets are dealt out, each connection has all of its bytes and no other's, and nothing is reset.
+#[test]
+fn any_steering_gives_each_connection_its_bytes() {
+    for seed in 0..40 {
+        let count = 2 + seed as u32 % 4;
+        let shards = (0..count).map(|index| shard(index, count)).collect();
+        let peer = Host::with(|config, _| config.addresses = vec![(PEER.into(), 24)]);
+        let mut world = World { peer, shards, random: seed };
+        let theirs = world.peer.listen(at(PEER, 80));
+        let ours: Vec<_> = world.shards.iter_mut().map(|host| host.listen(service())).collect();
+        // Each with its end at the peer, its shard, and its end there.
+        let mut pairs = Vec::new();
+        for _ in 0..6 {
+            let to = world.random(count as usize);
+            let near = world.shards[to].connect(at(PEER, 80));
+            world.carry();
+            pairs.push((world.peer.accept(theirs), to, near));
+            let far = world.peer.connect(service());
+            world.carry();
+            let acceptable = |(host, listener): (&Host, &_)| host.stack.acceptable(*listener) > 0;
+            let to = world.shards.iter().zip(&ours).position(acceptable).expect("a connection");
+            pairs.push((far, to, world.shards[to].accept(ours[to])));
+        }
+        let mut read = vec![[Vec::new(), Vec::new()]; pairs.len()];
+        let mut written = vec![[0; 2]; pairs.len()];
+        let content = |pair: usize, way: usize| -> Vec<u8> {
+            stream(15_000).iter().map(|byte| byte ^ (pair * 2 + way) as u8).collect()
+        };
+        let contents: Vec<[_; 2]> =
+            (0..pairs.len()).map(|pair| [content(pair, 0), content(pair, 1)]).collect();
+        for _ in 0..1000 {
+            let pair = world.random(pairs.len());
+            let (far, to, near) = pairs[pair];
+            for way in 0..2 {
+                let all = &contents[pair][way];
+                let some = 1 + world.random(4000);
+                let left = &all[written[pair][way]..];
+                let piece = &left[..left.len().min(some)];
+                if !piece.is_empty() {
+                    let (host, id) = if way == 0 {
+                        (&mut world.peer, far)
+                    } else {
+                        (&mut world.shards[to], near)
+                    };
+                    written[pair][way] += host.write(id, piece);
+                }
+                let (host, id) =
+                    if way == 0 { (&mut world.shards[to], near) } else { (&mut world.peer, far) };
+                read[pair][way].extend(host.read(id));
+            }
+            if world.random(3) == 0 {
+                world.carry();
+            }
+            if world.random(20) == 0 {
+                world.wait(Duration::from_millis(50));
+            }
+        }
+        for (pair, (far, to, near)) in pairs.iter().enumerate() {
+            for way in 0..2 {
+                let all = &contents[pair][way];
+                while read[pair][way].len() < all.len() {
+                    let before = (read[pair][way].len(), written[pair][way]);
+                    world.wait(Duration::from_millis(500));
+                    let (from, source, into, sink) = if way == 0 {
+                        (None, far, Some(*to), near)
+                    } else {
+                        (Some(*to), near, None, far)
+                    };
+                    let rest = &all[written[pair][way]..];
+                    let host = from.map_or(&mut world.peer, |shard| &mut world.shards[shard]);
+                    written[pair][way] +=
+                        if rest.is_empty() { 0 } else { host.write(*source, rest) };
+                    world.carry();
+                    let host = into.map_or(&mut world.peer, |shard| &mut world.shards[shard]);
+                    read[pair][way].extend(host.read(*sink));
+                    let now = (read[pair][way].len(), written[pair][way]);
+                    assert!(
+                        now != before,
+                        "seed {seed}: pair {pair} way {way} stands still at {now:?}"
+                    );
+                }
+                assert!(read[pair][way] == *all, "seed {seed}: pair {pair} way {way}");
+            }
+        }
+        let resets: u64 = world.shards.iter().map(|host| host.counters().resets_sent).sum();
+        assert_eq!((resets, world.peer.counters().resets_sent), (0, 0), "seed {seed}");
     }
 }

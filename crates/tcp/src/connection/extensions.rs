@@ -4,6 +4,7 @@
 mod effective;
 mod layer_events;
 mod layers;
+mod observed;
 #[cfg(feature = "unconstrained")]
 mod unconstrained;
 mod view;
@@ -11,6 +12,8 @@ mod view;
 use effective::ASKED_ANEW;
 pub use layer_events::{LayerChange, LayerEvent};
 pub(super) use layers::Layers;
+pub use observed::{Observed, ObservedLayers};
+use view::Source;
 pub use view::View;
 
 use super::timers::Timer;
@@ -217,7 +220,97 @@ impl Shared {
     }
 }
 
+/// The result of waking layers.
+struct Woken {
+    /// The variables that they limit, or limited before.
+    asked: Variables,
+    /// When the clock wakes the first layer.
+    clock: Instant,
+    /// One of them has failed.
+    faulty: bool,
+}
+
 impl Host {
+    /// Attaches a layer. Returns its number and the variables that it limits.
+    fn attach(
+        &mut self,
+        now: Instant,
+        source: Source<'_>,
+        mut extension: Box<dyn Extension>,
+        requires: Capabilities,
+        wakes: Wake,
+    ) -> Result<(LayerId, Variables), AttachError> {
+        if self.layers.len() >= MAX_LAYERS {
+            return Err(AttachError::TooMany);
+        }
+        let id = LayerId(self.next_id);
+        self.next_id += 1;
+        let mut limits = Limits::default();
+        extension.on_attach(&View::new(source, &self.shared, now), &mut limits);
+        let clock_use = ClockUse::default();
+        let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
+        layer.settle_clock(now, false);
+        if let Some(fault) = layer.limits.fault() {
+            return Err(AttachError::Failed(fault));
+        }
+        let asked = layer.limits.some();
+        self.pending_events.tell(&layer, LayerChange::Attached);
+        self.layers.push(layer);
+        self.survey();
+        Ok((id, asked))
+    }
+
+    /// Removes a layer, if it exists.
+    fn detach(&mut self, layer: LayerId) -> Option<Layer> {
+        let index = self.layers.iter().position(|other| other.id == layer)?;
+        let layer = self.layers.remove(index);
+        self.pending_events.tell(&layer, LayerChange::Detached);
+        self.survey();
+        Some(layer)
+    }
+
+    /// Wakes every layer that waits for the event. No layer sees the limits that another sets in answer.
+    #[inline(always)]
+    fn wake(&mut self, source: Source<'_>, event: &mut Event) -> Woken {
+        let happened = event.what - Wake::TIMER;
+        let Host { layers, shared, .. } = self;
+        let view = View::new(source, shared, event.now);
+        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
+        let mut clock = Instant::FAR_FUTURE;
+        for layer in layers.iter_mut() {
+            let due = layer.limits.take_due(event.now);
+            if due || layer.wakes.intersects(happened) {
+                event.what = happened;
+                event.what.set(Wake::TIMER, due);
+                // It may change its limits, or replace them whole.
+                asked.add(layer.limits.some());
+                layer.extension.on_wake(event, &view, &mut layer.limits);
+                layer.settle_clock(event.now, due);
+                faulty |= layer.limits.fault().is_some();
+                asked.add(layer.limits.some());
+                woken += 1;
+            }
+            clock = clock.min(layer.limits.clock());
+        }
+        shared.wakes += woken;
+        Woken { asked, clock, faulty }
+    }
+
+    /// When the clock wakes the first layer.
+    fn earliest(&self) -> Instant {
+        let clocks = self.layers.iter().map(|layer| layer.limits.clock());
+        clocks.fold(Instant::FAR_FUTURE, Instant::min)
+    }
+
+    /// The layers, in the order in which they were attached.
+    fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
+        self.layers.iter().map(|layer| LayerInfo {
+            id: layer.id,
+            name: layer.extension.name(),
+            limits: &layer.limits,
+        })
+    }
+
     /// Layers may have changed their requests for these variables, or were removed. Returns the variables whose combined request has changed, and
     /// whether any value changed or only the requesting layers.
     #[inline(always)]
@@ -335,7 +428,7 @@ impl Connection {
     pub fn attach(
         &mut self,
         now: Instant,
-        mut extension: Box<dyn Extension>,
+        extension: Box<dyn Extension>,
     ) -> Result<LayerId, AttachError> {
         if !self.state.is_synchronized() || self.state == State::TimeWait || self.dismissed {
             return Err(AttachError::NotEstablished);
@@ -347,31 +440,11 @@ impl Connection {
             return Err(AttachError::Lacks(lacking));
         }
         let mut host = self.extensions.take().unwrap_or_default();
-        let mut asked = Variables::NONE;
-        let result = if host.layers.len() < MAX_LAYERS {
-            let id = LayerId(host.next_id);
-            host.next_id += 1;
-            let mut limits = Limits::default();
-            extension.on_attach(&View::new(self, &host.shared, now), &mut limits);
-            let clock_use = ClockUse::default();
-            let mut layer = Layer { extension, id, wakes, requires, limits, clock_use };
-            layer.settle_clock(now, false);
-            match layer.limits.fault() {
-                Some(fault) => Err(AttachError::Failed(fault)),
-                None => {
-                    asked = layer.limits.some();
-                    host.pending_events.tell(&layer, LayerChange::Attached);
-                    host.layers.push(layer);
-                    host.survey();
-                    Ok(id)
-                }
-            }
-        } else {
-            Err(AttachError::TooMany)
-        };
+        let attached = host.attach(now, Source::Connection(self), extension, requires, wakes);
+        let asked = attached.map_or(Variables::NONE, |(_, asked)| asked);
         self.settle(now, host, asked);
         self.limit_orphans_extensions(now);
-        result
+        attached.map(|(layer, _)| layer)
     }
 
     /// The time that a connection keeps its extensions after its owner has closed it begins, if it has any.
@@ -406,14 +479,8 @@ impl Connection {
     /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
     pub fn detach(&mut self, now: Instant, layer: LayerId) -> Option<Box<dyn Extension>> {
         let mut host = self.extensions.take()?;
-        let index = host.layers.iter().position(|other| other.id == layer);
-        let gone = index.map(|index| host.layers.remove(index));
-        let mut asked = Variables::NONE;
-        if let Some(layer) = &gone {
-            asked = layer.limits.some();
-            host.pending_events.tell(layer, LayerChange::Detached);
-            host.survey();
-        }
+        let gone = host.detach(layer);
+        let asked = gone.as_ref().map_or(Variables::NONE, |layer| layer.limits.some());
         self.settle(now, host, asked);
         gone.map(|layer| layer.extension)
     }
@@ -446,13 +513,7 @@ impl Connection {
 
     /// The layers, in the order in which they were attached.
     pub fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
-        self.extensions.get().into_iter().flat_map(|host| {
-            host.layers.iter().map(|layer| LayerInfo {
-                id: layer.id,
-                name: layer.extension.name(),
-                limits: &layer.limits,
-            })
-        })
+        self.extensions.get().into_iter().flat_map(Host::layers)
     }
 
     /// The next layer that was detached for its own fault, or that the profile names and could not be attached.
@@ -567,39 +628,18 @@ impl Connection {
         if !host.hears(event.what, event.now) {
             return self.extensions.put_changed(host, !pending.is_empty());
         }
-        let happened = event.what - Wake::TIMER;
-        let Host { layers, shared, .. } = &mut *host;
-        let view = View::new(self, shared, event.now);
-        let (mut woken, mut asked, mut faulty) = (0, Variables::NONE, false);
-        let mut clock = Instant::FAR_FUTURE;
-        for layer in layers.iter_mut() {
-            let due = layer.limits.take_due(event.now);
-            if due || layer.wakes.intersects(happened) {
-                event.what = happened;
-                event.what.set(Wake::TIMER, due);
-                // It may change its limits, or replace them whole.
-                asked.add(layer.limits.some());
-                layer.extension.on_wake(event, &view, &mut layer.limits);
-                layer.settle_clock(event.now, due);
-                faulty |= layer.limits.fault().is_some();
-                asked.add(layer.limits.some());
-                woken += 1;
-            }
-            clock = clock.min(layer.limits.clock());
-        }
-        shared.wakes += woken;
-        if faulty {
+        let woken = host.wake(Source::Connection(self), event);
+        if woken.faulty {
             host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
-            return self.settle(event.now, host, asked);
+            return self.settle(event.now, host, woken.asked);
         }
-        self.conclude(event.now, host, asked, clock, !pending.is_empty());
+        self.conclude(event.now, host, woken.asked, woken.clock, !pending.is_empty());
     }
 
     /// Applies the effects of attaching or detaching layers that request, or requested, values of the variables `asked`.
     #[cold]
     fn settle(&mut self, now: Instant, host: Box<Host>, asked: Variables) {
-        let clocks = host.layers.iter().map(|layer| layer.limits.clock());
-        let clock = clocks.fold(Instant::FAR_FUTURE, Instant::min);
+        let clock = host.earliest();
         self.conclude(now, host, asked, clock, true);
         if self.state == State::Closed {
             self.timers.clear(Timer::Extension);

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// More rows than any run can have had in memory.
 const MOST_ROWS: usize = 1 << 30;
 
-/// What is wrong with a file.
+/// A defect of a file.
 type Wrong = String;
 
 /// Reads a table back from a file's contents: its owners with their rows.

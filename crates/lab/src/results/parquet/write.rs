@@ -13,8 +13,8 @@ use ::parquet::schema::types::ColumnPath;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Fewer rows are not worth compressing: to set up the compression of a column takes longer than to write and read its few bytes, and a
-/// sweep has many short runs.
+/// Tables with fewer rows are not compressed: setting up the compression of a column takes longer than writing and reading its few
+/// bytes, and a sweep has many short runs.
 const MANY: usize = 1 << 13;
 
 /// Zstandard's level.

@@ -1,8 +1,8 @@
-//! How a measure goes with time, and when it gets somewhere.
+//! The course of a measure over time, and when it reaches a level.
 //!
-//! Theory of operation. A *course* is a measure at every sample of a run within the moments that count. What is of a moment, such as a window, has its
-//! sampled value; what is of a span, such as goodput, has at each sample that of the window that ends there, so the first value comes a whole
-//! window after the first moment. When a course gets to a level is looked up in these values: the time is exact to a sample interval.
+//! Theory of operation. A *course* is a measure at every sample of a run within the span of the band. A momentary measure, such as a window, has its
+//! sampled value. A measure over a span, such as goodput, has at each sample the value of the window that ends there; so the first value comes a
+//! whole window after the first moment. These values show when a course reaches a level, exact to a sample interval.
 
 use super::Span;
 use crate::run::{LinkObservations, Observations};
@@ -13,7 +13,7 @@ use transom_tcp::time::{Duration, Instant};
 /// A measure at every sample.
 type Course = Vec<(Instant, f64)>;
 
-/// Where a course is wanted to get.
+/// The level that a course must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Level {
     /// For once.
@@ -44,7 +44,7 @@ impl Level {
     }
 }
 
-/// The course of each flow, or of what all of them or the link have together.
+/// The course of each flow, or of all of them or the link together.
 pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Course> {
     let window = quantity.window.map(|window| window.0).unwrap_or_default();
     if let Some(name) = &quantity.link {
@@ -88,7 +88,7 @@ pub(super) fn of(quantity: &Quantity, seen: &Observations, span: Span) -> Vec<Co
         .collect()
 }
 
-/// What a sender is like at one moment.
+/// The state of a sender at one moment.
 pub(super) fn of_sender(measure: Measure, sender: SenderSample) -> Option<f64> {
     // A kernel tells only the smoothed one.
     let rtt = sender.last_rtt.or(sender.srtt).map(|rtt| rtt.as_nanos() as f64);
@@ -104,7 +104,7 @@ pub(super) fn of_sender(measure: Measure, sender: SenderSample) -> Option<f64> {
     }
 }
 
-/// What grew by `total` per second, over the window that ends at each sample.
+/// The growth of `total` per second, over the window that ends at each sample.
 fn rates(
     samples: usize,
     total: impl Fn(usize) -> Option<(Instant, u64)>,
@@ -144,7 +144,7 @@ fn of_link(measure: Measure, link: &LinkObservations, span: Span, window: Durati
     }
 }
 
-/// What a way of a link is like at one moment.
+/// The state of one direction of a link at one moment.
 pub(super) fn of_way(measure: Measure, sample: &LinkSample) -> Option<f64> {
     match measure {
         Measure::QueueLength => Some(sample.waiting.packets as f64),

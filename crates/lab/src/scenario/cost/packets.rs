@@ -1,7 +1,7 @@
 //! How many packets a run takes over its links.
 //!
-//! A flow's source has a demand, in packets of a whole run; the slowest link on its way bounds it. What all flows want of one direction of a link is
-//! bounded by its rate once more, and shared. Ways are found as the network finds them: the fewest links, through routers.
+//! A flow's source has a demand, in packets of a whole run; the slowest link on its path bounds it. The demand of all flows for one direction of a
+//! link is bounded by its rate, and shared. Paths are those of the network: the fewest links, through routers.
 
 use super::super::Problem;
 use super::super::distribution::Distribution;
@@ -18,25 +18,25 @@ use transom_sim::link::LinkConfig;
 /// The payload of a full segment over Ethernet, and its packet.
 const SEGMENT: f64 = 1448.0;
 const PACKET: f64 = 1500.0;
-/// What a receive window lets out in a round-trip, in bytes.
+/// The bytes that a receive window releases in a round trip.
 const WINDOW: f64 = 8e6;
 /// Packets per second that a kernel's host does not exceed in real time.
 const KERNEL: f64 = 1e7;
-/// Steps that finding ways may take; in larger networks only what sources are told counts.
+/// The most steps for finding paths; in larger networks only the configuration of sources counts.
 const MOST_STEPS: usize = 20_000_000;
 
-/// What a run takes.
+/// The estimate for a run.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     /// By link and direction.
     links: Vec<[f64; 2]>,
-    /// What sources do without sending a packet each time.
+    /// The events of sources without a packet.
     sources: f64,
     /// A flow that needs no time for anything, and never ends.
     endless: Option<Name>,
 }
 
-/// What a flow wants of the links on its way.
+/// A flow's demand for the links on its path.
 struct Wanted {
     way: Vec<(usize, usize)>,
     packets: f64,
@@ -68,7 +68,7 @@ pub(super) fn estimate(scenario: &Resolved) -> Estimate {
     estimate
 }
 
-/// What flows want, each as if it were alone.
+/// The demands of flows, each as if it were alone.
 fn wanted(scenario: &Resolved, end: f64, estimate: &mut Estimate) -> Vec<Wanted> {
     let network = Network::of(scenario);
     let mut by_source: BTreeMap<&Name, Vec<&Flow>> = BTreeMap::new();
@@ -113,7 +113,7 @@ impl Estimate {
         self.endless.is_some()
     }
 
-    /// What is wrong with it, if there may be so many.
+    /// The error, if the number may exceed `most`.
     pub(super) fn problem(&self, scenario: &Resolved, most: f64) -> Option<Problem> {
         if let Some(flow) = &self.endless {
             let what = format!(
@@ -149,12 +149,12 @@ impl Estimate {
     }
 }
 
-/// What a source does.
+/// The demand of a source.
 struct Demand {
     packets: f64,
     /// The size of a packet in bytes.
     size: f64,
-    /// What it does beside sending them.
+    /// Its events besides sending packets.
     also: f64,
 }
 
@@ -221,7 +221,7 @@ fn rate(config: &LinkConfig) -> f64 {
     bits / 8.0 / PACKET
 }
 
-/// What a way allows.
+/// The bounds of a path.
 struct Path {
     packets_per_second: f64,
     round_trip: f64,

@@ -1,4 +1,4 @@
-//! What can be measured: each measure once, with all that is known of it.
+//! All measures, each with its properties.
 
 use crate::scenario::Unit;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Statistic;
 
-/// What a measure is taken of, and how many values it has.
+/// The source of a measure, and the number of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureSource {
     /// One value of each flow.
@@ -21,7 +21,7 @@ pub enum MeasureSource {
     OftenFromLink,
 }
 
-/// What a flow or a way of a link must have for a measure to be taken of it.
+/// A requirement of a measure on its flow or link direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// Nothing.
@@ -34,7 +34,7 @@ pub enum Requirement {
     WindowTarget,
 }
 
-/// How a measure goes with time.
+/// How a measure varies over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeCourse {
     /// It has a value at every sample.
@@ -43,10 +43,10 @@ pub enum TimeCourse {
     OverWindow,
 }
 
-/// Makes [`Measure`] of lines that say of each measure its unit, what it is taken of, what that needs, and its course if it has one.
+/// Makes [`Measure`] from lines with each measure's unit, source, requirement, and time course if it has one.
 macro_rules! measures {
     ($($(#[doc = $doc:literal])+ $name:ident: $unit:ident, $taken:ident, $needs:ident $(, $course:ident)?;)+) => {
-        /// What is measured.
+        /// The measures.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -63,21 +63,21 @@ macro_rules! measures {
                 }
             }
 
-            /// What it is taken of.
+            /// Its source.
             pub fn source(self) -> MeasureSource {
                 match self {
                     $(Measure::$name => MeasureSource::$taken,)+
                 }
             }
 
-            /// What that must have.
+            /// Its requirement.
             pub fn needs(self) -> Requirement {
                 match self {
                     $(Measure::$name => Requirement::$needs,)+
                 }
             }
 
-            /// How it goes with time, if it can be asked when it gets somewhere.
+            /// Its time course, if `reaches` and `stays-above` apply to it.
             pub fn course(self) -> Option<TimeCourse> {
                 match self {
                     $(Measure::$name => measures!(@course $($course)?),)+
@@ -96,7 +96,7 @@ measures! {
     Throughput: Rate, FromEachFlow, Nothing, OverWindow;
     /// Of a flow: bytes that reached the application. A size.
     Delivered: Size, FromEachFlow, Nothing;
-    /// Of a flow: bytes that never came, of which the application was told (holes). A size.
+    /// Of a flow: bytes that never came, reported to the application as holes. A size.
     Skipped: Size, FromEachFlow, Tcp;
     /// Of a flow: segments that its sender sent again, over all its connections. A number.
     Retransmissions: Number, FromEachFlow, Tcp;
@@ -154,7 +154,7 @@ measures! {
 }
 
 impl MeasureSource {
-    /// Whether it is taken of a link.
+    /// Whether it is a measure of a link.
     pub fn is_of_link(self) -> bool {
         matches!(self, MeasureSource::FromLink | MeasureSource::OftenFromLink)
     }

@@ -15,7 +15,7 @@ use crate::probability::Probability;
 pub struct Gain(u32);
 
 impl Gain {
-    /// So many millionths.
+    /// This many millionths.
     pub const fn from_millionths(millionths: u32) -> Self {
         Gain(millionths)
     }
@@ -55,7 +55,7 @@ impl fmt::Debug for Gain {
 
 const PARTS: i128 = Probability::PARTS as i128;
 
-/// What changes from update to update.
+/// The state that changes from update to update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Controller {
     drop_probability: Probability,

@@ -39,7 +39,7 @@ impl Estimator {
         }
     }
 
-    /// Notes that a packet has left after `waited`, and `left` bytes wait behind it.
+    /// A packet has left after `waited`, and `left` bytes wait behind it.
     pub(super) fn on_departure(&mut self, now: Instant, len: usize, waited: Duration, left: u64) {
         match self {
             Estimator::Timestamps { latest } => *latest = waited,

@@ -1,4 +1,4 @@
-//! What SYNs do: they begin what is remembered of a flow, and those of receivers may get another window.
+//! The handling of SYNs: they begin a flow's record, and those of receivers may get another window.
 
 use transom_tcp::time::Instant;
 use transom_wire::seq::Seq;
@@ -34,7 +34,7 @@ impl WindowControl {
         }
     }
 
-    /// A SYN of the receiver. The window that goes on, if it is of a flow that is remembered.
+    /// A SYN of the receiver. Returns the window to forward, if its flow has a record.
     pub(super) fn receiver_calls(
         &mut self,
         now: Instant,

@@ -113,7 +113,7 @@ impl Values {
 }
 
 impl Record {
-    /// What bytes say, and the lower half of the record's number.
+    /// Reads a record, and the lower half of its number.
     ///
     /// # Errors
     /// For a kind or a value that this version does not know.

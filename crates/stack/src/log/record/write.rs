@@ -1,4 +1,4 @@
-//! Records as they are written: eight bytes at a time, of which the frequent ones are put together without a look at anything else.
+//! Writes records eight bytes at a time; the frequent ones are composed without reading anything else.
 
 use super::super::{Encoded, RECORD_LEN};
 use super::{FlowEvent, LAYER, NAME, NO_LAYER, OPENED, REQUEST, Record, STATE, Values, What};
@@ -8,10 +8,10 @@ use transom_tcp::extension::{Decider, Interval, variable};
 use transom_tcp::recovery::Phase;
 use transom_tcp::time::{Duration, Instant};
 
-/// A record eight bytes at a time, without its number: what is written of the frequent ones.
+/// A record in words of eight bytes, without its number.
 pub(in super::super) type Words = [u64; 8];
 
-/// Where in the third word the lower half of the number stands, in bits from the lowest.
+/// The position of the lower half of the number in the third word, in bits from the lowest.
 const SEQUENCE_SHIFT: u32 = 32;
 
 /// The record in bytes.
@@ -58,7 +58,7 @@ fn micros(span: Option<Duration>) -> u32 {
 }
 
 impl Values {
-    /// What `snapshot` says, of `bytes` at `position`.
+    /// The values of `snapshot`, for `bytes` at `position`.
     #[inline]
     pub(in super::super) fn of(
         snapshot: &Snapshot,
@@ -90,7 +90,7 @@ impl Values {
         micros(snapshot.last_rtt)
     }
 
-    /// As they stand in a record, eight bytes at a time.
+    /// The words of a record.
     #[inline]
     fn words(&self) -> [u64; 5] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

@@ -18,6 +18,78 @@ pub(super) const ASKED_ANEW: Variables = Variables::one(Variable::RcvWnd)
     .and(Variables::one(Variable::PacingRate))
     .and(Variables::one(Variable::Rto));
 
+/// The values from which safe ranges are computed.
+pub(super) trait Own {
+    /// TCP's own value of a variable, in its unit.
+    fn own(&self, variable: Variable) -> u64;
+    /// Bytes of a full segment, at least one.
+    fn segment(&self) -> u64;
+    /// The smoothed round-trip time and its variation, once there is a sample.
+    fn estimate(&self) -> Option<(Duration, Duration)>;
+    /// How often the timer has backed off since the last sample.
+    fn backoffs(&self) -> u32;
+    /// After how many timeouts in a row the connection is given up.
+    fn give_up_after(&self) -> Option<u32>;
+}
+
+/// TCP's own value of a variable, its safe range, and the effective value.
+pub(super) fn rule(tcp: &impl Own, shared: &Shared, variable: Variable) -> Ruling {
+    let used = |variable| rule(tcp, shared, variable).effective;
+    let pos = |number| Pos::default() + number;
+    let own = tcp.own(variable);
+    let safe = match variable {
+        Variable::Cwnd => safe::cwnd(own),
+        Variable::CwndCnt => safe::cwnd_cnt(own),
+        Variable::Ssthresh => safe::ssthresh(own, tcp.segment()),
+        Variable::RcvWnd => safe::rcv_wnd(own),
+        Variable::RcvNxt => safe::rcv_nxt(pos(own), used(Variable::RcvWnd)),
+        Variable::SndUna => safe::snd_una(pos(own), pos(tcp.own(Variable::SndNxt))),
+        Variable::SndNxt => safe::snd_nxt(pos(used(Variable::SndUna)), pos(own)),
+        Variable::Dupthresh => safe::dupthresh(used(Variable::Cwnd) / tcp.segment()),
+        Variable::Rto => safe::rto(Duration::from_nanos(own), tcp.estimate(), tcp.backoffs()),
+        Variable::Retransmits => safe::retransmits(tcp.give_up_after()),
+        Variable::PacingRate => safe::pacing_rate((own < u64::MAX).then_some(own)),
+    };
+    shared.combined.rule(variable, own, safe)
+}
+
+impl Own for Connection {
+    fn own(&self, variable: Variable) -> u64 {
+        let snd = &self.snd;
+        match variable {
+            Variable::Cwnd => snd.window.cwnd,
+            Variable::CwndCnt => snd.window.cwnd_cnt,
+            Variable::Ssthresh => snd.window.ssthresh,
+            Variable::RcvWnd => self.own_wanted_edge(self.rcv.next).since(self.rcv.next),
+            Variable::RcvNxt => self.rcv.next.get(),
+            Variable::SndUna => self.una().get(),
+            Variable::SndNxt => self.nxt().get(),
+            Variable::Dupthresh => u64::from(self.own_loss_threshold()),
+            Variable::Rto => snd.timer.rto().as_nanos(),
+            Variable::Retransmits => u64::from(snd.retransmits),
+            Variable::PacingRate => {
+                snd.pacing.as_ref().and_then(|_| self.own_pacing_rate()).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    fn segment(&self) -> u64 {
+        self.snd.window.segment()
+    }
+
+    fn estimate(&self) -> Option<(Duration, Duration)> {
+        self.snd.timer.srtt().zip(self.snd.timer.rttvar())
+    }
+
+    fn backoffs(&self) -> u32 {
+        self.snd.timer.backoffs()
+    }
+
+    fn give_up_after(&self) -> Option<u32> {
+        self.profile.r2
+    }
+}
+
 impl Connection {
     /// The layers, if they ask anything of `variable`: most connections are done here.
     #[inline]
@@ -27,51 +99,7 @@ impl Connection {
 
     /// TCP's own value of a variable and its safe range, and with them what is used.
     pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
-        let snd = &self.snd;
-        let used = |variable| self.rule(shared, variable).effective;
-        let (own, safe) = match variable {
-            Variable::Cwnd => (snd.window.cwnd, safe::cwnd(snd.window.cwnd)),
-            Variable::CwndCnt => (snd.window.cwnd_cnt, safe::cwnd_cnt(snd.window.cwnd_cnt)),
-            Variable::Ssthresh => {
-                let own = snd.window.ssthresh;
-                (own, safe::ssthresh(own, snd.window.segment()))
-            }
-            Variable::RcvWnd => {
-                let next = self.rcv.next;
-                let own = self.own_wanted_edge(next).since(next);
-                (own, safe::rcv_wnd(own))
-            }
-            Variable::RcvNxt => {
-                let own = self.rcv.next;
-                (own.get(), safe::rcv_nxt(own, used(Variable::RcvWnd)))
-            }
-            Variable::SndUna => {
-                let own = self.una();
-                (own.get(), safe::snd_una(own, self.nxt()))
-            }
-            Variable::SndNxt => {
-                let (own, una) = (self.nxt(), used(Variable::SndUna));
-                let una = self.una() + una.saturating_sub(self.una().get());
-                (own.get(), safe::snd_nxt(una, own))
-            }
-            Variable::Dupthresh => {
-                let segments = used(Variable::Cwnd) / snd.window.segment();
-                (u64::from(self.own_loss_threshold()), safe::dupthresh(segments))
-            }
-            Variable::Rto => {
-                let own = snd.timer.rto();
-                let estimate = snd.timer.srtt().zip(snd.timer.rttvar());
-                (own.as_nanos(), safe::rto(own, estimate, snd.timer.backoffs()))
-            }
-            Variable::Retransmits => {
-                (u64::from(snd.retransmits), safe::retransmits(self.profile.r2))
-            }
-            Variable::PacingRate => {
-                let own = snd.pacing.as_ref().and_then(|_| self.own_pacing_rate());
-                (own.unwrap_or(u64::MAX), safe::pacing_rate(own))
-            }
-        };
-        shared.combined.rule(variable, own, safe)
+        rule(self, shared, variable)
     }
 
     /// The window for new data, in bytes. If an extension limits TCP's own window, it counts in whole segments, so that less than one is none.

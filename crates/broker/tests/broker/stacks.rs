@@ -1,0 +1,225 @@
+//! Transom's stacks on leases: all that a program sees of the host's address.
+
+use std::net::{TcpListener, TcpStream};
+
+use transom_broker::client::{Lease, Wish};
+use transom_net::{KernelPorts, PortSource, Stack};
+
+use crate::support::{
+    BrokerProcess, HOST4, HOST6, Net, PATIENCE, PEER4, PEER6, at, comes_back, echo, until,
+};
+
+const RULES: &str = "[[allow]]\nuser = 0\nports = \"1-65535\"\n";
+
+/// A stack of this process, with so many queues.
+fn stack(net: &Net, queues: u16) -> Stack {
+    let start = || {
+        let wish = Wish { name: "stack".into(), queues };
+        let lease = Lease::with(net.socket(), &wish).unwrap();
+        Stack::builder().start_leased(lease).unwrap()
+    };
+    net.host.run(start).unwrap()
+}
+
+fn serve(net: &Net, stack: &Stack, host: &str, port: u16) {
+    let listener = net.host.run(|| stack.listen(at(host, port))).unwrap().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            std::thread::spawn(move || echo(stream));
+        }
+    });
+}
+
+fn ours_comes_back(stream: &mut transom_net::TcpStream, bytes: usize) -> bool {
+    use std::io::{Read, Write};
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let sent: Vec<u8> = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
+    let mut received = vec![0; bytes];
+    std::thread::scope(|scope| {
+        let mut writer = stream.try_clone().unwrap();
+        let sent = &sent;
+        scope.spawn(move || writer.write_all(sent).unwrap());
+        stream.read_exact(&mut received).is_ok()
+    }) && received == sent
+}
+
+#[test]
+fn a_stack_serves_and_connects_on_the_hosts_address() {
+    for queues in [1, 2] {
+        let Some(net) = Net::new() else { return };
+        let _broker = BrokerProcess::start(&net, RULES);
+        let stack = stack(&net, queues);
+        assert_eq!(stack.shard_count(), usize::from(queues));
+        for (host, peer) in [(HOST4, PEER4), (HOST6, PEER6)] {
+            serve(&net, &stack, host, 8080);
+            let kernels = net.host.run(|| TcpListener::bind(at(host, 80))).unwrap().unwrap();
+            let kernels_end = std::thread::spawn(move || {
+                (0..2).for_each(|_| echo(kernels.accept().unwrap().0));
+            });
+            for _ in 0..8 {
+                let mut stream = net.connect(at(host, 8080)).unwrap();
+                assert!(comes_back(&mut stream, 300_000), "{host}");
+            }
+            let mut stream = net.connect(at(host, 80)).unwrap();
+            assert!(comes_back(&mut stream, 300_000), "the kernel's server at {host}");
+            drop(stream);
+            // Who is on the same host: the kernel's client, and its server.
+            let local = net.host.run(|| TcpStream::connect(at(host, 8080))).unwrap();
+            assert!(comes_back(&mut local.unwrap(), 300_000));
+            let mut stream = net.host.run(|| stack.connect(at(host, 80))).unwrap().unwrap();
+            assert!(ours_comes_back(&mut stream, 300_000));
+            drop(stream);
+            kernels_end.join().unwrap();
+            // And who is outside.
+            let outside = net.peer.run(|| TcpListener::bind(at(peer, 7))).unwrap().unwrap();
+            let serving = std::thread::spawn(move || {
+                for _ in 0..4 {
+                    echo(outside.accept().unwrap().0);
+                }
+            });
+            for _ in 0..4 {
+                let mut stream = net.host.run(|| stack.connect(at(peer, 7))).unwrap().unwrap();
+                assert_eq!(stream.local_addr().unwrap().ip(), at(host, 0).ip());
+                assert!(ours_comes_back(&mut stream, 300_000));
+            }
+            serving.join().unwrap();
+        }
+        assert_eq!(stack.counters().resets_sent, 0);
+        let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
+        assert_eq!(drops, []);
+    }
+}
+
+#[test]
+fn two_stacks_on_one_address_talk_to_each_other_and_to_themselves() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let (one, other) = (stack(&net, 1), stack(&net, 1));
+    for host in [HOST4, HOST6] {
+        serve(&net, &one, host, 8080);
+        for from in [&one, &other] {
+            let mut stream = net.host.run(|| from.connect(at(host, 8080))).unwrap().unwrap();
+            assert!(ours_comes_back(&mut stream, 1_000_000), "{host}");
+        }
+        let refused = net.host.run(|| other.listen(at(host, 8080)).map(drop)).unwrap();
+        assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    }
+}
+
+#[test]
+fn ports_are_given_back_when_the_last_connection_has_gone() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 1);
+    let held = || net.status().leases.iter().map(|lease| lease.ports.len()).sum::<usize>();
+    for _ in 0..3 {
+        // At once again: that it is given back takes a moment, and nobody has to know.
+        let listener = net.host.run(|| stack.listen(at(HOST4, 8080))).unwrap().unwrap();
+        assert_eq!(held(), 1);
+        let stream = net.connect(at(HOST4, 8080)).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        server.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop((listener, server, stream));
+    }
+    until("the port is the kernel's again", || held() == 0);
+    net.host.run(|| TcpListener::bind(at(HOST4, 8080))).unwrap().unwrap();
+}
+
+#[test]
+fn what_the_policy_refuses_is_refused() {
+    let Some(net) = Net::new() else { return };
+    let rules = "[[allow]]\nuser = 0\nports = \"8000-8999\"\n";
+    let _broker = BrokerProcess::start(&net, rules);
+    let stack = stack(&net, 1);
+    let refused = net.host.run(|| stack.listen(at(HOST4, 80)).map(drop)).unwrap();
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+    net.host.run(|| TcpListener::bind(at(HOST4, 80))).unwrap().unwrap();
+}
+
+#[test]
+fn a_broker_that_is_killed_and_started_anew_is_found_again() {
+    let Some(net) = Net::new() else { return };
+    let mut broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 1);
+    serve(&net, &stack, HOST4, 8080);
+    let mut before = net.connect(at(HOST4, 8080)).unwrap();
+    broker.kill();
+    assert!(comes_back(&mut before, 100_000));
+    let mut meanwhile = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut meanwhile, 100_000), "packets go on without a broker");
+    let _broker = BrokerProcess::start(&net, RULES);
+    serve(&net, &stack, HOST4, 8081);
+    for (mut stream, port) in
+        [(before, 8080), (meanwhile, 8080), (net.connect(at(HOST4, 8081)).unwrap(), 8081)]
+    {
+        assert!(comes_back(&mut stream, 100_000), "{port}");
+    }
+}
+
+/// An address that is taken from the uplink, and given back: DHCP.
+#[test]
+fn a_stack_follows_the_uplink() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let ports = PortSource::Kernel(KernelPorts::new());
+    let start = || {
+        let lease = Lease::connect(net.socket()).unwrap();
+        Stack::builder().ports(ports.clone()).start_leased(lease).unwrap()
+    };
+    let stack = net.host.run(start).unwrap();
+    serve(&net, &stack, HOST4, 8080);
+    let mut stream = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    let may_listen = |host| {
+        let listened = net.host.run(|| stack.listen(at(host, 8090)).map(drop)).unwrap();
+        listened.is_ok()
+    };
+    let new = "192.0.2.77";
+    assert!(!may_listen(new));
+    net.host.interfaces().add_address("eth0", format!("{new}/24").parse().unwrap()).unwrap();
+    until("the stack has the new address", || may_listen(new));
+    net.host.interfaces().set_up("eth0", false).unwrap();
+    net.host.interfaces().set_up("eth0", true).unwrap();
+    assert!(comes_back(&mut stream, 100_000), "after the link was down");
+}
+
+/// Super-segments of tiny segments are not let through: the device cuts them before.
+#[test]
+fn a_peer_that_wants_tiny_segments_gets_them() {
+    use nix::sys::socket::{setsockopt, sockopt::TcpMaxSeg};
+    use rustix::net::{AddressFamily, SocketType, connect, socket};
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let stack = stack(&net, 1);
+    serve(&net, &stack, HOST4, 8080);
+    let connecting = || {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        // With timestamps, 76 bytes of data in each segment.
+        setsockopt(&socket, TcpMaxSeg, &88).unwrap();
+        connect(&socket, &at(HOST4, 8080)).unwrap();
+        TcpStream::from(socket)
+    };
+    let mut stream = net.peer.run(connecting).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    let drops: Vec<_> = net.status().leases.into_iter().flat_map(|lease| lease.drops).collect();
+    assert_eq!(drops, []);
+}
+
+/// `--device shared` is this word.
+#[test]
+fn the_word_shared_opens_a_lease() {
+    let Some(net) = Net::new() else { return };
+    let _broker = BrokerProcess::start(&net, RULES);
+    let word = format!("shared:{}", net.socket().display());
+    let open = |builder: transom_net::StackBuilder| net.host.run(|| builder.device(&word)).unwrap();
+    let stack = open(Stack::builder().shards(2)).unwrap();
+    assert_eq!(stack.shard_count(), 2);
+    serve(&net, &stack, HOST4, 8080);
+    let mut stream = net.connect(at(HOST4, 8080)).unwrap();
+    assert!(comes_back(&mut stream, 100_000));
+    // What is the machine's is not to be chosen.
+    let refused = open(Stack::builder().address(at(HOST4, 0).ip(), 24)).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+}

@@ -1,0 +1,94 @@
+//! `transom doctor`: which devices work on this machine.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::json;
+use transom_device::doctor::{Finding, examine};
+
+use crate::output;
+
+/// Say which devices work on this machine, and what is missing for the others
+///
+/// Each is opened and closed again: a TUN interface without addresses appears for a moment, sockets that hear nothing, a tunnel from this machine to itself.
+///
+/// The exit status is 0 if a device works that reaches others (udp does without privileges), and 1 if none does.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom doctor
+      as the user who will run transom: root may do more
+  transom doctor --json
+      the same for programs")]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let findings = examine(&transom_net::open_options());
+    if args.json {
+        output::json(&as_json(&findings))?;
+    } else {
+        output::line(table(&findings))?;
+    }
+    Ok(status(&findings))
+}
+
+fn status(findings: &[Finding]) -> ExitCode {
+    let reaches = findings.iter().any(|finding| finding.works && finding.reaches_others);
+    if reaches { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn as_json(findings: &[Finding]) -> serde_json::Value {
+    let findings = findings.iter().map(|Finding { word, works, what, advice, reaches_others }| {
+        json!({
+            "device": word,
+            "works": works,
+            "what": what,
+            "advice": advice,
+            "reaches_others": reaches_others,
+        })
+    });
+    json!({ "devices": findings.collect::<Vec<_>>() })
+}
+
+fn table(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.word.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { word, works, what, advice, .. } in findings {
+        let verdict = if *works { "works" } else { "no" };
+        let _ = writeln!(text, "{word:width$}  {verdict:5}  {what}");
+        if let Some(advice) = advice {
+            let _ = writeln!(text, "{:width$}         {advice}", "");
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_shown_whole() {
+        let finding = |word: &str, works, advice: Option<&str>| Finding {
+            word: word.into(),
+            works,
+            what: "what there is".into(),
+            advice: advice.map(str::to_owned),
+            reaches_others: works,
+        };
+        let findings = [finding("udp:A:P", true, None), finding("tun:N", false, Some("do this"))];
+        assert_eq!(
+            table(&findings),
+            "udp:A:P  works  what there is\ntun:N    no     what there is\n                do this"
+        );
+        let json = as_json(&findings);
+        assert_eq!(json["devices"][0]["works"], true);
+        assert_eq!(json["devices"][1]["advice"], "do this");
+        assert_eq!(status(&findings), ExitCode::SUCCESS);
+        assert_eq!(status(&findings[1..]), ExitCode::FAILURE);
+    }
+}

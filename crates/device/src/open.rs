@@ -1,0 +1,247 @@
+//! From a [word](crate::word) to a device that is open.
+//!
+//! ```no_run
+//! use transom_device::open::{OpenOptions, open};
+//!
+//! let word = "udp:192.0.2.1:4000".parse()?;
+//! let opened = open(&word, &OpenOptions::default())?;
+//! println!("we are {:?} there", opened.addresses);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod advice;
+mod error;
+
+use std::any::Any;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+use crate::Device;
+use crate::interface::{Interfaces, IpPrefix, hardware};
+use crate::memory::{MemoryConfig, named};
+use crate::packet::{PacketBuilder, PacketDevice};
+use crate::tun::{Tun, TunOffload};
+use crate::udp::UdpTunnel;
+use crate::word::{DeviceWord, HostPort, UdpEnd};
+
+pub use error::{OpenError, Reason};
+
+/// Where the broker of `shared` listens, unless its word says otherwise.
+pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
+
+/// What opens `shared`: given the broker's socket, it gets a device from there. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
+/// crate above this one.
+pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Opened>;
+
+/// What is asked of a device besides its word.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The stack's own addresses. Without any, the device has its own idea: see docs/devices.md.
+    pub addresses: Vec<IpPrefix>,
+    /// The kernel's addresses on a TUN interface that is made.
+    pub kernel_addresses: Vec<IpPrefix>,
+    /// The longest IP packet in bytes; by default what the device carries.
+    pub mtu: Option<u16>,
+    /// Whether the device may take work off the stack: checksums, segmentation.
+    pub offload: bool,
+    /// How many queues the device is to have; only TUN interfaces, and the devices of a broker, have several.
+    pub queues: usize,
+    /// What opens `shared`, if there is anything.
+    pub shared: Option<OpenShared>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            addresses: Vec::new(),
+            kernel_addresses: Vec::new(),
+            mtu: None,
+            offload: true,
+            queues: 1,
+            shared: None,
+        }
+    }
+}
+
+/// A device that is open.
+pub struct Opened {
+    /// It itself.
+    pub device: Box<dyn Device>,
+    /// The addresses that the stack on it has.
+    pub addresses: Vec<IpPrefix>,
+    /// Where it is, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
+    pub place: String,
+    /// What came with a device of the broker's, for the stack on it ([`OpenOptions::shared`]).
+    pub lease: Option<Box<dyn Any + Send>>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Opened { addresses, place, .. } = self;
+        f.debug_struct("Opened").field("addresses", addresses).field("place", place).finish()
+    }
+}
+
+/// The inner network where nobody chooses one: the one who waits, or the kernel, is 1, and the other 2.
+const fn usual_address(host: u8) -> IpPrefix {
+    match IpPrefix::new(IpAddr::V4(Ipv4Addr::new(10, 9, 0, host)), 24) {
+        Some(prefix) => prefix,
+        None => unreachable!(),
+    }
+}
+
+/// Opens the device that `word` names, in the calling thread's network namespace.
+///
+/// # Errors
+/// [`OpenError`], which says the reason and what would work.
+pub fn open(word: &DeviceWord, options: &OpenOptions) -> Result<Opened, OpenError> {
+    let opened = match word {
+        DeviceWord::Shared { socket } => {
+            let socket = socket.as_deref().unwrap_or(Path::new(BROKER_SOCKET));
+            open_shared(socket, options)
+        }
+        DeviceWord::Tun { name } => open_tun(name, options),
+        DeviceWord::Packet { interface } => open_packet(interface, options),
+        DeviceWord::Xdp { interface } => open_xdp(interface, options),
+        DeviceWord::Udp(UdpEnd::To(end)) => connect_udp(end, options),
+        DeviceWord::Udp(UdpEnd::Listen(end)) => listen_udp(end, options),
+        DeviceWord::Fd { number } => inherit(*number, options),
+        DeviceWord::Memory { name } => open_memory(name, options),
+    };
+    opened.map_err(|reason| OpenError::new(word.clone(), reason))
+}
+
+fn or_usual(addresses: &[IpPrefix], host: u8) -> Vec<IpPrefix> {
+    if addresses.is_empty() { vec![usual_address(host)] } else { addresses.to_vec() }
+}
+
+fn open_shared(socket: &Path, options: &OpenOptions) -> Result<Opened, Reason> {
+    let absent = |source| Reason::Broker { socket: socket.to_owned(), source };
+    match options.shared {
+        Some(open) => open(socket, options).map_err(absent),
+        None => Err(absent(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this program has no client of the broker",
+        ))),
+    }
+}
+
+fn tun_offload(options: &OpenOptions) -> TunOffload {
+    if options.offload { TunOffload::Segmentation } else { TunOffload::None }
+}
+
+fn open_tun(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    let state = Interfaces::open().map_err(Reason::Netlink)?.state(name).ok();
+    let builder = match state {
+        Some(state) if state.hardware != hardware::NONE => return Err(Reason::NoTun),
+        Some(_) if options.mtu.is_some() => return Err(Reason::MtuIsFixed),
+        Some(_) => Tun::builder().existing(name),
+        None => {
+            let builder = Tun::builder().name(name).mtu(options.mtu.unwrap_or(1500));
+            let kernel = or_usual(&options.kernel_addresses, 1);
+            kernel.into_iter().fold(builder, |builder, prefix| builder.address(prefix))
+        }
+    };
+    let tun = builder.offload(tun_offload(options)).queues(options.queues).open()?;
+    let place = tun.name().to_owned();
+    Ok(Opened {
+        device: Box::new(tun),
+        addresses: or_usual(&options.addresses, 2),
+        place,
+        lease: None,
+    })
+}
+
+fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    if options.mtu.is_some() {
+        return Err(Reason::MtuIsFixed);
+    }
+    let builder = PacketDevice::builder(interface).offload(options.offload);
+    let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
+    let device = options.addresses.iter().fold(builder, with_address).open()?;
+    let place = interface.to_owned();
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
+}
+
+#[cfg(feature = "xdp")]
+fn open_xdp(interface: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    if options.mtu.is_some() {
+        return Err(Reason::MtuIsFixed);
+    }
+    let device = crate::xdp::XdpDevice::open(interface, &options.addresses)?;
+    let native = if device.is_native() { "" } else { " (behind its driver)" };
+    let place = format!("{interface} by AF_XDP{native}");
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
+}
+
+#[cfg(not(feature = "xdp"))]
+fn open_xdp(_interface: &str, _options: &OpenOptions) -> Result<Opened, Reason> {
+    Err(Reason::NotBuilt)
+}
+
+fn inherit(number: u32, options: &OpenOptions) -> Result<Opened, Reason> {
+    let tun = Tun::builder().offload(tun_offload(options)).inherit(number, options.mtu)?;
+    let place = format!("{} (descriptor {number})", tun.name());
+    Ok(Opened {
+        device: Box::new(tun),
+        addresses: or_usual(&options.addresses, 2),
+        place,
+        lease: None,
+    })
+}
+
+fn resolve(end: &HostPort) -> Result<SocketAddr, Reason> {
+    let failed = |source| Reason::Resolve { host: end.host.clone(), source };
+    let mut found = (end.host.as_str(), end.port).to_socket_addrs().map_err(failed)?;
+    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+fn connect_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
+    let remote = resolve(end)?;
+    let wanted: Vec<IpAddr> = options.addresses.iter().map(IpPrefix::address).collect();
+    let tunnel = UdpTunnel::connect(remote, &wanted, options.mtu.map(usize::from))?;
+    let addresses = tunnel.given();
+    let place = format!("a tunnel to UDP port {} of {}", remote.port(), remote.ip());
+    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
+}
+
+fn listen_udp(end: &HostPort, options: &OpenOptions) -> Result<Opened, Reason> {
+    let local = resolve(end)?;
+    let addresses = or_usual(&options.addresses, 1);
+    let tunnel = UdpTunnel::listen(local, &addresses, options.mtu.map(usize::from))?;
+    let place = format!("tunnels to UDP port {} of {}", local.port(), local.ip());
+    Ok(Opened { device: Box::new(tunnel), addresses, place, lease: None })
+}
+
+fn open_memory(name: &str, options: &OpenOptions) -> Result<Opened, Reason> {
+    if options.addresses.is_empty() {
+        return Err(Reason::NoAddress);
+    }
+    let mut config =
+        if options.offload { MemoryConfig::with_offload() } else { MemoryConfig::default() };
+    if let Some(mtu) = options.mtu {
+        config.mtu = mtu.into();
+    }
+    let device = named(name, &config).map_err(Reason::Memory)?;
+    let place = format!("memory called `{name}`");
+    Ok(Opened {
+        device: Box::new(device),
+        addresses: options.addresses.clone(),
+        place,
+        lease: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Why a device could not be opened.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::advice::advice;
+use crate::packet::PacketError;
+use crate::tun::TunError;
+use crate::udp::UdpError;
+use crate::word::DeviceWord;
+
+/// A device could not be opened: which, and what to do about it. Why is its [`source`](std::error::Error::source), a [`Reason`].
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the device {word}{}", with_comma(.advice))]
+pub struct OpenError {
+    word: DeviceWord,
+    advice: Option<String>,
+    #[source]
+    reason: Box<Reason>,
+}
+
+fn with_comma(advice: &Option<String>) -> String {
+    advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default()
+}
+
+impl OpenError {
+    pub(crate) fn new(word: DeviceWord, reason: Reason) -> Self {
+        let advice = advice(&word, &reason);
+        OpenError { word, advice, reason: Box::new(reason) }
+    }
+
+    /// The device.
+    pub fn word(&self) -> &DeviceWord {
+        &self.word
+    }
+
+    /// Why it could not be opened.
+    pub fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    /// What to do about it, or what works instead.
+    pub fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        io::Error::new(error.reason.kind(), error)
+    }
+}
+
+/// Why a device could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The broker gave no device.
+    #[error("the broker is not available at {}", socket.display())]
+    Broker {
+        /// Where it should be.
+        socket: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// A TUN interface.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// An interface of this name exists, and is something else.
+    #[error("it is an interface, but not a TUN interface")]
+    NoTun,
+    /// The interface exists, with an MTU of its own.
+    #[error("it exists, and its MTU is set with `ip link`")]
+    MtuIsFixed,
+    /// An Ethernet interface.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// An Ethernet interface, by AF_XDP.
+    #[cfg(feature = "xdp")]
+    #[error(transparent)]
+    Xdp(#[from] crate::xdp::XdpError),
+    /// A tunnel in UDP.
+    #[error(transparent)]
+    Udp(#[from] UdpError),
+    /// The name of a host is not known.
+    #[error("cannot look up {host}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// The stack needs addresses, and the device has none to give.
+    #[error("the stack on it needs an address")]
+    NoAddress,
+    /// The system gives no descriptor.
+    #[error("the system does not give what a memory device needs")]
+    Memory(#[source] io::Error),
+    /// The kernel gave no netlink socket.
+    #[error("cannot ask the kernel for its interfaces")]
+    Netlink(#[source] io::Error),
+    /// This program was built without it.
+    #[error("this program was built without it")]
+    NotBuilt,
+}
+
+impl Reason {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            Reason::Broker { source, .. }
+            | Reason::Resolve { source, .. }
+            | Reason::Memory(source)
+            | Reason::Netlink(source) => source.kind(),
+            Reason::Tun(error) => error.kind(),
+            Reason::Packet(error) => error.kind(),
+            #[cfg(feature = "xdp")]
+            Reason::Xdp(error) => error.kind(),
+            Reason::Udp(error) => error.kind(),
+            Reason::NoTun | Reason::MtuIsFixed | Reason::NoAddress => io::ErrorKind::InvalidInput,
+            Reason::NotBuilt => io::ErrorKind::Unsupported,
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! An Ethernet interface, beside the kernel's own network (packet(7), AF_PACKET).
+//!
+//! The stack is a station of its own on the link: it has its own address, its own MAC address, and answers ARP and neighbour discovery itself.
+//! To the kernel what is for that station is for somebody else, so it says nothing about it; the two do not meet. Nor can they talk to each other:
+//! frames go out, and what the interface's own machine sends is not heard.
+//!
+//! A virtio-net header stands before each frame, so checksums may be left open and super-segments cross in one system call, both
+//! ways, as with a [TUN interface](crate::tun).
+//!
+//! Opening takes `CAP_NET_RAW`. Its holder can send and hear everything on that link: this is for one process that is trusted.
+//!
+//! An address of the kernel's is refused, since the kernel's TCP would answer with resets. A program at the interface's ingress could keep it silent;
+//! `station` is the place where it would have to be asked for.
+
+mod filter;
+mod socket;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use rustix::io::Errno;
+use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_wire::offload::{RxOffload, VirtioNetHdr};
+
+use crate::device::{Head, MAX_HEAD, Received};
+use crate::interface::{InterfaceError, Interfaces, IpPrefix, hardware};
+use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken, Way};
+use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
+use socket::PacketSocket;
+
+/// What stands before an IP packet: a virtio-net header and an Ethernet header.
+const FRONT: usize = VirtioNetHdr::LEN + ETHERNET_LEN;
+/// The longest super-segment: what an IPv4 header can say.
+const LONGEST: usize = 65_535;
+
+/// Why there is no such device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PacketError {
+    /// There is no such interface.
+    #[error("there is no interface {name}")]
+    NoInterface {
+        /// Its name.
+        name: String,
+        /// Those that there are.
+        there_are: Vec<String>,
+    },
+    /// The interface carries something else.
+    #[error("{0} carries no Ethernet frames")]
+    NoEthernet(String),
+    /// The interface is down.
+    #[error("{0} is down")]
+    Down(String),
+    /// The stack needs an address.
+    #[error("the stack on it needs an address of its own, of the link's network")]
+    NoAddress,
+    /// The kernel has the address as well.
+    #[error("{0} is the kernel's address: its TCP would answer with resets")]
+    KernelAddress(IpAddr),
+    /// More addresses than the filter has room for.
+    #[error("{0} addresses are too many: 16 are the most")]
+    TooManyAddresses(usize),
+    /// The kernel refused the socket.
+    #[error("cannot open a packet socket")]
+    Socket(#[source] io::Error),
+    /// The kernel does not answer about its interfaces.
+    #[error("cannot ask the kernel for its interfaces")]
+    Netlink(#[source] io::Error),
+    /// The kernel does not answer about its addresses.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+}
+
+impl PacketError {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            PacketError::Socket(source) | PacketError::Netlink(source) => source.kind(),
+            PacketError::Interface(error) => error.kind(),
+            PacketError::NoInterface { .. } => io::ErrorKind::NotFound,
+            PacketError::Down(_) => io::ErrorKind::NetworkDown,
+            _ => io::ErrorKind::InvalidInput,
+        }
+    }
+}
+
+impl From<PacketError> for io::Error {
+    fn from(error: PacketError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+/// The settings of a device to be opened; see [`PacketDevice::builder`].
+#[derive(Clone, Debug)]
+pub struct PacketBuilder {
+    interface: String,
+    addresses: Vec<IpPrefix>,
+    offload: bool,
+}
+
+/// An Ethernet interface found fit for use, and the station that the stack is there.
+pub(crate) struct Station {
+    pub(crate) place: Place,
+    pub(crate) mtu: usize,
+    pub(crate) link: Link,
+}
+
+/// Where a device is: an interface of one namespace. Whoever asks for it later may be in another.
+pub(crate) struct Place {
+    name: String,
+    index: u32,
+    interfaces: RefCell<Interfaces>,
+}
+
+impl Place {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What an error of a socket on the interface means.
+    pub(crate) fn failed(&self, errno: Errno) -> io::Error {
+        if !matches!(errno, Errno::NETDOWN | Errno::NXIO | Errno::NODEV) {
+            return errno.into();
+        }
+        let state = self.interfaces.borrow_mut().state(&self.name);
+        if state.is_ok_and(|state| state.index == self.index) {
+            // Down for now: connections wait, as they do for any path that is gone.
+            return io::ErrorKind::Interrupted.into();
+        }
+        let why = format!("the interface {} has been removed", self.name);
+        io::Error::new(io::ErrorKind::NetworkDown, why)
+    }
+}
+
+/// Looks at an interface, and makes a station of its own there.
+pub(crate) fn station(name: &str, addresses: &[IpPrefix]) -> Result<Station, PacketError> {
+    let mut interfaces = Interfaces::open().map_err(PacketError::Netlink)?;
+    let Ok(state) = interfaces.state(name) else {
+        let there_are = interfaces.names().map_err(PacketError::Netlink)?;
+        return Err(PacketError::NoInterface { name: name.into(), there_are });
+    };
+    if state.hardware != hardware::ETHER {
+        return Err(PacketError::NoEthernet(name.into()));
+    }
+    if !state.up {
+        return Err(PacketError::Down(name.into()));
+    }
+    let Some(first) = addresses.first() else { return Err(PacketError::NoAddress) };
+    if addresses.len() > filter::MOST_ADDRESSES {
+        return Err(PacketError::TooManyAddresses(addresses.len()));
+    }
+    for own in addresses {
+        if interfaces.is_local(own.address())? {
+            return Err(PacketError::KernelAddress(own.address()));
+        }
+    }
+    let mac = own_mac(state.station, first.address());
+    let mtu = usize::try_from(state.mtu).unwrap_or(LONGEST).min(LONGEST);
+    let link = Link::new(mac, addresses.to_vec(), Routes::of(interfaces, state.index));
+    let interfaces = RefCell::new(Interfaces::open().map_err(PacketError::Netlink)?);
+    let place = Place { name: name.into(), index: state.index, interfaces };
+    Ok(Station { place, mtu, link })
+}
+
+/// A MAC address of one's own: locally administered (IEEE 802), and the same whenever the same address is used on the same interface, so that
+/// neighbours need not learn another.
+fn own_mac(interface: Mac, address: IpAddr) -> Mac {
+    use std::hash::Hasher;
+    let mut hasher = siphasher::sip::SipHasher24::new();
+    hasher.write(&interface);
+    match address {
+        IpAddr::V4(v4) => hasher.write(&v4.octets()),
+        IpAddr::V6(v6) => hasher.write(&v6.octets()),
+    }
+    let [a, b, c, d, e, f, ..] = hasher.finish().to_be_bytes();
+    [a & 0xfc | 0x02, b, c, d, e, f]
+}
+
+/// A socket that hears questions about our addresses and nothing else, for a device that gets its packets by another way. It has the interface take
+/// in what is for the station.
+#[cfg(feature = "xdp")]
+pub(crate) struct QuestionSocket(PacketSocket);
+
+#[cfg(feature = "xdp")]
+impl QuestionSocket {
+    pub(crate) fn open(index: u32, mac: Mac, addresses: &[IpPrefix]) -> Result<Self, PacketError> {
+        let socket = PacketSocket::open(index, &filter::questions(addresses));
+        let socket = socket.map_err(PacketError::Socket)?;
+        socket.join(index, mac, addresses).map_err(PacketError::Socket)?;
+        Ok(QuestionSocket(socket))
+    }
+
+    /// Receives a frame into `buffer`, which is one of an MTU that any Ethernet has, and says how long it is.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let mut header = [0; VirtioNetHdr::LEN];
+        let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(buffer)];
+        let length = self.0.receive(&mut parts)?;
+        Ok(length.saturating_sub(VirtioNetHdr::LEN))
+    }
+}
+
+#[cfg(feature = "xdp")]
+impl AsFd for QuestionSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Opens a socket that hears nothing, to see whether it may be.
+pub(crate) fn try_socket(index: u32) -> Result<(), PacketError> {
+    PacketSocket::open(index, &filter::nothing()).map_err(PacketError::Socket)?;
+    Ok(())
+}
+
+impl PacketBuilder {
+    /// Adds an address of the stack's.
+    pub fn address(mut self, address: IpPrefix) -> Self {
+        self.addresses.push(address);
+        self
+    }
+
+    /// Whether checksums may be left open and super-segments be sent. Default: yes.
+    pub fn offload(mut self, offload: bool) -> Self {
+        self.offload = offload;
+        self
+    }
+
+    /// Opens the device in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`PacketError`].
+    pub fn open(self) -> Result<PacketDevice, PacketError> {
+        let Station { place, mtu, link } = station(&self.interface, &self.addresses)?;
+        let hears = filter::program(link.mac(), &self.addresses);
+        let socket = PacketSocket::open(place.index(), &hears).map_err(PacketError::Socket)?;
+        socket.join(place.index(), link.mac(), &self.addresses).map_err(PacketError::Socket)?;
+        let device = PacketDevice {
+            capabilities: Capabilities {
+                mtu,
+                tx_checksum: self.offload,
+                segmentation: self.offload.then_some(LONGEST),
+                rx_coalesce: true,
+            },
+            socket,
+            place,
+            link,
+            pool: BufferPool::new(FRONT + LONGEST + 40 + 1, 256),
+            spare: None,
+            last_front: [0; FRONT],
+            started: Instant::now(),
+            discarded: 0,
+        };
+        for frame in device.link.announcements() {
+            device.send_frame(&frame);
+        }
+        Ok(device)
+    }
+}
+
+/// An Ethernet interface that a stack of its own is on.
+pub struct PacketDevice {
+    socket: PacketSocket,
+    place: Place,
+    link: Link,
+    capabilities: Capabilities,
+    pool: BufferPool,
+    spare: Option<PacketBuf>,
+    /// What stood before the packet received last in two parts.
+    last_front: [u8; FRONT],
+    started: Instant,
+    discarded: u64,
+}
+
+impl fmt::Debug for PacketDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PacketDevice { place, link, discarded, .. } = self;
+        f.debug_struct("PacketDevice")
+            .field("name", &place.name)
+            .field("link", link)
+            .field("discarded", discarded)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PacketDevice {
+    /// The settings of a device on this interface.
+    pub fn builder(interface: impl Into<String>) -> PacketBuilder {
+        PacketBuilder { interface: interface.into(), addresses: Vec::new(), offload: true }
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        self.place.name()
+    }
+
+    /// The MAC address that the stack has on the link.
+    pub fn mac(&self) -> [u8; 6] {
+        self.link.mac()
+    }
+
+    /// How many frames were thrown away because they were cut off, or their virtio-net header made no sense.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    /// Sends a frame of the link's own; one that is lost is sent again when it is needed again.
+    fn send_frame(&self, frame: &[u8]) {
+        let _ = self
+            .socket
+            .send(&[IoSlice::new(&VirtioNetHdr::default().encode()), IoSlice::new(frame)]);
+    }
+
+    fn send_to(&self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header = VirtioNetHdr::for_packet(&packet.offload, packet.headers, packet.len())
+            .map_err(SendError::Offload)?;
+        let front = front(header, self.link.mac(), to, packet.headers);
+        let outcome = self.socket.send(&[
+            IoSlice::new(&front),
+            IoSlice::new(packet.headers),
+            IoSlice::new(packet.payload[0]),
+            IoSlice::new(packet.payload[1]),
+        ]);
+        outcome.map_err(|errno| match errno {
+            // The queue is full, or memory short; both pass.
+            Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
+            errno => self.place.failed(errno),
+        })
+    }
+
+    /// A frame that is no packet for the stack, perhaps one that tells where a neighbour is.
+    fn take_link_frame(&mut self, answer: Option<Vec<u8>>, held: Vec<crate::link::Held>) {
+        if let Some(answer) = answer {
+            self.send_frame(&answer);
+        }
+        for crate::link::Held { packet, offload, to } in held {
+            let packet = TxPacket { headers: &packet, payload: [&[]; 2], offload };
+            // As on any link, some are lost.
+            let _ = self.send_to(to, &packet);
+        }
+    }
+
+    /// Looks at what was received: `bytes` is all of it. Says what the packet's offload state is, if it is a packet for the stack.
+    fn look_at(&mut self, bytes: &[u8]) -> Option<RxOffload> {
+        let frame = bytes.get(VirtioNetHdr::LEN..)?;
+        match self.link.take(self.started.elapsed(), frame) {
+            Taken::Packet => {
+                let packet = bytes.get(FRONT..).filter(|packet| !packet.is_empty());
+                let header = VirtioNetHdr::decode(bytes).ok().and_then(inner);
+                let offload = packet.zip(header).and_then(|(packet, header)| {
+                    // What is short on an Ethernet is padded to 46 bytes; the IP header knows its length.
+                    header.rx_offload(packet).ok()
+                });
+                if offload.is_none() {
+                    self.discarded += 1;
+                }
+                offload
+            }
+            Taken::Link(answer, held) => {
+                self.take_link_frame(answer, held);
+                None
+            }
+            Taken::Nothing => None,
+        }
+    }
+}
+
+/// The virtio-net header of a frame, as it would be without the Ethernet header; `None` if that makes no sense.
+fn inner(header: VirtioNetHdr) -> Option<VirtioNetHdr> {
+    let mut header = header;
+    if header.flags & VirtioNetHdr::NEEDS_CSUM != 0 {
+        header.csum_start = header.csum_start.checked_sub(ETHERNET_LEN as u16)?;
+    }
+    header.hdr_len = header.hdr_len.saturating_sub(ETHERNET_LEN as u16);
+    Some(header)
+}
+
+/// The virtio-net header and the Ethernet header of a packet.
+pub(crate) fn front(header: VirtioNetHdr, from: Mac, to: Mac, packet: &[u8]) -> [u8; FRONT] {
+    let mut header = header;
+    if header.flags & VirtioNetHdr::NEEDS_CSUM != 0 {
+        header.csum_start = header.csum_start.saturating_add(ETHERNET_LEN as u16);
+    }
+    if header.hdr_len != 0 {
+        header.hdr_len = header.hdr_len.saturating_add(ETHERNET_LEN as u16);
+    }
+    let mut front = [0; FRONT];
+    front[..VirtioNetHdr::LEN].copy_from_slice(&header.encode());
+    front[VirtioNetHdr::LEN..].copy_from_slice(&ethernet_header(from, to, packet));
+    front
+}
+
+/// The Ethernet header of an IP packet.
+pub(crate) fn ethernet_header(from: Mac, to: Mac, packet: &[u8]) -> [u8; ETHERNET_LEN] {
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let ethertype = if is_v6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP } as u16;
+    let mut header = [0; ETHERNET_LEN];
+    header[..6].copy_from_slice(&to);
+    header[6..12].copy_from_slice(&from);
+    header[12..].copy_from_slice(&ethertype.to_be_bytes());
+    header
+}
+
+/// The destination of a packet that begins like this.
+pub(crate) fn destination(headers: &[u8]) -> Option<IpAddr> {
+    match headers.first()? >> 4 {
+        4 => Some(Ipv4Addr::from(*headers.get(16..)?.first_chunk::<4>()?).into()),
+        6 => Some(Ipv6Addr::from(*headers.get(24..)?.first_chunk::<16>()?).into()),
+        _ => None,
+    }
+}
+
+impl Device for PacketDevice {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities.admit(packet)?;
+        let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
+        let now = self.started.elapsed();
+        match self.link.way(now, destination, packet) {
+            Way::To(mac) => {
+                if let Some(question) = self.link.confirm(now, destination) {
+                    self.send_frame(&question);
+                }
+                self.send_to(mac, packet)
+            }
+            Way::Ask(question) => {
+                if let Some(question) = question {
+                    self.send_frame(&question);
+                }
+                Ok(())
+            }
+            Way::Nowhere => Err(io::ErrorKind::HostUnreachable.into()),
+        }
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        loop {
+            let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+            let length = match self.socket.receive(&mut [IoSliceMut::new(buffer.bytes_mut())]) {
+                Ok(length) => length,
+                Err(errno) => {
+                    self.spare = Some(buffer);
+                    return Err(self.place.failed(errno));
+                }
+            };
+            let whole = length < buffer.capacity();
+            let bytes = buffer.bytes().get(..length).unwrap_or_default();
+            match self.look_at(bytes) {
+                Some(offload) if whole => {
+                    return Ok(RxPacket { buffer, range: FRONT..length, offload });
+                }
+                _ => self.spare = Some(buffer),
+            }
+        }
+    }
+
+    fn recv_scattered(&mut self, head_len: usize, body: &mut [u8]) -> io::Result<Received> {
+        if head_len > MAX_HEAD || head_len + body.len() < LONGEST {
+            return self.recv().map(Received::Whole);
+        }
+        let mut head = [0; FRONT + MAX_HEAD];
+        let front = FRONT + head_len;
+        let mut beyond = [0];
+        let parts = &mut [
+            IoSliceMut::new(&mut head[..front]),
+            IoSliceMut::new(body),
+            IoSliceMut::new(&mut beyond),
+        ];
+        let length = self.socket.receive(parts).map_err(|errno| self.place.failed(errno))?;
+        let body_len = length.saturating_sub(front);
+        let header = VirtioNetHdr::decode(&head).ok().and_then(inner);
+        let for_stack = head[VirtioNetHdr::LEN..].starts_with(&self.link.mac());
+        let claimed = header.and_then(|header| {
+            header.claimed_offload(u16::try_from(head_len).unwrap_or(u16::MAX)).ok()
+        });
+        match claimed {
+            // The caller looks at the IP header: what is no packet of the connection's is gathered after all.
+            Some(offload) if for_stack && (1..=body.len()).contains(&body_len) => {
+                self.last_front.copy_from_slice(&head[..FRONT]);
+                let head = Head::new(&head[FRONT..front]);
+                Ok(Received::Split { head, body_len, offload })
+            }
+            _ if body_len > body.len() => {
+                self.discarded += 1;
+                Err(io::ErrorKind::Interrupted.into())
+            }
+            _ => {
+                // Something for the link, most likely, and short.
+                let bytes = [&head[..front.min(length)], &body[..body_len]].concat();
+                let offload = self.look_at(&bytes).ok_or(io::ErrorKind::Interrupted)?;
+                let buffer = PacketBuf::copy_of(&bytes);
+                Ok(Received::Whole(RxPacket { buffer, range: FRONT..length, offload }))
+            }
+        }
+    }
+
+    fn gather(&mut self, head: &Head, body: &[u8]) -> Option<RxPacket> {
+        // It may be an answer for the link after all, which is for the same station.
+        let mut buffer = self.spare.take().unwrap_or_else(|| self.pool.take());
+        let mut length = 0;
+        for part in [&self.last_front[..], head.bytes(), body] {
+            let place = buffer.bytes_mut().get_mut(length..length + part.len())?;
+            place.copy_from_slice(part);
+            length += part.len();
+        }
+        match self.look_at(buffer.bytes().get(..length)?) {
+            Some(offload) => Some(RxPacket { buffer, range: FRONT..length, offload }),
+            None => {
+                self.spare = Some(buffer);
+                None
+            }
+        }
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.pool.put(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+}

@@ -1,0 +1,78 @@
+//! Why there is no tunnel.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a tunnel in UDP could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UdpError {
+    /// There is no way to the other end.
+    #[error("cannot send to UDP port {} of {}", remote.port(), remote.ip())]
+    Connect {
+        /// Where it should be.
+        remote: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Nobody answers.
+    #[error("nobody answers at UDP port {} of {}", remote.port(), remote.ip())]
+    Silent {
+        /// Where somebody should.
+        remote: SocketAddr,
+        /// What the kernel knows about it.
+        source: io::Error,
+    },
+    /// The other end does not let us in.
+    #[error("the tunnel at UDP port {} of {} is closed to us", remote.port(), remote.ip())]
+    Refused {
+        /// Where it is.
+        remote: SocketAddr,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The port is not to be had.
+    #[error("cannot wait at UDP port {} of {}", local.port(), local.ip())]
+    Listen {
+        /// Where one was to listen.
+        local: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// None, or two of one version.
+    #[error(
+        "a tunnel has one address of each IP version at most, and the end that listens has at least one"
+    )]
+    Addresses,
+    /// An impossible length.
+    #[error("packets of {wanted} bytes do not fit: {fits} do")]
+    Mtu {
+        /// The length asked for, or the least that makes sense.
+        wanted: usize,
+        /// The longest that fits a datagram on this path.
+        fits: usize,
+    },
+    /// The kernel gives no descriptor or no randomness.
+    #[error("the system does not give what a tunnel needs")]
+    System(#[source] io::Error),
+}
+
+impl UdpError {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            UdpError::Connect { source, .. }
+            | UdpError::Listen { source, .. }
+            | UdpError::Silent { source, .. }
+            | UdpError::System(source) => source.kind(),
+            UdpError::Refused { .. } => io::ErrorKind::ConnectionRefused,
+            UdpError::Addresses | UdpError::Mtu { .. } => io::ErrorKind::InvalidInput,
+        }
+    }
+}
+
+impl From<UdpError> for io::Error {
+    fn from(error: UdpError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}

@@ -1,0 +1,279 @@
+//! The word that names a device: the same on the command line, in programs and in every other place.
+//!
+//! | word | what carries the packets |
+//! |---|---|
+//! | `shared`, `shared:SOCKET` | the machine's own address, by way of the broker that listens at the Unix socket |
+//! | `tun:NAME` | a [TUN interface](crate::tun), which is made unless it exists |
+//! | `packet:INTERFACE` | the [frames](crate::packet) of an Ethernet interface, beside the kernel's network |
+//! | `xdp:INTERFACE` | the same by AF_XDP |
+//! | `udp:ADDRESS:PORT` | [UDP datagrams](crate::udp) to another Transom, which has `udp:listen:ADDRESS:PORT` |
+//! | `fd:NUMBER` | a TUN interface whose descriptor this process was started with |
+//! | `mem:NAME` | memory: two stacks of one process that use the same name |
+//!
+//! ```
+//! use transom_device::word::DeviceWord;
+//!
+//! let word: DeviceWord = "packet:eth0".parse()?;
+//! assert_eq!(word.to_string(), "packet:eth0");
+//!
+//! let error = "pakcet:eth0".parse::<DeviceWord>().unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "there is no device called `pakcet`; did you mean `packet:eth0`?"
+//! );
+//! # Ok::<(), transom_device::word::WordError>(())
+//! ```
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::interface::checked_name;
+
+#[cfg(test)]
+mod tests;
+
+/// What carries the packets of a stack, by its word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeviceWord {
+    /// The machine's own address, shared with the kernel, by way of the broker.
+    Shared {
+        /// Where the broker listens, if not at the usual place.
+        socket: Option<PathBuf>,
+    },
+    /// A TUN interface.
+    Tun {
+        /// Its name.
+        name: String,
+    },
+    /// An Ethernet interface, by AF_PACKET.
+    Packet {
+        /// Its name.
+        interface: String,
+    },
+    /// An Ethernet interface, by AF_XDP.
+    Xdp {
+        /// Its name.
+        interface: String,
+    },
+    /// UDP datagrams to and from another Transom.
+    Udp(UdpEnd),
+    /// An inherited descriptor of a TUN interface.
+    Fd {
+        /// Its number.
+        number: u32,
+    },
+    /// Memory, within this process.
+    Memory {
+        /// What both stacks call it; may be empty.
+        name: String,
+    },
+}
+
+/// Which end of a tunnel in UDP.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UdpEnd {
+    /// The one that knows where the other is.
+    To(HostPort),
+    /// The one that waits for others.
+    Listen(HostPort),
+}
+
+/// A host, by name or address, and a UDP port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// A name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// The kinds of device: the part of the word before the colon, and a word as an example.
+const KINDS: [(&str, &str); 7] = [
+    ("shared", "shared"),
+    ("tun", "tun:transom0"),
+    ("packet", "packet:eth0"),
+    ("xdp", "xdp:eth0"),
+    ("udp", "udp:192.0.2.1:4000"),
+    ("fd", "fd:3"),
+    ("mem", "mem:"),
+];
+
+/// All words there are, for messages.
+pub const WORDS: &str =
+    "shared, tun:NAME, packet:INTERFACE, xdp:INTERFACE, udp:ADDRESS:PORT, fd:NUMBER and mem:NAME";
+
+/// Why a text names no device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WordError {
+    /// There is no text.
+    #[error("no device is named; there are {WORDS}")]
+    Empty,
+    /// The kind is not known, and a known one looks like it.
+    #[error("there is no device called `{kind}`; did you mean `{nearest}`?")]
+    Unknown {
+        /// What stands before the colon.
+        kind: String,
+        /// The word that it may have been meant to be.
+        nearest: String,
+    },
+    /// The kind is not known.
+    #[error("there is no device called `{0}`; there are {WORDS}")]
+    Strange(String),
+    /// A name alone, as of an interface.
+    #[error(
+        "`{0}` does not say what kind of device it is; write `tun:{0}` for a TUN interface, `packet:{0}` for an Ethernet interface"
+    )]
+    NoKind(String),
+    /// The kind needs more words.
+    #[error("`{kind}` needs {what}, as in `{example}`")]
+    Incomplete {
+        /// The kind.
+        kind: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// A whole word.
+        example: &'static str,
+    },
+    /// What stands behind the colon cannot be.
+    #[error("`{text}` is not {what}, as in `{example}`")]
+    Wrong {
+        /// What stands there.
+        text: String,
+        /// What should.
+        what: &'static str,
+        /// A whole word.
+        example: &'static str,
+    },
+}
+
+const ENDS: &str = "an address or name and a UDP port";
+
+impl FromStr for DeviceWord {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        if text.trim().is_empty() {
+            return Err(WordError::Empty);
+        }
+        let (kind, rest) = match text.split_once(':') {
+            Some((kind, rest)) => (kind, Some(rest)),
+            None => (text, None),
+        };
+        let Some((kind, example)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+            return Err(unknown(kind, rest));
+        };
+        let missing = |what| WordError::Incomplete { kind, what, example };
+        let interface = || {
+            let name = rest.filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| missing("the name of an interface"))?;
+            let what = "the name of an interface, which has 1 to 15 bytes, no blank and no slash";
+            let wrong = |_| WordError::Wrong { text: name.into(), what, example };
+            checked_name(name).map(str::to_owned).map_err(wrong)
+        };
+        Ok(match *kind {
+            "shared" => match rest {
+                None => DeviceWord::Shared { socket: None },
+                Some("") => return Err(missing("the path of the broker's socket after the colon")),
+                Some(path) => DeviceWord::Shared { socket: Some(path.into()) },
+            },
+            "tun" => DeviceWord::Tun { name: interface()? },
+            "packet" => DeviceWord::Packet { interface: interface()? },
+            "xdp" => DeviceWord::Xdp { interface: interface()? },
+            "udp" => {
+                let rest = rest.filter(|rest| !rest.is_empty()).ok_or_else(|| missing(ENDS))?;
+                DeviceWord::Udp(udp_end(rest)?)
+            }
+            "fd" => {
+                let rest = rest.filter(|rest| !rest.is_empty());
+                let rest = rest.ok_or_else(|| missing("the number of a descriptor"))?;
+                let number = rest.parse().ok().filter(|number| *number <= i32::MAX as u32);
+                let what = "the number of a descriptor";
+                let wrong = || WordError::Wrong { text: rest.into(), what, example };
+                DeviceWord::Fd { number: number.ok_or_else(wrong)? }
+            }
+            _ => DeviceWord::Memory { name: rest.unwrap_or_default().into() },
+        })
+    }
+}
+
+/// What to say of a kind that does not exist.
+fn unknown(kind: &str, rest: Option<&str>) -> WordError {
+    let lower = kind.to_lowercase();
+    let likeness = |name: &str| strsim::damerau_levenshtein(&lower, name);
+    let nearest = KINDS.iter().map(|(name, example)| (likeness(name), name, example)).min();
+    // Half of a short word may be wrong by chance.
+    let close = |distance: usize, name: &str| distance <= 1 || distance * 3 <= name.len();
+    match (nearest, rest) {
+        (Some((distance, name, example)), _) if close(distance, name) => {
+            let nearest = match rest {
+                Some(rest) if !rest.is_empty() => format!("{name}:{rest}"),
+                _ => (*example).into(),
+            };
+            WordError::Unknown { kind: kind.into(), nearest }
+        }
+        (_, None) if checked_name(kind).is_ok() => WordError::NoKind(kind.into()),
+        _ => WordError::Strange(kind.into()),
+    }
+}
+
+/// `ADDRESS:PORT`, `listen:ADDRESS:PORT` or `listen:PORT`.
+fn udp_end(text: &str) -> Result<UdpEnd, WordError> {
+    let (listens, end) = match text.strip_prefix("listen:") {
+        Some(end) => (true, end),
+        None => (false, text),
+    };
+    let example = if listens { "udp:listen:0.0.0.0:4000" } else { "udp:192.0.2.1:4000" };
+    let wrong = || WordError::Wrong { text: end.into(), what: ENDS, example };
+    let port = |text: &str| text.parse().ok().filter(|port| *port != 0);
+    if let Some(port) = port(end).filter(|_| listens) {
+        return Ok(UdpEnd::Listen(HostPort { host: Ipv4Addr::UNSPECIFIED.to_string(), port }));
+    }
+    let (host, port_text) = end.rsplit_once(':').ok_or_else(wrong)?;
+    let port = port(port_text).ok_or_else(wrong)?;
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = match bracketed {
+        Some(host) => host.parse::<Ipv6Addr>().map_err(|_| wrong())?.to_string(),
+        None if is_host_name(host) => host.to_owned(),
+        None => return Err(wrong()),
+    };
+    let anywhere = host.parse().is_ok_and(|address: IpAddr| address.is_unspecified());
+    let end = HostPort { host, port };
+    // Nobody is at no address, so one waits there for others.
+    Ok(if listens || anywhere { UdpEnd::Listen(end) } else { UdpEnd::To(end) })
+}
+
+/// Whether this could be the name of a host or an IPv4 address (RFC 1123 section 2.1; underscores exist).
+fn is_host_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    (1..=253).contains(&name.len()) && name.bytes().all(fits)
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Display for DeviceWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceWord::Shared { socket: None } => f.write_str("shared"),
+            DeviceWord::Shared { socket: Some(path) } => write!(f, "shared:{}", path.display()),
+            DeviceWord::Tun { name } => write!(f, "tun:{name}"),
+            DeviceWord::Packet { interface } => write!(f, "packet:{interface}"),
+            DeviceWord::Xdp { interface } => write!(f, "xdp:{interface}"),
+            DeviceWord::Udp(UdpEnd::To(end)) => write!(f, "udp:{end}"),
+            DeviceWord::Udp(UdpEnd::Listen(end)) => write!(f, "udp:listen:{end}"),
+            DeviceWord::Fd { number } => write!(f, "fd:{number}"),
+            DeviceWord::Memory { name } => write!(f, "mem:{name}"),
+        }
+    }
+}

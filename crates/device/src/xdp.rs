@@ -1,0 +1,355 @@
+//! An Ethernet interface by AF_XDP: frames pass between the driver and memory of ours, and never become the kernel's packets.
+//!
+//! As with [`packet`](crate::packet), the stack is a station of its own on the link. A program at the driver gives what is for that station to us, and
+//! leaves the rest to the kernel. Questions for everybody (ARP, neighbour discovery) are heard by a packet socket, so that the kernel hears them too.
+//!
+//! Where a driver can, nothing is copied; others, veth among them, copy. There are no super-segments and no open checksums: the stack's are cut and
+//! completed here, and what arrives is as it was on the wire. A veth pair leaves checksums open and does not say so; such a checksum field holds the sum
+//! of the pseudo-header alone, and is taken for what it is.
+//!
+//! Opening takes `CAP_NET_RAW`, `CAP_NET_ADMIN` and `CAP_BPF`. The interface must have one queue, since what comes in by others would be missed.
+//!
+//! The crate `xdp` has the rings and the memory: it is all Rust, has no dependencies and builds with stable compilers. (`xsk-rs` needs libxdp, a C
+//! library, and clang.) The program is loaded by `aya`, as the router's are.
+
+mod program;
+mod rings;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use transom_tcp::packet::{BufferPool, PacketBuf};
+use transom_wire::IpPacket;
+use transom_wire::offload::{RxChecksum, RxOffload, Segmenter};
+use transom_wire::{Protocol, tcp};
+
+use crate::interface::IpPrefix;
+use crate::link::{ETHERNET_LEN, Held, Link, Mac, Taken, Way};
+use crate::packet::{
+    PacketError, Place, QuestionSocket, Station, destination, ethernet_header, station,
+};
+use crate::{Capabilities, Device, MAX_HEAD, RxPacket, SendError, TxPacket};
+use program::Redirection;
+use rings::Rings;
+
+/// The longest frame that has room in the memory shared with the kernel.
+const LONGEST_FRAME: usize = rings::FRAME;
+/// The longest super-segment that is cut here.
+const LONGEST_SUPER_SEGMENT: usize = 65_535;
+
+/// Why there is no such device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum XdpError {
+    /// The interface, or the stack's addresses.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// Frames come in by more queues than one.
+    #[error("{interface} has {queues} queues, and frames of one of them are heard")]
+    Queues {
+        /// The interface.
+        interface: String,
+        /// How many it has.
+        queues: usize,
+    },
+    /// The interface's packets are too long for the memory shared with the kernel.
+    #[error("an MTU of {mtu} bytes is too much: {} is the most", LONGEST_FRAME - ETHERNET_LEN)]
+    Mtu {
+        /// The interface's MTU.
+        mtu: usize,
+    },
+    /// The program was not loaded or not attached.
+    #[error("cannot have {what}")]
+    Program {
+        /// What was attempted.
+        what: &'static str,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The kernel refused the socket or its memory.
+    #[error("cannot open an AF_XDP socket")]
+    Socket(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system gives no descriptor.
+    #[error("the system does not give what the device needs")]
+    System(#[source] io::Error),
+}
+
+impl XdpError {
+    /// What the kernel's error number means.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            XdpError::Packet(error) => error.kind(),
+            XdpError::System(source) => source.kind(),
+            XdpError::Program { source, .. } | XdpError::Socket(source) => kind_of(&**source),
+            XdpError::Queues { .. } | XdpError::Mtu { .. } => io::ErrorKind::InvalidInput,
+        }
+    }
+}
+
+/// What the kernel's error number at the bottom of an error means.
+fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
+    let mut error = Some(error);
+    while let Some(one) = error {
+        if let Some(system) = one.downcast_ref::<io::Error>() {
+            return system.kind();
+        }
+        error = one.source();
+    }
+    io::ErrorKind::Other
+}
+
+impl From<XdpError> for io::Error {
+    fn from(error: XdpError) -> Self {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+/// An Ethernet interface that a stack of its own is on, by AF_XDP.
+pub struct XdpDevice {
+    // Dropped in this order: first nothing comes any more.
+    redirection: Redirection,
+    rings: Rings,
+    questions: QuestionSocket,
+    waiting: OwnedFd,
+    place: Place,
+    link: Link,
+    mtu: usize,
+    pool: BufferPool,
+    question: Vec<u8>,
+    started: Instant,
+    discarded: u64,
+}
+
+impl fmt::Debug for XdpDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let XdpDevice { place, link, discarded, .. } = self;
+        f.debug_struct("XdpDevice")
+            .field("name", &place.name())
+            .field("link", link)
+            .field("discarded", discarded)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many queues an interface's frames come in by.
+fn receive_queues(interface: &str) -> usize {
+    let entries = std::fs::read_dir(format!("/sys/class/net/{interface}/queues"));
+    let names = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("rx-")).count()
+}
+
+impl XdpDevice {
+    /// Opens the device on an interface in the calling thread's network namespace, for a stack with these addresses.
+    ///
+    /// # Errors
+    /// [`XdpError`].
+    pub fn open(interface: &str, addresses: &[IpPrefix]) -> Result<Self, XdpError> {
+        let Station { place, mtu, link } = station(interface, addresses)?;
+        if mtu + ETHERNET_LEN > LONGEST_FRAME {
+            return Err(XdpError::Mtu { mtu });
+        }
+        // What another namespace's /sys says is about other interfaces; where there is none, the kernel's own default of one is believed.
+        let queues = receive_queues(place.name());
+        if queues > 1 {
+            return Err(XdpError::Queues { interface: interface.into(), queues });
+        }
+        let index = place.index();
+        let questions = QuestionSocket::open(index, link.mac(), addresses)?;
+        let rings = Rings::open(index)?;
+        let redirection = Redirection::attach(index, link.mac(), &rings)?;
+        let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .and_then(|waiting| {
+                for fd in [rings.as_fd(), questions.as_fd()] {
+                    epoll::add(&waiting, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+                }
+                Ok(waiting)
+            })
+            .map_err(|errno| XdpError::System(errno.into()))?;
+        let mut device = XdpDevice {
+            redirection,
+            rings,
+            questions,
+            waiting,
+            place,
+            link,
+            mtu,
+            pool: BufferPool::new(LONGEST_FRAME, 2048),
+            question: vec![0; 2048],
+            started: Instant::now(),
+            discarded: 0,
+        };
+        for frame in device.link.announcements() {
+            let _ = device.rings.send([&frame[..]].into_iter());
+        }
+        device.rings.flush();
+        Ok(device)
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        self.place.name()
+    }
+
+    /// Whether the program is at the driver, and not behind it.
+    pub fn is_native(&self) -> bool {
+        self.redirection.is_native()
+    }
+
+    fn send_frame(&mut self, frame: &[u8]) {
+        // One that is lost is sent again when it is needed again.
+        let _ = self.rings.send([frame].into_iter());
+        self.rings.flush();
+    }
+
+    fn send_to(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let mut segmenter = Segmenter::new(packet.headers, packet.payload, &packet.offload)
+            .map_err(SendError::Offload)?;
+        let ethernet = ethernet_header(self.link.mac(), to, packet.headers);
+        // A whole packet may come as headers alone.
+        let mut head = [0; 2048];
+        let mut outcome = Ok(());
+        let mut sent = 0;
+        while let Some(segment) = segmenter.next_segment(&mut head).map_err(SendError::Offload)? {
+            let [first, second, third] = segment.payload;
+            let parts = [&ethernet[..], &head[..segment.header_len], first, second, third];
+            outcome = self.rings.send(parts.into_iter());
+            if outcome.is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        self.rings.flush();
+        // What was left out of a super-segment is lost, as in any queue that is full.
+        if sent > 0 { Ok(()) } else { outcome }
+    }
+
+    fn take_link_frame(&mut self, answer: Option<Vec<u8>>, held: Vec<Held>) {
+        if let Some(answer) = answer {
+            self.send_frame(&answer);
+        }
+        for Held { packet, offload, to } in held {
+            let packet = TxPacket { headers: &packet, payload: [&[]; 2], offload };
+            let _ = self.send_held(to, &packet);
+        }
+    }
+
+    /// A packet that has waited is in one piece, whose headers are cut off for the segmenter.
+    fn send_held(&mut self, to: Mac, packet: &TxPacket<'_>) -> io::Result<()> {
+        let header_len = match packet.offload.segmentation {
+            Some(segmentation) => usize::from(segmentation.header_len),
+            None => packet.headers.len().min(MAX_HEAD),
+        };
+        let (headers, payload) = packet.headers.split_at(header_len.min(packet.headers.len()));
+        self.send_to(to, &TxPacket { headers, payload: [payload, &[]], offload: packet.offload })
+    }
+
+    /// Hears questions about our addresses, until there are no more. Says what became of the interface, if something did.
+    fn hear_questions(&mut self) -> io::Error {
+        let mut question = std::mem::take(&mut self.question);
+        let errno = loop {
+            let length = match self.questions.receive(&mut question) {
+                Ok(length) => length,
+                Err(errno) => break errno,
+            };
+            let frame = question.get(..length).unwrap_or_default();
+            if let Taken::Link(answer, held) = self.link.take(self.started.elapsed(), frame) {
+                self.take_link_frame(answer, held);
+            }
+        };
+        self.question = question;
+        match errno {
+            Errno::AGAIN => io::ErrorKind::WouldBlock.into(),
+            errno => self.place.failed(errno),
+        }
+    }
+}
+
+/// Sees whether such a device could be opened, as far as that can be seen without disturbing the interface.
+pub(crate) fn try_parts() -> Result<(), XdpError> {
+    rings::try_socket()?;
+    program::try_load()
+}
+
+/// Whether a packet's TCP checksum is open: the sum of the pseudo-header alone is in the field, as a sender leaves it that trusts the wire.
+fn is_open(packet: &[u8]) -> bool {
+    let Ok(ip) = IpPacket::parse(packet) else { return false };
+    if ip.protocol() != Protocol::TCP || ip.fragment().is_some() {
+        return false;
+    }
+    let field = ip.payload().get(tcp::CHECKSUM_OFFSET..).and_then(|rest| rest.first_chunk::<2>());
+    let length = u32::try_from(ip.payload().len()).unwrap_or(0);
+    field.is_some_and(|field| u16::from_be_bytes(*field) == ip.pseudo_header(length).get())
+}
+
+impl Device for XdpDevice {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            mtu: self.mtu,
+            tx_checksum: true,
+            segmentation: Some(LONGEST_SUPER_SEGMENT),
+            rx_coalesce: false,
+        }
+    }
+
+    fn send(&mut self, packet: &TxPacket<'_>) -> io::Result<()> {
+        self.capabilities().admit(packet)?;
+        let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
+        let now = self.started.elapsed();
+        match self.link.way(now, destination, packet) {
+            Way::To(mac) => {
+                if let Some(question) = self.link.confirm(now, destination) {
+                    self.send_frame(&question);
+                }
+                self.send_to(mac, packet)
+            }
+            Way::Ask(question) => {
+                if let Some(question) = question {
+                    self.send_frame(&question);
+                }
+                Ok(())
+            }
+            Way::Nowhere => Err(io::ErrorKind::HostUnreachable.into()),
+        }
+    }
+
+    fn recv(&mut self) -> io::Result<RxPacket> {
+        loop {
+            let mut buffer = self.pool.take();
+            let Some(length) = self.rings.receive(buffer.bytes_mut()) else {
+                self.pool.put(buffer);
+                return Err(self.hear_questions());
+            };
+            let frame = buffer.bytes().get(..length).unwrap_or_default();
+            match self.link.take(self.started.elapsed(), frame) {
+                Taken::Packet => {
+                    let packet = frame.get(ETHERNET_LEN..).unwrap_or_default();
+                    let checksum =
+                        if is_open(packet) { RxChecksum::Valid } else { RxChecksum::Unverified };
+                    let offload = RxOffload { checksum, segmentation: None };
+                    return Ok(RxPacket { buffer, range: ETHERNET_LEN..length, offload });
+                }
+                Taken::Link(answer, held) => self.take_link_frame(answer, held),
+                Taken::Nothing => self.discarded += 1,
+            }
+            self.pool.put(buffer);
+        }
+    }
+
+    fn recycle(&mut self, buffer: PacketBuf) {
+        self.pool.put(buffer);
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.waiting.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests;

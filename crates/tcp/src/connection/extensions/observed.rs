@@ -1,0 +1,174 @@
+//! Layers over a connection of another TCP, such as the kernel's.
+//!
+//! The caller reports the state of such a connection ([`Observed`]) and its events. [`ObservedLayers`] wakes the layers and gives the
+//! effective values of their limits. [`Connection`](super::Connection) runs its own layers with the same code.
+
+use super::super::Info;
+use super::effective::{Own, rule};
+use super::{Host, LayerInfo, Shared, Source, Tallies};
+use crate::extension::{
+    AttachError, Capabilities, Departure, DepartureReason, Event, Extension, LayerId, Message,
+    Ruling, Variable, Wake,
+};
+use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// The known state of a connection that another TCP runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The snapshot. Unknown values are zero or absent.
+    pub info: Info,
+    /// Written by the application and not sent yet, in bytes.
+    pub unsent: u64,
+    /// The window that TCP by itself would advertise, in bytes.
+    pub own_rcv_wnd: u64,
+    /// The last round-trip time as a receiver sees it, and when it was taken.
+    pub last_rcv_rtt: Option<(Instant, Duration)>,
+    /// How many duplicate acknowledgements mean a loss.
+    pub dupthresh: u32,
+    /// Whether the first duplicates bring new data out (RFC 3042).
+    pub limited_transmit: bool,
+    /// After how many timeouts in a row the connection is given up, if it ever is.
+    pub give_up_after: Option<u32>,
+    /// The rate TCP paces at, if it does, in bytes per second.
+    pub pacing_rate: Option<u64>,
+    /// The messages not yet acknowledged cumulatively, the oldest first; empty if they are unknown.
+    pub messages: Vec<Message>,
+    /// The capabilities that an extension may require.
+    pub capabilities: Capabilities,
+}
+
+impl Observed {
+    pub(super) fn rule(&self, shared: &Shared, variable: Variable) -> Ruling {
+        rule(self, shared, variable)
+    }
+}
+
+impl Own for Observed {
+    fn own(&self, variable: Variable) -> u64 {
+        let info = &self.info;
+        match variable {
+            Variable::Cwnd => info.cwnd,
+            Variable::CwndCnt => info.cwnd_cnt,
+            Variable::Ssthresh => info.ssthresh,
+            Variable::RcvWnd => self.own_rcv_wnd,
+            Variable::RcvNxt => info.rcv_nxt.get(),
+            Variable::SndUna => info.snd_una.get(),
+            Variable::SndNxt => info.snd_nxt.get(),
+            Variable::Dupthresh => u64::from(self.dupthresh),
+            Variable::Rto => info.rto.as_nanos(),
+            Variable::Retransmits => u64::from(info.retransmits),
+            Variable::PacingRate => self.pacing_rate.unwrap_or(u64::MAX),
+        }
+    }
+
+    fn segment(&self) -> u64 {
+        u64::from(self.info.mss).max(1)
+    }
+
+    fn estimate(&self) -> Option<(Duration, Duration)> {
+        self.info.srtt.zip(self.info.rttvar)
+    }
+
+    fn backoffs(&self) -> u32 {
+        self.info.backoffs
+    }
+
+    fn give_up_after(&self) -> Option<u32> {
+        self.give_up_after
+    }
+}
+
+/// The layers of a connection that another TCP runs.
+#[derive(Debug, Default)]
+pub struct ObservedLayers {
+    host: Box<Host>,
+}
+
+impl ObservedLayers {
+    /// Attaches an extension as the topmost layer.
+    ///
+    /// # Errors
+    /// If the connection lacks a capability that the extension [requires](Extension::requires), there are
+    /// [`MAX_LAYERS`](crate::extension::MAX_LAYERS) already, or it fails when it is attached.
+    pub fn attach(
+        &mut self,
+        now: Instant,
+        connection: &Observed,
+        extension: Box<dyn Extension>,
+    ) -> Result<LayerId, AttachError> {
+        let (requires, wakes) = (extension.requires(), extension.wake_on());
+        let lacking = requires - connection.capabilities;
+        if !lacking.is_empty() {
+            return Err(AttachError::Lacks(lacking));
+        }
+        let source = Source::Observed(connection);
+        let (layer, asked) = self.host.attach(now, source, extension, requires, wakes)?;
+        self.host.clock = self.host.earliest();
+        self.host.recombine(asked);
+        Ok(layer)
+    }
+
+    /// Detaches a layer, its limits with it, and returns its extension; nothing if there is no such layer (any more).
+    pub fn detach(&mut self, layer: LayerId) -> Option<Box<dyn Extension>> {
+        let layer = self.host.detach(layer)?;
+        self.host.clock = self.host.earliest();
+        self.host.recombine(layer.limits.some());
+        Some(layer.extension)
+    }
+
+    /// Wakes every layer that waits for the event, or whose time has come. No layer sees the limits that another sets in answer. Returns
+    /// whether the combined request has changed.
+    pub fn wake(&mut self, connection: &Observed, event: &Event) -> bool {
+        let host = &mut *self.host;
+        if let Some(ack) = &event.ack {
+            host.shared.acks_seen += 1;
+            host.shared.history.note_ack(Some(ack));
+        }
+        if !host.hears(event.what, event.now) {
+            return false;
+        }
+        let woken = host.wake(Source::Observed(connection), &mut event.clone());
+        host.clock = woken.clock;
+        if woken.faulty {
+            host.expel(|layer| layer.limits.fault().map(DepartureReason::Fault));
+            host.clock = host.earliest();
+        }
+        let (_, any) = host.recombine(woken.asked);
+        if event.what.contains(Wake::ROUND) {
+            host.pending_events.round_over();
+        }
+        any
+    }
+
+    /// Counts acknowledgements that were not reported, so that extensions find that they have missed some.
+    pub fn missed(&mut self, acks: u64) {
+        self.host.shared.acks_seen += acks;
+    }
+
+    /// When the clock wakes the first layer, if it wakes any. The caller calls [`wake`](Self::wake) at that time.
+    pub fn next_wake(&self) -> Option<Instant> {
+        Some(self.host.clock).filter(|at| *at != Instant::FAR_FUTURE)
+    }
+
+    /// The layers, in the order in which they were attached.
+    pub fn layers(&self) -> impl Iterator<Item = LayerInfo<'_>> {
+        self.host.layers()
+    }
+
+    /// The combined request for a variable, its effective value, and the layer that decided.
+    pub fn ruling(&self, connection: &Observed, variable: Variable) -> Ruling {
+        connection.rule(&self.host.shared, variable)
+    }
+
+    /// The next layer that was detached for a fault of its own.
+    pub fn poll_departure(&mut self) -> Option<Departure> {
+        self.host.departures.pop_front()
+    }
+
+    /// The counters of the extensions' requests.
+    pub fn tallies(&self) -> Tallies {
+        self.host.shared.tallies()
+    }
+}
