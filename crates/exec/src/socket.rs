@@ -60,7 +60,8 @@ pub(crate) enum Hold {
 #[derive(Debug)]
 pub(crate) struct Connecting {
     pub(crate) outer: Outer,
-    /// The program's end, for as long as it is needed to make it writable.
+    /// The program's end, for as long as it is needed to make it writable. Meanwhile our end does not hear that the program closes its own: then the
+    /// attempt goes on until it has come to an end.
     pub(crate) theirs: OwnedFd,
     /// How many bytes lie in it so that it is not.
     pub(crate) filled: usize,

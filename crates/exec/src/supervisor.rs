@@ -122,6 +122,9 @@ impl Supervisor {
                         // The last program has gone; nobody will call any more.
                         programs = false;
                         patience = Some(Instant::now() + PATIENCE);
+                        // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
+                        self.sockets
+                            .retain(|_, socket| matches!(socket.state, State::Connected(_)));
                         epoll::delete(&self.epoll, &self.notifier)?;
                     }
                     token => {
