@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::protocol::{Count, LeaseStatus, Status};
 
+/// A metric of each lease: its name, its meaning, and where it stands.
+type Column = (&'static str, &'static str, fn(&LeaseStatus) -> u64);
+
 /// All metrics of a status.
 pub fn text(status: &Status) -> String {
     let mut text = String::new();
@@ -19,7 +22,7 @@ pub fn text(status: &Status) -> String {
         "reason",
         &status.guard,
     );
-    let columns: [(&str, &str, fn(&LeaseStatus) -> u64); 5] = [
+    let columns: [Column; 5] = [
         ("lease_received_packets", "Packets handed to the process.", |lease| {
             lease.received_packets
         }),
