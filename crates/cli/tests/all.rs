@@ -8,6 +8,7 @@ mod browser;
 mod support;
 
 mod arguments;
+mod broker;
 mod consent;
 mod demo;
 mod devices;
