@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
@@ -29,6 +30,14 @@ fn set_non_blocking(socket: &OwnedFd, non_blocking: bool) -> io::Result<()> {
 /// Whether calls on a descriptor do not wait.
 pub(crate) fn is_non_blocking(socket: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::NONBLOCK))
+}
+
+/// Whether the program has closed its end, or both directions have ended.
+pub(crate) fn is_closed(ours: &OwnedFd) -> bool {
+    let mut wanted = [PollFd::new(ours, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let asked = poll(&mut wanted, Some(&now));
+    asked.is_ok_and(|_| wanted[0].revents().contains(PollFlags::HUP))
 }
 
 /// How much may lie between the two ends, either way.

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::outer::{Outer, Taken};
+use crate::pair;
 
 /// What is carried at most before others have their turn, each way.
 const TURN: usize = 1 << 20;
@@ -143,6 +144,11 @@ impl Pump {
                 return Ok(false);
             }
             match recv(ours, &mut *scratch, RecvFlags::DONTWAIT) {
+                // The event of a close may come later than the end. A close may have to reset the connection, so the caller decides first.
+                Ok((0, _)) if !self.hung_up && pair::is_closed(ours) => {
+                    self.hung_up = true;
+                    return Ok(true);
+                }
                 Ok((0, _)) => self.up_ended = true,
                 Ok((n, _)) => {
                     let bytes = scratch.get(..n).unwrap_or_default();
