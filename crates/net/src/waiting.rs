@@ -123,6 +123,10 @@ impl Drop for Lead<'_> {
                 self.runtime.background.died();
             }
             let mut inner = self.give_back();
+            if self.leader == Leader::Background {
+                // Nobody serves them any more: they find that out.
+                inner.wake_tasks();
+            }
             self.runtime.leave(&mut inner);
         }
     }
@@ -216,8 +220,8 @@ impl Runtime {
             if inner.leader == Leader::Application
                 || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
-                if !inner.strays.is_empty() {
-                    // They leave with the lock, and asleep this thread would not look again.
+                if inner.has_errands() {
+                    // They go out when the lock is free, and asleep this thread would not look again.
                     inner = inner.let_in();
                     continue;
                 }

@@ -3,7 +3,7 @@
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
 use crate::holes::Hole;
-use crate::ordering::Delivery;
+use crate::ordering::{Delivery, Taken};
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
@@ -271,6 +271,21 @@ impl Connection {
     /// The next readable bytes where they lie; [`Connection::consume`] takes them out. Of data units there are none to be seen.
     pub fn readable_slice(&self) -> &[u8] {
         self.rcv.ordering.front()
+    }
+
+    /// Takes the next readable bytes out of the stream, with the memory in which they lie: a read without a copy. `None` is the end of the
+    /// stream. A connection that may have holes copies the bytes in front of one.
+    ///
+    /// # Errors
+    /// As [`Connection::read`].
+    pub fn read_taken(&mut self, now: Instant) -> Result<Option<Taken>, ReadError> {
+        self.delivers(Delivery::Stream)?;
+        let taken = self.rcv.ordering.take_front();
+        let read = taken.as_ref().map_or(0, Taken::len);
+        self.after_read(now, read);
+        let result = self.read_state(read);
+        self.report_to_reader(result)?;
+        Ok(taken)
     }
 
     /// Drops `bytes` of the readable data: of a stream, of pieces in their order of arrival, or of units that amount to this. Returns
