@@ -52,9 +52,10 @@
 //!
 //! # Reading without a copy
 //!
-//! [`AsyncBufRead`](tokio::io::AsyncBufRead) lends the memory in which the data arrived. A slice cannot be lent across the stack's lock. So
-//! `fill_buf` takes what one packet brought out of the receive queue, with its memory and without a copy, and lends it from the stream. The memory
-//! goes back when it is consumed.
+//! The reading halves have [`AsyncBufRead`](tokio::io::AsyncBufRead), which lends the memory in which the data arrived. A slice cannot be lent across
+//! the stack's lock. So `fill_buf` takes what one packet brought out of the receive queue, with its memory and without a copy, and lends it from the
+//! half. The memory goes back to the device when it is consumed. [`TcpStream`] itself does not have the trait: a program that imports
+//! `AsyncBufReadExt` could not call [`TcpStream::split`] any more, because the trait has a method of that name.
 #![forbid(unsafe_code)]
 
 mod input;

@@ -8,7 +8,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use transom_net::{Info, Profile, Stack};
 
 /// A TCP connection on a [`Stack`].
@@ -55,13 +55,13 @@ impl TcpStream {
         Ok(TcpStream { stream, input: Input::default() })
     }
 
-    /// The stream of [`transom_net`] underneath, for settings that have no method here. Data that [`AsyncBufRead`] has lent and nobody has consumed is
+    /// The stream of [`transom_net`] underneath, for settings that have no method here. Data that a [half](ReadHalf) has lent and nobody has consumed is
     /// not seen there.
     pub fn net(&self) -> &transom_net::TcpStream {
         &self.stream
     }
 
-    /// Gives the stream of [`transom_net`]. It stays non-blocking. Data that [`AsyncBufRead`] has lent and nobody has consumed is lost.
+    /// Gives the stream of [`transom_net`]. It stays non-blocking. Data that a [half](ReadHalf) has lent and nobody has consumed is lost.
     pub fn into_net(self) -> transom_net::TcpStream {
         self.stream
     }
@@ -230,17 +230,6 @@ impl AsyncRead for TcpStream {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.input.poll_read(&self.stream, context, out)
-    }
-}
-
-impl AsyncBufRead for TcpStream {
-    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        let TcpStream { stream, input } = self.get_mut();
-        input.poll_fill(stream, context)
-    }
-
-    fn consume(self: Pin<&mut Self>, bytes: usize) {
-        self.get_mut().input.consume(bytes);
     }
 }
 
