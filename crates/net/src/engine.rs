@@ -6,6 +6,7 @@ use crate::eagerness::Eagerness;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
 use crate::ports::Ports;
+use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
 use crate::tasks::{Slot, Tasks};
 use std::collections::HashMap;
@@ -85,6 +86,8 @@ pub(crate) struct Inner {
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
     /// Who keeps the ports, if the host does not choose them itself.
     ports: Option<Arc<Ports>>,
+    /// Is told of everything that happens.
+    pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
@@ -144,6 +147,7 @@ impl Inner {
             listener_readiness: HashMap::new(),
             acceptors: HashMap::new(),
             ports,
+            watcher: None,
             observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
@@ -272,6 +276,9 @@ impl Inner {
         self.wakers
             .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
         self.wake_tasks();
+        if let Some(watcher) = &self.watcher {
+            watcher.failed();
+        }
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.update_readiness(id));
         let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
@@ -319,6 +326,9 @@ impl Inner {
             StackEvent::Acceptable(id) => {
                 self.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.listener(&mut self.host, self.clock.now(), id);
+                }
             }
             StackEvent::Connection(id, event) => {
                 match event {
@@ -344,11 +354,14 @@ impl Inner {
                     }
                 }
                 self.update_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.connection(&mut self.host, self.clock.now(), id);
+                }
             }
         }
     }
 
-    fn wake(&mut self, channel: Channel) {
+    pub(crate) fn wake(&mut self, channel: Channel) {
         self.leader_notified |= self.leader_channel == Some(channel);
         if let Some(waiters) = self.waiters.get(&channel) {
             self.wakers.push(Waker::All(waiters.condvar.clone()));
@@ -446,9 +459,10 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether a program may wait on an exported descriptor, or as a task, which only the background thread can serve.
+    /// Whether a program may wait on an exported descriptor, as a task, or through a watcher. Only the background thread can serve them.
     pub(crate) fn needs_background(&self) -> bool {
-        !self.tasks.is_empty()
+        self.watcher.is_some()
+            || !self.tasks.is_empty()
             || !self.readiness.is_empty()
             || !self.listener_readiness.is_empty()
             || self.acceptors.values().any(|(_, acceptor)| acceptor.is_awaited())

@@ -49,6 +49,7 @@ mod log;
 pub mod observer;
 mod opening;
 mod ports;
+pub mod raw;
 mod readiness;
 mod runtime;
 mod sharing;

@@ -10,6 +10,7 @@ use crate::lock::Held;
 use crate::runtime::{Runtime, signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
@@ -28,6 +29,11 @@ trait Task<T> {
     fn work(&mut self, inner: &mut Inner, patience: Patience<'_>) -> (Option<T>, bool) {
         (None, inner.work(patience))
     }
+
+    /// What a signal's handler means that ran meanwhile; by default nothing.
+    fn interrupted(&mut self) -> Option<T> {
+        None
+    }
 }
 
 /// A task with the ordinary way of working.
@@ -36,6 +42,26 @@ struct Ordinary<F>(F);
 impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
     fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
         (self.0)(inner, now)
+    }
+}
+
+/// A task that ends when a signal's handler has run.
+struct Interruptible<F, G> {
+    attempt: F,
+    interrupted: G,
+}
+
+impl<T, F, G> Task<T> for Interruptible<F, G>
+where
+    F: FnMut(&mut Inner, Instant) -> Option<T>,
+    G: FnMut() -> T,
+{
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
+        (self.attempt)(inner, now)
+    }
+
+    fn interrupted(&mut self) -> Option<T> {
+        Some((self.interrupted)())
     }
 }
 
@@ -192,6 +218,17 @@ impl Runtime {
         self.wait_with(channel, deadline, &mut Ordinary(attempt))
     }
 
+    /// The same, but a leader's wait also ends with `interrupted` when a signal's handler has run in its thread.
+    pub(crate) fn wait_for_signals_too<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+        interrupted: impl FnMut() -> T,
+    ) -> Option<T> {
+        self.wait_with(channel, deadline, &mut Interruptible { attempt, interrupted })
+    }
+
     /// Waits for data of `id` with the memory it is to go to. `attempt` reads what is there already.
     pub(crate) fn wait_to_read(
         &self,
@@ -251,6 +288,7 @@ impl Runtime {
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().leader_channel = Some(channel);
         let mut awake = Awake::polling(self.now(), self.busy_poll());
+        let mut signalled = false;
         let result = loop {
             let inner = lead.inner();
             inner.leader_notified = false;
@@ -262,13 +300,20 @@ impl Runtime {
                 result = task.attempt(inner, now);
             }
             inner.send(now);
+            if std::mem::take(&mut signalled) && result.is_none() {
+                result = task.interrupted();
+            }
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
             if arrived || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
-                lead.rest(|inner| self.sleep(inner, deadline, self.wake_leader()));
+                lead.rest(|inner| {
+                    let (inner, by_signal) = self.sleep(inner, deadline, self.wake_leader());
+                    signalled = by_signal;
+                    inner
+                });
             }
         };
         (result, lead.give_back())
@@ -289,13 +334,13 @@ impl Runtime {
         }
     }
 
-    /// Sleeps until the device, a timer or another thread asks for attention.
+    /// Sleeps until the device, a timer or another thread asks for attention, or a signal's handler has run: then it says so.
     pub(crate) fn sleep<'a>(
         &'a self,
         mut inner: Held<'a>,
         deadline: Option<Instant>,
         wake: &OwnedFd,
-    ) -> Held<'a> {
+    ) -> (Held<'a>, bool) {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
         inner.leader_wakes_at = until;
@@ -312,22 +357,22 @@ impl Runtime {
             tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
         });
         let wake_fd = PollFd::new(wake, PollFlags::IN);
-        let woken = match device {
+        let (outcome, woken) = match device {
             Some(device) => {
                 let mut fds = [wake_fd, PollFd::new(device, PollFlags::IN)];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
             None => {
                 let mut fds = [wake_fd];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
         };
         if woken {
             let _ = rustix::io::read(wake, &mut [0u8; 8]);
         }
-        self.lock()
+        (self.lock(), outcome == Err(Errno::INTR))
     }
 
     fn follow<'a>(
