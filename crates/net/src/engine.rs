@@ -2,6 +2,7 @@
 
 use crate::acceptor::Acceptor;
 use crate::clock::Clock;
+use crate::driver::Watched;
 use crate::eagerness::Eagerness;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
@@ -73,6 +74,8 @@ pub(crate) struct Inner {
     mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
+    /// What an event loop that leads wants to know.
+    pub(crate) watched: Watched,
     /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
@@ -134,6 +137,7 @@ impl Inner {
             device,
             clock,
             waiters: HashMap::new(),
+            watched: Watched::default(),
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
@@ -264,6 +268,7 @@ impl Inner {
             return;
         }
         self.leader_notified = true;
+        self.watched.note_all();
         self.wakers
             .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
         let ids: Vec<_> = self.readiness.keys().copied().collect();
@@ -311,10 +316,12 @@ impl Inner {
     fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
+                self.leader_notified |= self.watched.note_listener(id);
                 self.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
             }
             StackEvent::Connection(id, event) => {
+                self.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.wake(Channel::Readable(id)),
                     Event::Connected | Event::Writable => self.wake(Channel::Writable(id)),

@@ -39,6 +39,7 @@ mod background;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
+mod driver;
 mod eagerness;
 mod engine;
 mod error;
@@ -56,6 +57,7 @@ mod stack;
 mod stream;
 mod waiting;
 
+pub use driver::{Driver, News};
 pub use listener::{Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
