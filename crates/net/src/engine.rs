@@ -2,6 +2,7 @@
 
 use crate::acceptor::Acceptor;
 use crate::clock::Clock;
+use crate::driver::Watched;
 use crate::eagerness::Eagerness;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
@@ -78,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) waiters: HashMap<Channel, Waiters>,
     /// Tasks that wait; the background thread serves them.
     pub(crate) tasks: Tasks,
+    /// What an event loop that leads wants to know.
+    pub(crate) watched: Watched,
     /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
@@ -142,6 +145,7 @@ impl Inner {
             clock,
             waiters: HashMap::new(),
             tasks: Tasks::default(),
+            watched: Watched::default(),
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
@@ -273,6 +277,7 @@ impl Inner {
             return;
         }
         self.leader_notified = true;
+        self.watched.note_all();
         self.wakers
             .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
         self.wake_tasks();
@@ -324,6 +329,7 @@ impl Inner {
     fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
+                self.leader_notified |= self.watched.note_listener(id);
                 self.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
                 if let Some(watcher) = &self.watcher {
@@ -331,6 +337,7 @@ impl Inner {
                 }
             }
             StackEvent::Connection(id, event) => {
+                self.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.wake(Channel::Readable(id)),
                     Event::Connected | Event::Writable => self.wake(Channel::Writable(id)),

@@ -39,6 +39,7 @@ mod background;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
+mod driver;
 mod eagerness;
 mod engine;
 mod error;
@@ -58,6 +59,7 @@ mod stream;
 mod tasks;
 mod waiting;
 
+pub use driver::{Driver, News};
 pub use listener::{Accept, Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;

@@ -143,6 +143,8 @@ impl Runtime {
                 }
                 // Otherwise the background thread dozes or is awake, and will look by itself.
             }
+            // A driver at work looks by itself before it sleeps.
+            Leader::Application if inner.watched.awake => {}
             Leader::Application => {
                 let wake = inner.next_wake(None);
                 if inner.leader_notified || wake < inner.leader_wakes_at {

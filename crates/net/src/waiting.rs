@@ -17,8 +17,8 @@ use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 /// The interval for retries of a failed device, and for polls of a device without a descriptor.
-const RETRY_FAILED: Duration = Duration::from_secs(1);
-const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
+pub(crate) const RETRY_FAILED: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
 /// The event that a thread waits for, and its own way of working while it leads.
 trait Task<T> {
