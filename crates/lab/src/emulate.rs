@@ -57,10 +57,10 @@ pub enum EmulateError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The system gives no network namespace.
-    #[error("no network of its own for a host with the kernel's TCP")]
+    #[error("cannot make a network namespace for a host with the kernel's TCP")]
     Namespace(#[source] NamespaceError),
     /// No interface for a host.
-    #[error("no interface for host {host}")]
+    #[error("cannot make an interface for host {host}")]
     Interface {
         /// The host.
         host: Name,

@@ -135,7 +135,11 @@ fn a_peer_that_breaks_the_protocol_hears_why_and_goes() {
     for (said, reason, fault) in [
         ("what?", "expected value", Fault::Protocol),
         (r#"{"limits":{"mss":9}}"#, "there is no variable \"mss\"", Fault::Protocol),
-        (r#"{"limits":{"rto":[9,8]}}"#, "the least of rto is more", Fault::Nonsense(Variable::Rto)),
+        (
+            r#"{"limits":{"rto":[9,8]}}"#,
+            "the lower limit of rto is above",
+            Fault::Nonsense(Variable::Rto),
+        ),
         (&long, "at most 65536 bytes", Fault::Protocol),
         ("\u{0}\u{1}\u{2}", "expected value", Fault::Protocol),
     ] {

@@ -54,7 +54,7 @@ use gateway::Gateway;
 use host::Host;
 use packets::{Packet, PacketId, Packets};
 use std::net::IpAddr;
-use topology::{Routes, host_at};
+use topology::{MAX_HOSTS, Routes, host_at};
 use transom_stack::config::StackConfigError;
 use transom_stack::stack::Stack;
 use transom_tcp::time::{Duration, Instant};
@@ -91,16 +91,16 @@ pub enum NetworkError {
     #[error("node {} is not a gateway", .0.0)]
     NotAGateway(NodeId),
     /// A link from a node to itself or to none.
-    #[error("link {} joins a node to itself, or to none", .0.0)]
+    #[error("link {} must join two different nodes of the network", .0.0)]
     BadLink(LinkId),
     /// A link that cannot be made.
     #[error("link {}: {}", .0.0, .1)]
     Link(LinkId, LinkConfigError),
     /// Hosts without a way between them.
-    #[error("there is no way from node {} to node {}", .0.0, .1.0)]
+    #[error("no path leads from node {} to node {}", .0.0, .1.0)]
     Unreachable(NodeId, NodeId),
     /// More hosts than there are addresses.
-    #[error("{0} hosts are more than there are addresses for")]
+    #[error("a network has addresses for {MAX_HOSTS} hosts, not for {0}")]
     TooManyHosts(usize),
     /// A host's configuration.
     #[error(transparent)]

@@ -120,10 +120,10 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(connection.read(now, &mut out), Err(refusal));
     assert_eq!(connection.peek(&mut out), Err(refusal));
     assert_eq!(connection.recv_adu(now, &mut unit), Err(refusal));
-    assert_eq!(refusal.to_string(), "what this connection delivers is read with read_unordered");
+    assert_eq!(refusal.to_string(), "read from this connection with `read_unordered`");
     let refusal = WriteError::Delivery(Delivery::Pieces);
     assert_eq!(connection.send_adu(now, b"x"), Err(refusal));
-    assert_eq!(refusal.to_string(), "what this connection carries is written with write");
+    assert_eq!(refusal.to_string(), "write to this connection with `write`");
     assert_eq!(piece(&mut peer), data(0, 10));
 
     let mut peer = units(true).active();

@@ -18,7 +18,7 @@ pub enum MergeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A directory does not say which runs it is to have.
-    #[error("{} does not say which runs it is to have: it has no results.json", .0.display())]
+    #[error("{} has no results.json, the list of its runs", .0.display())]
     NoPlan(PathBuf),
     /// Two directories are about different runs.
     #[error("{} and {} have {what}", .one.display(), .other.display())]
@@ -47,7 +47,7 @@ pub enum MergeError {
         other: PathBuf,
     },
     /// Not all runs are there.
-    #[error("not all runs are there:{0}")]
+    #[error("some runs are missing:{0}")]
     Incomplete(MissingRuns),
 }
 

@@ -114,7 +114,10 @@ fn what_cannot_be_run_says_so() {
         simulate(&resolved(text), 1, beside(Path::new("")), |_| true).unwrap_err().to_string()
     };
     let kernel = DUMBBELL.replace("[hosts.b]", "[hosts.b]\nkind = \"kernel\"");
-    assert_eq!(error(&kernel), "host b1 has the kernel's TCP, which can only be emulated");
+    assert_eq!(
+        error(&kernel),
+        "host b1 has the kernel's TCP, which runs in real time only: use --emulate"
+    );
     if !cfg!(feature = "unconstrained") {
         let flow = DUMBBELL.replacen(
             "kind = \"bulk\"",

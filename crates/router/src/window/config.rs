@@ -144,7 +144,7 @@ pub enum ControlConfigError {
         example: &'static str,
     },
     /// A parameter must be above zero.
-    #[error("{policy}'s `{parameter}` is zero: it must be above")]
+    #[error("{policy}'s `{parameter}` must be above zero")]
     Zero {
         /// The policy.
         policy: &'static str,
@@ -164,7 +164,7 @@ pub enum ControlConfigError {
     },
     /// The target can only fall.
     #[error(
-        "target-window's `lower` is zero: no queue is shorter, so that the target could never rise again"
+        "target-window's `lower` must be above zero: no queue is shorter, so the target could never rise"
     )]
     NeverRises,
     /// The target begins above its limit.
@@ -176,7 +176,9 @@ pub enum ControlConfigError {
         most: u64,
     },
     /// A threshold lies beyond what the queue holds.
-    #[error("{policy}'s `{parameter}` ({value}) is never passed by a queue limited to {limit}")]
+    #[error(
+        "a queue limited to {limit} never exceeds {policy}'s `{parameter}` ({value}); lower it"
+    )]
     NeverReached {
         /// The policy.
         policy: &'static str,
@@ -188,13 +190,15 @@ pub enum ControlConfigError {
         limit: Limit,
     },
     /// A SYN may be repeated, so its earlier edge has to be remembered.
-    #[error("target-window's `syn-windows` needs the memory of flows that `naive` does without")]
+    #[error(
+        "target-window's `syn-windows` needs a flow table, which `naive` does not have; leave one of them out"
+    )]
     NaiveSyns,
     /// Flows would be forgotten while they go on.
-    #[error("flows must not be forgotten before they have been silent for a second")]
+    #[error("flows must stay in the table until they have been silent for at least a second")]
     Idle,
     /// The table cannot be so large.
-    #[error("{flows} flows are too many: {MAX_FLOWS} are the most")]
+    #[error("the flow table has room for at most {MAX_FLOWS} flows, not {flows}")]
     Flows {
         /// The configured number.
         flows: u32,

@@ -92,7 +92,7 @@ pub enum RateTraceError {
     #[error("there are no lines")]
     Empty,
     /// The trace takes no time.
-    #[error("the last line is 0: a trace has to take some time")]
+    #[error("the last line is 0, but a trace must last longer than that")]
     Timeless,
 }
 
@@ -215,7 +215,7 @@ mod tests {
         let error = |text: &str| Opportunities::parse(text).unwrap_err().to_string();
         assert_eq!(error(""), "there are no lines");
         assert_eq!(error("# nothing\n\n"), "there are no lines");
-        assert_eq!(error("0\n0\n"), "the last line is 0: a trace has to take some time");
+        assert_eq!(error("0\n0\n"), "the last line is 0, but a trace must last longer than that");
         assert_eq!(error("5\n\n4\n"), "line 3 goes back in time");
         let whole = "is not a whole number of milliseconds from 0 to 4294967295";
         for text in ["1.5", "-1", "x", "1 2", "4294967296", "99999999999999999999999", "\u{feff}1"]

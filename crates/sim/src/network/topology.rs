@@ -25,7 +25,7 @@ const BEFORE_FIRST: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 /// The prefix that all hosts share, in bits.
 pub(super) const PREFIX: u8 = 8;
 /// As many hosts as have an address each.
-const MAX_HOSTS: usize = (1 << 24) - 2;
+pub(super) const MAX_HOSTS: usize = (1 << 24) - 2;
 /// Streams of hosts are numbered from here, those of links from zero.
 const HOST_STREAMS: u64 = 1 << 32;
 

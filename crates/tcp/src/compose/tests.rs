@@ -139,7 +139,7 @@ fn what_is_wrong_is_said() {
     assert_eq!(error("prr(x=1)"), "prr has no parameter `x`; it has none");
     assert_eq!(
         error("delayed-ack(delay=1s)"),
-        "an acknowledgement may be delayed by less than 500 ms, not 1s"
+        "acknowledgements must be delayed by less than 500 ms, not by 1s"
     );
     assert!(error("none").starts_with("there is no unit called `none`; did you mean"));
 }
@@ -163,7 +163,7 @@ fn pacing_comes_with_who_needs_it() {
     }
     assert_eq!(
         error("bbr + no-pacing"),
-        "bbr sends at the rate it measures and needs pacing; without it, choose another congestion control"
+        "bbr needs pacing; turn pacing on, or choose another congestion control"
     );
     let unpaced = Profile { pacing: PacingChoice::None, ..compose("bbr").unwrap() };
     assert_eq!(unpaced.validate(), Err(ProfileError::NeedsPacing("bbr")));
@@ -261,7 +261,7 @@ fn the_words_of_one_unit_are_told_from_others() {
         said(Unit::Recovery, "sack + rack-tlp"),
         "`sack` and `rack-tlp` are both loss recovery"
     );
-    assert_eq!(said(Unit::Pacing, " "), "no word chooses pacing");
+    assert_eq!(said(Unit::Pacing, " "), "a word for pacing is missing");
     assert_eq!(said(Unit::Reduction, "prr(x=1)"), "prr has no parameter `x`; it has none");
     assert!(said(Unit::Congestion, "modern").starts_with("there is no unit called `modern`"));
 }

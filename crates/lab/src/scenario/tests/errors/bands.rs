@@ -105,7 +105,7 @@ fn sweeps() {
     says(
         &sweep("\"flows.blk.start\" = [\"1s\"]"),
         r#"
-error: the sweep's path leads to nothing: there is no `flows.blk`
+error: the sweep's path names no parameter: there is no `flows.blk`
   --> test.toml:17:1
    |
 17 | "flows.blk.start" = ["1s"]
