@@ -1,12 +1,13 @@
 //! The broker itself.
 //!
-//! One thread waits for requests, for the ends of processes, and for changes of interfaces and addresses. It never looks at a packet. What has to go on
-//! without it, the programs, their maps and their links, is pinned in a BPF file system. It keeps no descriptor of a device that it has lent.
+//! One thread waits for requests, for the ends of processes, and for changes of interfaces and addresses. It never reads a packet. The
+//! programs, their maps and their links go on without it: they are pinned in a BPF file system. It keeps no descriptor of a device that it
+//! has lent.
 //!
-//! - [`kernel`]: the programs and what stands in their maps.
-//! - [`requests`]: what clients ask for.
-//! - [`tending`]: what happens by itself, and what a new broker finds.
-//! - [`serve`]: the loop.
+//! - `kernel`: the programs, and the contents of their maps.
+//! - `requests`: the requests of clients.
+//! - `tending`: the work without a request, and the state that a new broker finds.
+//! - `serve`: the loop.
 
 use std::collections::BTreeMap;
 use std::io;

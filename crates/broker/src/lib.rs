@@ -5,6 +5,7 @@
 //! programs do the work: `demux` hands packets that arrive for such a port to its process, and `guard` looks at every packet that the process sends.
 //!
 //! - [`client`]: what a process needs. It depends on nothing but the standard library, and builds everywhere.
+//! - [`metrics`]: for Prometheus.
 //! - [`policy`]: who may hold which ports.
 //! - `daemon` (feature `daemon`): the broker itself.
 //! - [`protocol`]: the messages, their version, and how they are carried.
@@ -13,6 +14,7 @@
 pub mod client;
 #[cfg(feature = "daemon")]
 pub mod daemon;
+pub mod metrics;
 pub mod policy;
 pub mod protocol;
 pub mod wire;

@@ -20,11 +20,13 @@ pub(crate) enum Feature {
     Web,
     /// Programs in the kernel.
     Bpf,
+    /// Ethernet interfaces by AF_XDP.
+    Xdp,
 }
 
 impl Feature {
-    const ALL: [Feature; 5] =
-        [Feature::Parquet, Feature::Png, Feature::Tui, Feature::Web, Feature::Bpf];
+    const ALL: [Feature; 6] =
+        [Feature::Parquet, Feature::Png, Feature::Tui, Feature::Web, Feature::Bpf, Feature::Xdp];
 
     /// Its name in Cargo.
     fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Feature {
             Feature::Tui => "tui",
             Feature::Web => "web",
             Feature::Bpf => "bpf",
+            Feature::Xdp => "xdp",
         }
     }
 
@@ -44,7 +47,8 @@ impl Feature {
             Feature::Png => "PNG files",
             Feature::Tui => "view in the terminal (--tui)",
             Feature::Web => "server for browsers (--watch)",
-            Feature::Bpf => "programs for the kernel (mode tc)",
+            Feature::Bpf => "programs for the kernel (the broker, mode tc)",
+            Feature::Xdp => "device xdp:INTERFACE",
         }
     }
 
@@ -56,6 +60,7 @@ impl Feature {
             Feature::Tui => cfg!(feature = "tui"),
             Feature::Web => cfg!(feature = "web"),
             Feature::Bpf => cfg!(feature = "bpf"),
+            Feature::Xdp => cfg!(feature = "xdp"),
         }
     }
 

@@ -9,9 +9,11 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod broker;
 mod choices;
 mod demo;
 mod doctor;
+mod exec;
 mod ext;
 mod features;
 mod get;
@@ -84,6 +86,9 @@ enum Command {
     Send(send::Args),
     Recv(recv::Args),
     Bench(bench::Args),
+    Exec(exec::Args),
+    #[command(hide = true)]
+    ExecGuard(exec::GuardArgs),
     Lab(lab::Args),
     Ltcp(ltcp::Args),
     Papers(papers::Args),
@@ -92,6 +97,7 @@ enum Command {
     Doctor(doctor::Args),
     Log(log::Args),
     Router(router::Args),
+    Broker(broker::Args),
 }
 
 fn main() -> ExitCode {
@@ -106,6 +112,8 @@ fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Recv(args) => recv::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Exec(args) => exec::run(args),
+        Command::ExecGuard(args) => exec::run_guard(args),
         Command::Lab(args) => lab::run(args),
         Command::Ltcp(args) => ltcp::run(args),
         Command::Papers(args) => papers::run(args),
@@ -114,6 +122,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Log(args) => log::run(args),
         Command::Router(args) => router::run(args),
+        Command::Broker(args) => broker::run(args),
     };
     outcome.unwrap_or_else(|error| output::report(&error))
 }
@@ -129,7 +138,8 @@ mod tests {
 
     #[test]
     fn every_command_shows_examples() {
-        for command in super::Cli::command().get_subcommands() {
+        let all = super::Cli::command();
+        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
             let help = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
             assert!(help.contains("Example"), "{} --help has no example", command.get_name());
             assert!(help.contains(&format!("transom {}", command.get_name())));

@@ -216,6 +216,11 @@ impl NetworkArgs {
         })
     }
 
+    /// Whether connections have extensions.
+    pub(crate) fn has_extensions(&self) -> bool {
+        self.profile.has_extensions()
+    }
+
     /// Catches what could not work before the kernel answers it with a number.
     fn check_addresses(&self, word: &DeviceWord) -> anyhow::Result<()> {
         if !matches!(word, DeviceWord::Tun { .. }) {
@@ -275,6 +280,11 @@ fn join(addresses: &[IpAddr]) -> String {
 }
 
 impl Network {
+    /// The network of the command's own, if it has one.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        self.program.as_ref().map(|(namespace, _)| namespace)
+    }
+
     /// Starts the program that --run asks for, if it does.
     pub(crate) fn start_program(&self) -> anyhow::Result<Option<Program>> {
         let Some((namespace, command)) = &self.program else { return Ok(None) };

@@ -8,10 +8,12 @@ mod browser;
 mod support;
 
 mod arguments;
+mod broker;
 mod consent;
 mod demo;
 mod devices;
 mod emulate;
+mod exec;
 mod full_disk;
 mod gallery;
 mod interface_gone;

@@ -329,7 +329,7 @@ fn who_may_not_is_told_what_is_missing() {
     let bpf = match cfg!(feature = "bpf") {
         true => "this takes CAP_NET_ADMIN and CAP_PERFMON and CAP_BPF: run it as root",
         false => {
-            "this build of transom has no programs for the kernel (mode tc); build with `--features bpf`"
+            "this build of transom has no programs for the kernel (the broker, mode tc); build with `--features bpf`"
         }
     };
     for (mode, missing) in [

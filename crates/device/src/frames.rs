@@ -1,8 +1,8 @@
 //! Whole frames of a network interface that exists already, taken beside the kernel's own network (packet(7)).
 //!
-//! A [`FrameSocket`] gets a copy of everything that comes in by an interface, whoever it is for, and sends what it is given as it is. In front
-//! of each frame stands a virtio-net header, in both directions: so a frame that is passed on from one interface to another may be a
-//! super-segment, or have a checksum that is still to be completed, without anybody having to look at it.
+//! A [`FrameSocket`] gets a copy of everything that comes in by an interface, whoever it is for, and sends what it is given as it is. A
+//! virtio-net header precedes each frame, in both directions. So a frame that passes from one interface to another may be a super-segment, or
+//! have a partial checksum, without being parsed.
 //!
 //! The kernel takes VLAN tags off before, and they are lost here: this is for interfaces without.
 

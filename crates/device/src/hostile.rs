@@ -30,8 +30,8 @@ pub fn play(script: &[u8]) {
         let from = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, *source)), 9);
         let bytes = piece(&mut script);
         match what % 4 {
-            0 => tunnel.feed_listener(now, from, bytes),
-            1 => tunnel.feed_joined(now, bytes),
+            0 => tunnel.for_listener(now, from, bytes),
+            1 => tunnel.for_joined(now, bytes),
             2 => udp::put_together(bytes, usize::from(*source) + 9),
             _ => {
                 station.take(now, bytes);

@@ -23,6 +23,7 @@
 //! - [`routes`]: the way the kernel would take, the addresses it has, and word of changes.
 //! - [`hints`]: about memory, to the processor and the kernel.
 //! - [`serving`]: what small servers need: errors of accept(2), deadlines, Unix sockets with a name.
+//! - [`intercept`]: programs whose calls for TCP sockets are answered by us.
 //! - [`scheduling`]: for threads that cannot wait.
 //!
 //! Checksum and segmentation offload travel beside each packet as [`transom_wire::offload`] values.
@@ -59,6 +60,7 @@ pub mod hints;
 pub mod host;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
+pub mod intercept;
 pub mod interface;
 pub mod kernel_tcp;
 mod link;

@@ -35,8 +35,8 @@ pub struct MemoryConfig {
     pub tx_checksum: bool,
     /// The longest super-segment in bytes, if there may be any; it arrives in one piece.
     pub segmentation: Option<usize>,
-    /// Whether the device does the work a network card would: what is asked of it by a super-segment or an open checksum is
-    /// done on the way, so that packets of at most the MTU arrive, with checksums that the receiver has to verify.
+    /// Whether the device does the work of a network card: it segments super-segments and completes partial checksums. Then
+    /// packets of at most the MTU arrive, with checksums that the receiver has to verify.
     pub does_work: bool,
     /// How many packets each direction holds; at least one.
     pub queue_packets: usize,

@@ -3,9 +3,11 @@
 //! - [`after_accept`] says what an error of accept(2) means for the listener.
 //! - [`Deadline`] bounds a whole exchange, however many reads and writes it takes.
 //! - [`Slots`] bounds how many are served at a time.
+//! - [`serve_metrics`] answers Prometheus.
 //! - [`UnixName`] is a Unix socket with a name, which replaces one that a crash has left.
 
 mod deadline;
+mod metrics;
 mod slots;
 mod unix_name;
 
@@ -15,6 +17,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 pub use deadline::{Deadline, Timeouts};
+pub use metrics::{MOST_ASKING, answer_all, serve_metrics};
 pub use slots::{Slot, Slots};
 pub use unix_name::UnixName;
 

@@ -4,8 +4,8 @@
 //! receives what is sent to its address, and gets an address of the inner network, in which the listener has the first. Whole IP packets cross,
 //! one in a datagram. docs/devices.md has the format and the rules; no standard describes them.
 //!
-//! What the sender of a UDP datagram may leave to the kernel, this device takes off the stack: a super-segment is cut into datagrams that go out in
-//! one system call (UDP_SEGMENT), and what arrives in a row is put together again (UDP_GRO). The checksum of a packet is left to UDP's.
+//! The device offers segmentation offload with the kernel's help. A super-segment is divided into datagrams that leave in one system call
+//! (UDP_SEGMENT). Consecutive arrivals are joined again (UDP_GRO). The checksum of a packet is left to UDP's.
 //!
 //! Datagrams are never fragmented. When the path takes less than a packet has, the stack is told as by a router, so its discovery of the path MTU
 //! works as on any path. Congestion is passed through: the ECN field is copied out and in (RFC 6040).

@@ -7,10 +7,10 @@
 //! - `no-spike` lets only a sample above SRTT move RTTVAR. With many samples in a round trip it collapses into the round-trip time.
 //! - `full` has gains that scale: RTTVAR += (DELTA − RTTVAR)/n where it rises and (DELTA − RTTVAR)/n² where it falls, SRTT += DELTA/n,
 //!   RTO = max(SRTT + n·RTTVAR, RTT + 2 ticks).
-//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one turns out to have been spurious:
-//!   RTO = max(SRTT + m·n·RTTVAR, RTT + 2 ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious
-//!   timeout doubles m, to one at least and [`MOST`] at most; and the timer is adapted as RFC 4015 has it: SRTT = max(SRTT + 2 ticks, RTT),
-//!   RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that the segment really took.
+//! - `adaptive` is `full`, with a timeout that becomes more and more aggressive until one is spurious. RTO = max(SRTT + m·n·RTTVAR, RTT + 2
+//!   ticks), where m is one at first and loses a part (`decay`) with each round trip. A spurious timeout doubles m, to one at least and [`MOST`]
+//!   at most. Then the timer is adapted as in RFC 4015: SRTT = max(SRTT + 2 ticks, RTT), RTTVAR = max(RTTVAR, RTT/2), where RTT is the time that
+//!   the segment really took.
 //!
 //! TCP's own units of that name calculate the estimates. [The detection of spurious timeouts](spurious) has its own file.
 //!

@@ -1,8 +1,8 @@
 //! HighSpeed TCP (RFC 3649) as an extension: an example of an extension that wants more than TCP.
 //!
-//! Above 38 segments the window grows by a(w) segments a round trip, and a loss takes the share b(w) of it, where TCP adds one and takes a
-//! half. icTCP names it as the one that cannot be supported in a useful manner (section 5.4.7): there is nothing in it that is less
-//! aggressive than TCP.
+//! Above 38 segments the window grows by a(w) segments a round trip, and a loss takes the share b(w) of it. TCP adds one and takes a half.
+//! icTCP names it as the one that cannot be supported in a useful manner (section 5.4.7), because nothing in it is less aggressive than
+//! TCP.
 //!
 //! The controller is the native one ([`transom_tcp::congestion::highspeed`]), run as a [shadow](crate::shadow) of the connection. Its
 //! window grows independently above TCP's. So [`Ruling`](transom_tcp::extension::Ruling) shows its request, and that the safe range decides

@@ -1,9 +1,14 @@
 //! Equation-based congestion control (TFRC, RFC 5348) as an extension: icTCP-Eqn (section 5.4.7).
 //!
-//! Where TCP halves and climbs, an equation says what rate a TCP would have on average with the same losses (section 3.1): X = s /
-//! (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R. p is the loss event rate, the reciprocal of an average
-//! over the lengths of the last eight loss intervals, in segments, the older half of them with falling weights; the present interval counts
-//! as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of R, X·R = s/f(p) is a window that depends on p alone.
+//! Instead of halving and growing, it uses an equation for the average rate of a TCP with the same losses (section 3.1):
+//!
+//! ```text
+//! X = s / (R·(√(2bp/3) + (t_RTO/R)·3·√(3bp/8)·p·(1 + 32p²))), with b = 1 and t_RTO = 4R
+//! ```
+//!
+//! The loss event rate p is the reciprocal of an average over the lengths of the last eight loss intervals, in segments. The older half of
+//! them have falling weights. The present interval counts as soon as it makes the average longer (section 5.4). As t_RTO is a multiple of
+//! R, X·R = s/f(p) is a window that depends on p alone.
 //!
 //! The request is an upper bound of cwnd, or of the pacing rate. So the window grows more gradually than Reno's, as in icTCP, but falls with
 //! it: if the equation's reduction is smaller, TCP's own half is effective.

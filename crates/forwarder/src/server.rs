@@ -3,21 +3,17 @@
 //! A request on the socket is one line, `status N`, and the answer is one line of JSON: a [`Status`] with at most N flows. The socket belongs
 //! to the router's user, and nobody else may write to it. Its name is that of the interface, so that two routers cannot work at the same one.
 //! If a router listens at the socket, a second one is refused; a socket that a crash has left is replaced.
-//!
-//! HTTP is as much as Prometheus needs: the answer to `GET /metrics` is the metrics, and the connection is closed. A request and its answer
-//! take two seconds together at most, and a few are answered at the same time. A client can use no more memory than a line.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use transom_device::serving::{AfterAccept, Deadline, Slots, UnixName, after_accept};
+use transom_device::serving::{self, Deadline, UnixName, answer_all};
 
 use crate::status::{Deployment, Status};
 use crate::{Refusal, metrics};
@@ -26,8 +22,6 @@ use crate::{Refusal, metrics};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest line that is read.
 const MAX_LINE: u64 = 4096;
-/// The most requests that are answered at the same time; others wait.
-const MOST_ASKING: usize = 16;
 /// The most flows in an answer.
 const MAX_FLOWS: usize = 10_000;
 
@@ -115,7 +109,8 @@ impl StatusSocket {
     pub fn serve(self, deployment: Shared) -> Result<Serving, Refusal> {
         let listener = self.0.listener().try_clone().map_err(Refusal::io("cannot listen"))?;
         let accept = move || listener.accept().map(|(stream, _)| stream);
-        answer_all("status", accept, move |stream| answer(&stream, &deployment))?;
+        answer_all("status", accept, move |stream| answer(&stream, &deployment))
+            .map_err(Refusal::io("cannot start a thread"))?;
         Ok(Serving { _socket: self })
     }
 }
@@ -130,39 +125,6 @@ fn is_socket(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct Serving {
     _socket: StatusSocket,
-}
-
-/// Answers all clients on threads of this name.
-fn answer_all<S: Send + 'static>(
-    name: &'static str,
-    accept: impl Fn() -> io::Result<S> + Send + 'static,
-    answer: impl Fn(S) -> io::Result<()> + Send + Sync + 'static,
-) -> Result<(), Refusal> {
-    let (answer, places) = (Arc::new(answer), Slots::new(MOST_ASKING));
-    let work = move || {
-        loop {
-            let place = places.take();
-            let stream = match accept().map_err(|error| after_accept(&error)) {
-                Ok(stream) => stream,
-                Err(AfterAccept::Next) => continue,
-                Err(AfterAccept::Wait(pause)) => {
-                    thread::sleep(pause);
-                    continue;
-                }
-                Err(AfterAccept::End) => return,
-            };
-            let answer = Arc::clone(&answer);
-            let attend = move || {
-                let _place = place;
-                // Who does not wait for the answer is no business of ours.
-                let _ = answer(stream);
-            };
-            // Without a thread the connection is closed, which who asks will notice.
-            let _ = thread::Builder::new().name(name.into()).spawn(attend);
-        }
-    };
-    let started = thread::Builder::new().name(name.into()).spawn(work);
-    started.map(drop).map_err(Refusal::io("cannot start a thread"))
 }
 
 fn answer(stream: &UnixStream, deployment: &Shared) -> io::Result<()> {
@@ -215,35 +177,11 @@ pub fn ask(path: &Path, flows: usize) -> Result<Status, Refusal> {
 /// # Errors
 /// The system's refusal.
 pub fn serve_metrics(at: SocketAddr, deployment: Shared) -> Result<SocketAddr, Refusal> {
-    let listener = TcpListener::bind(at).map_err(Refusal::io(format!("cannot listen at {at}")))?;
-    let at = listener.local_addr().map_err(Refusal::io("cannot listen"))?;
-    let accept = move || listener.accept().map(|(stream, _)| stream);
-    answer_all("metrics", accept, move |stream| answer_http(&stream, &deployment))?;
-    Ok(at)
-}
-
-fn answer_http(stream: &TcpStream, deployment: &Shared) -> io::Result<()> {
-    let mut stream = Deadline::new(stream, PATIENCE);
-    let mut line = String::new();
-    let mut reader = BufReader::new(&mut stream).take(MAX_LINE);
-    reader.read_line(&mut line)?;
-    // The rest of the request, or closing would reset the connection under the answer.
-    let mut header = String::new();
-    while reader.read_line(&mut header)? > 2 {
-        header.clear();
-    }
-    let found = line.starts_with("GET /metrics ");
-    let (status, body) = match found.then(|| deployment.status(0)) {
-        Some(Ok(status)) => ("200 OK", metrics::text(&status)),
-        Some(Err(refusal)) => ("503 Service Unavailable", format!("{refusal}\n")),
-        None => ("404 Not Found", "what there is is /metrics\n".to_owned()),
+    let text = move || {
+        let status = deployment.status(0).map_err(|refusal| refusal.to_string())?;
+        Ok(metrics::text(&status))
     };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )
+    serving::serve_metrics(at, text).map_err(Refusal::io(format!("cannot listen at {at}")))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! forward between the two, and they need no addresses. In front of the bottleneck's interface there is a queue of
 //! [`transom_router::queue`] and a serialiser of a given rate. Returning packets pass at once, through the Window Marker.
 //!
-//! One thread does it all. When the serialiser is free is kept as a time, not counted from when the thread got to it: while the queue does
-//! not run empty, a thread that was late sends more the next time, and the rate over a while is exact.
+//! One thread does all the work. It keeps the time at which the serialiser is free, independently of its own delays. While the queue
+//! is not empty, a late thread sends more the next time, so the average rate is exact.
 //!
 //! A super-segment passes as one packet, which the kernel has made and will segment: where they occur, count bytes, not packets.
 

@@ -149,7 +149,7 @@ impl Observer {
     /// observer's options are ever reported. For one thread at a time: each event is reported once.
     ///
     /// # Errors
-    /// [`WaitError::TimedOut`], and [`WaitError::Over`] when everything has been told and nothing will come.
+    /// [`WaitError::TimedOut`], and [`WaitError::Ended`] when every event was reported and no more will come.
     pub fn wait(&self, wake: Wake, timeout: Option<Duration>) -> Result<Notice, WaitError> {
         self.mailbox.wait(wake, timeout)
     }
@@ -157,7 +157,7 @@ impl Observer {
     /// Like [`Observer::wait`], but only if there is something to tell already.
     ///
     /// # Errors
-    /// [`Over`] when everything has been told and nothing will come.
+    /// [`ObservationEnded`] when every event was reported and no more will come.
     pub fn poll(&self, wake: Wake) -> Result<Option<Notice>, ObservationEnded> {
         match self.wait(wake, Some(Duration::ZERO)) {
             Ok(notice) => Ok(Some(notice)),

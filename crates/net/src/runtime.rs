@@ -163,9 +163,11 @@ impl Runtime {
     ///
     /// A writer that continued until its buffer is full would find the acknowledgements late. Its round-trip times would be
     /// wrong, and the whole of a large buffer would pass through the caches instead of the same small part.
-    pub(crate) fn poll_for_acks(&self, inner: &mut Inner) {
+    ///
+    /// Returns the time to go on with: later than `now` if this has looked. Time must not run backwards for the host.
+    pub(crate) fn poll_for_acks(&self, inner: &mut Inner, now: Instant) -> Instant {
         if inner.leader == Leader::Application || inner.written_since_poll < BYTES_PER_POLL {
-            return;
+            return now;
         }
         inner.written_since_poll = 0;
         if inner.leader == Leader::Background {
@@ -174,6 +176,7 @@ impl Runtime {
         }
         self.background.next_epoch();
         inner.work(Patience::default());
+        self.now()
     }
 
     /// Processes arrived packets, if no other thread does.

@@ -166,7 +166,20 @@ impl TcpStream {
     /// # Errors
     /// Those that can be told at once.
     pub fn connect_nonblocking(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
-        let stream = Self::start(stack, None, remote, None)?;
+        Self::connect_nonblocking_with(stack, None, remote, None)
+    }
+
+    /// Like [`TcpStream::connect_nonblocking`], from a local address and port of one's choice, with a profile of one's own.
+    ///
+    /// # Errors
+    /// Those that can be told at once.
+    pub fn connect_nonblocking_with(
+        stack: &Stack,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Profile>,
+    ) -> io::Result<Self> {
+        let stream = Self::start(stack, local, remote, profile)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     }

@@ -209,7 +209,7 @@ impl Runtime {
         let result = loop {
             let now = self.now();
             let result = task.attempt(&mut inner, now);
-            inner.send(now);
+            inner.send(self.now()); // a writer may have looked for acknowledgements since
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }

@@ -322,3 +322,24 @@ fn units_are_exchanged_while_data_flows() {
     let (bytes, _server) = received.recv_timeout(10 * SOON).expect("the transfer hangs").unwrap();
     assert_eq!(bytes, BYTES);
 }
+
+#[test]
+fn two_stacks_of_a_process_meet_by_a_word() {
+    use std::io::{Read, Write};
+    let stack = |address: [u8; 4]| {
+        let builder = Stack::builder().address(address.into(), 24);
+        builder.device("mem:two_stacks_of_a_process_meet_by_a_word").unwrap()
+    };
+    let (one, other) = (stack([10, 9, 0, 1]), stack([10, 9, 0, 2]));
+    let listener = one.listen("10.9.0.1:7").unwrap();
+    let mut near = other.connect("10.9.0.1:7").unwrap();
+    let mut far = listener.accept().unwrap().0;
+    near.write_all(b"hello").unwrap();
+    let mut heard = [0; 5];
+    far.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hello");
+    // A text that is no word, and a word that needs more.
+    let said = |word: &str| Stack::builder().device(word).unwrap_err().to_string();
+    assert!(said("mum:x").contains("did you mean `mem:x`?"));
+    assert!(said("mem:y").contains("choose one, such as 10.9.0.2/24"));
+}

@@ -62,7 +62,7 @@ pub const EXPERIMENTS: &[Experiment] = experiments![
     "router/shrink",
 ];
 
-/// What a form is called.
+/// The name of a form.
 pub fn form(full: bool) -> &'static str {
     if full { "full" } else { QUICK }
 }
@@ -87,7 +87,7 @@ impl Experiment {
         self.text
     }
 
-    /// What it reproduces.
+    /// The paper that it reproduces.
     ///
     /// # Errors
     /// If the scenario cannot be read or names no paper, which no experiment's test allows.

@@ -1,4 +1,4 @@
-//! What can go wrong with experiments and summaries.
+//! Errors of experiments and summaries.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum Error {
     /// Neither an experiment nor a paper is called so.
     #[error("there is no experiment {0}")]
     Unknown(String),
-    /// What is asked for is not a scenario: another command makes it.
+    /// The requested experiment is not a scenario: another command makes it.
     #[error("{id} is no scenario: `{command}` in the repository runs it")]
     OtherExperiment {
         /// Its id.
@@ -32,11 +32,11 @@ pub enum Error {
     /// A file or directory could not be used.
     #[error("cannot {action} {}: {error}", .path.display())]
     Io {
-        /// What was tried: "read" or "write".
+        /// The action: "read" or "write".
         action: &'static str,
         /// With which file or directory.
         path: PathBuf,
-        /// What came of it.
+        /// The error.
         error: io::Error,
     },
     /// A file is not what a summary is.
@@ -44,7 +44,7 @@ pub enum Error {
     NoSummary {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         error: serde_json::Error,
     },
     /// A summary is of something else.

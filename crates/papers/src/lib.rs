@@ -1,8 +1,8 @@
-//! The experiments of the papers that Transom is built from: what they claim, and what came of them.
+//! The experiments of the papers that Transom is built from: their claims, and the results.
 //!
-//! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with what the paper says beside the bands that are to
-//! show it. After it has been run, what the claims are about is put into a small file, a [`Summary`]. The table of what was claimed and what was
-//! found ([`results()`]) is made from scenarios and summaries alone. What no scenario can show is listed [`others`].
+//! Theory of operation. Every experiment is a scenario in the program itself ([`EXPERIMENTS`]), with the paper's claims beside the bands that
+//! reproduce them. After a run, the values for the claims are stored in a small file, a [`Summary`]. The table of claims and results ([`results()`])
+//! is made from scenarios and summaries only. [`others`] lists the experiments that no scenario can show.
 //!
 //! ```
 //! use transom_papers::find;

@@ -1,4 +1,4 @@
-//! The experiments that are no scenarios: what they measure is this program itself, or what it takes the kernel for.
+//! Experiments that are not scenarios: they measure this program itself, or the kernel.
 
 use crate::EXPERIMENTS;
 
@@ -7,11 +7,11 @@ use crate::EXPERIMENTS;
 pub struct OtherExperiment {
     /// Its id, such as "ictcp/fig4".
     pub id: &'static str,
-    /// What it shows.
+    /// The result that it shows.
     pub shows: &'static str,
-    /// What runs it, in the repository.
+    /// The command that runs it, in the repository.
     pub command: &'static str,
-    /// Where its results stand.
+    /// The place of its results.
     pub results: &'static str,
 }
 

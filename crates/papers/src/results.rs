@@ -10,7 +10,7 @@ use crate::summary::RunValues;
 use crate::values::{number, shown};
 use crate::{EXPERIMENTS, Error, Experiment, Summary};
 
-/// What the papers are called.
+/// The names of the papers.
 const PAPERS: &[(&str, &str)] = &[
     (
         "ictcp",
@@ -78,7 +78,7 @@ struct Point {
     cells: Vec<(String, String)>,
 }
 
-/// What the papers claim and what was found, as a page in Markdown: made from the experiments and the summaries in a directory.
+/// The papers' claims and the results, as a page in Markdown, made from the experiments and the summaries in a directory.
 ///
 /// ```
 /// let directory = tempfile::tempdir()?;
@@ -107,8 +107,8 @@ pub fn results(directory: &Path) -> Result<String, Error> {
     Ok(page)
 }
 
-/// What of a paper is not measured by scenarios, and how: pages beside the summaries, which `transom-benches --markdown` and the example `fig5` of
-/// `transom-forwarder` have written.
+/// The parts of a paper that scenarios do not measure: pages beside the summaries, written by `transom-benches --markdown` and the example `fig5`
+/// of `transom-forwarder`.
 const MEASURED: &[(&str, &str)] =
     &[("benchmarks", "measured by benchmarks"), ("linux", "measured with the kernel's TCP")];
 
@@ -254,7 +254,7 @@ fn row(band: &Band, claim: &Claim, settings: &[Setting], seen: &[Vec<Option<f64>
     }
 }
 
-/// What the paper says if it has no number: the band.
+/// The paper's claim without a number: the band.
 fn bounds(band: &Band, unit: Unit) -> String {
     let shown = |bound: transom_lab::scenario::Bound| shown(unit, bound.as_number());
     match (band.min, band.max) {
@@ -274,7 +274,7 @@ fn cell(band: &Band, seen: &[Vec<Option<f64>>]) -> String {
     }
 }
 
-/// The table of claims, and what was found where they do not hold.
+/// The table of claims, with explanations where they do not hold.
 fn claims(found: &[Found]) -> String {
     let mut text = String::from(
         "| experiment | the paper says | paper | ours | ratio | verdict | seeds | command |\n\

@@ -1,7 +1,7 @@
-//! What is kept of an experiment's runs: the values that claims and columns are about.
+//! The summary of an experiment's runs: the values for claims and columns.
 //!
-//! A summary is small enough to stand in the repository. It has what was measured and nothing of what was expected: what the paper says and which values are
-//! accepted stands in the scenario, so that a better band or another wording repeats no run.
+//! A summary is small enough for the repository. It has measurements only. The claims and the accepted values are in the scenario, so that changing a
+//! band or a text repeats no run.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use crate::{Error, Experiment, form};
 /// The form of the files.
 const FORMAT: u32 = 1;
 
-/// What was measured in an experiment.
+/// The measurements of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Summary {
@@ -32,11 +32,11 @@ pub struct Summary {
     pub(crate) runs: Vec<RunValues>,
 }
 
-/// What was measured in a run.
+/// The measurements of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RunValues {
-    /// What the sweep sets.
+    /// The settings of the sweep.
     pub(crate) settings: Vec<Setting>,
     pub(crate) seed: u64,
     pub(crate) values: Vec<Measured>,
@@ -47,7 +47,7 @@ pub(crate) struct RunValues {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Measured {
     pub(crate) quantity: Quantity,
-    /// What it was divided by.
+    /// The divisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) relative_to: Option<Quantity>,
     /// At which point that was measured, from one, if not at the same.
@@ -66,8 +66,8 @@ impl Measured {
 }
 
 impl Summary {
-    /// Of the finished runs of a results directory that are runs of this experiment as it is now, whichever version of the program made them.
-    /// What they say is worked out from what was seen.
+    /// The summary of the finished runs in a results directory that belong to the present form of this experiment, made by any version of the
+    /// program. Values are calculated from the observations.
     ///
     /// # Errors
     /// If the directory or what was seen cannot be read.
@@ -175,7 +175,7 @@ fn identity(point: &Variant, seed: u64, version: &str, emulated: bool) -> RunId 
     }
 }
 
-/// What is kept of a judgement; nothing if no table shows it.
+/// The stored part of a judgement; `None` if no table shows it.
 fn measured(judgement: &Judgement, baseline: Option<usize>) -> Option<Measured> {
     let Band { quantity, relative_to, claim, column, .. } = &judgement.band;
     (claim.is_some() || column.is_some()).then(|| Measured {

@@ -1,4 +1,4 @@
-//! What is said between the two processes, as values; its forms are in [`json`] and [`binary`].
+//! The messages between the two processes, as values; their forms are in [`json`] and [`binary`].
 
 pub mod binary;
 pub mod json;
@@ -28,29 +28,29 @@ pub enum Form {
     Binary,
 }
 
-/// What a peer asks for at first.
+/// The first message of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attach {
     /// Which connection; nothing for the next that is offered.
     pub connection: Option<u32>,
     /// The name by which reports call it.
     pub name: String,
-    /// The events it wants to be told of.
+    /// The events that it wants.
     pub wake: Wake,
-    /// The lists it wants to see.
+    /// The lists that it wants.
     pub lists: Capabilities,
-    /// How it wants to speak.
+    /// The form of its messages.
     pub form: Form,
 }
 
-/// What an attached peer says.
+/// A message of an attached peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// These intervals from now on, [`Interval::ANY`] for no limit; and when the clock is to wake it, if it says anything about that.
     Limits(Vec<(Variable, Interval)>, Option<Option<Instant>>),
-    /// It wants to see the connection as it is.
+    /// It requests the present state.
     Look,
-    /// It goes.
+    /// It detaches.
     Detach,
 }
 
@@ -60,7 +60,7 @@ pub enum ProtocolError {
     /// It is longer than [`LONGEST`].
     #[error("a message has at most {LONGEST} bytes")]
     TooLong,
-    /// It is not what the protocol has.
+    /// The message is not part of the protocol.
     #[error("{0}")]
     Malformed(String),
     /// An interval ends before it begins.

@@ -1,4 +1,4 @@
-//! The socket, those who come to it, and the connections they are offered.
+//! The socket, its peers, and the connections that are offered to them.
 
 mod peer;
 mod rate;
@@ -14,22 +14,22 @@ use transom_device::serving::{AfterAccept, UnixName, after_accept};
 use transom_net::TcpStream;
 use transom_net::observer::{Observable, Observer, ObserverOptions};
 
-/// So many peers may be there at a time; each has two threads.
+/// The most peers at a time; each has two threads.
 const MOST_PEERS: usize = 256;
-/// As many commands of all peers together are done in a second, and so many at once.
+/// The most commands of all peers together in a second, and at once.
 const RATE_OF_ALL: (u32, u32) = (2000, 200);
 
 /// A Unix socket at which extensions of other processes are taken. Dropping it detaches them, and removes its path.
 ///
-/// Whoever may write to the path may slow down the connections that are offered, and see what there is to see of them except their bytes: put it
-/// where only those can who should.
+/// A user with write access to the path may slow down the offered connections, and see everything of them except their bytes. Put it where only
+/// trusted users have access.
 #[derive(Debug)]
 pub struct ExtensionSocket {
     hub: Arc<Hub>,
     name: UnixName,
 }
 
-/// A connection that is offered for as long as this lives, or the connection does. Who is attached to it stays.
+/// A connection that is offered for as long as this value or the connection lives. Attached peers stay.
 #[derive(Debug)]
 pub struct Offer {
     hub: Arc<Hub>,
@@ -50,7 +50,7 @@ struct State {
     offered: Vec<Offered>,
     /// How many offers there have been.
     offers: u32,
-    /// Those who are there, to be sent away at the end.
+    /// The present peers, to disconnect them at the end.
     peers: Vec<(u64, UnixStream)>,
     visits: u64,
     closed: bool,
@@ -81,7 +81,7 @@ impl ExtensionSocket {
         Ok(socket)
     }
 
-    /// Offers a connection to those who come.
+    /// Offers a connection to peers.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if it is gone.
@@ -121,7 +121,7 @@ impl Drop for ExtensionSocket {
 }
 
 impl Offer {
-    /// Lets the offer stand for as long as the connection does.
+    /// Keeps the offer for as long as the connection lives.
     pub fn keep(mut self) {
         self.kept = true;
     }
@@ -136,7 +136,7 @@ impl Drop for Offer {
     }
 }
 
-/// A connection that somebody was attached to.
+/// A connection with a peer.
 struct Attached {
     observer: Observer,
     number: u32,
@@ -182,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// The number of somebody who came, if they can stay.
+    /// The number of a new peer, if it is admitted.
     fn admit(&self, stream: &UnixStream) -> Option<u64> {
         let mut state = self.lock();
         if state.closed || state.peers.len() >= MOST_PEERS {
@@ -194,7 +194,7 @@ impl Hub {
         Some(visit)
     }
 
-    /// What is offered now, as a peer is told.
+    /// The present offers, in the form for a peer.
     fn offered(&self) -> Vec<serde_json::Value> {
         let state = self.lock();
         let describe =
@@ -202,8 +202,8 @@ impl Hub {
         state.offered.iter().map(describe).collect()
     }
 
-    /// Attaches somebody to a connection, or to the latest that is offered and takes them; waits for one, if there is none. `present` says whether
-    /// they are still there.
+    /// Attaches a peer to a connection, or to the latest offer that accepts it; waits for one, if there is none. `present` returns whether the
+    /// peer is still connected.
     fn attach(
         &self,
         connection: Option<u32>,

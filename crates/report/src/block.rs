@@ -1,8 +1,8 @@
-//! What a report has beside its charts: a verdict, pictures and tables.
+//! The parts of a report besides its charts: a verdict, pictures and tables.
 
 use super::{Hue, Svg};
 
-/// What came of it all, in one sentence.
+/// The overall result, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether everything is as it must be.
@@ -27,7 +27,7 @@ pub struct Drawing {
     pub title: String,
     /// A sentence on how to read it; may be empty.
     pub caption: String,
-    /// The same in words, for who does not see it.
+    /// The same as text, for readers who cannot see it.
     pub alternative: String,
     /// The picture.
     pub picture: Svg,
@@ -49,22 +49,22 @@ pub struct Table {
 /// The heading of a column.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// Whether the column has numbers, which stand to the right.
+    /// Whether the column has numbers, which are aligned right.
     pub number: bool,
 }
 
 /// A field of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What it says.
+    /// The text.
     pub text: String,
     /// The colour of the curves that are about the same.
     pub hue: Option<Hue>,
     /// Whether it is as it must be, where that is a question.
     pub verdict: Option<bool>,
-    /// A file beside the page, or below it, that says more.
+    /// A file beside the page, or below it, with details.
     pub link: Option<String>,
 }
 

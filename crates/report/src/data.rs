@@ -1,4 +1,4 @@
-//! What a report shows.
+//! The contents of a report.
 
 use super::block::{Block, Verdict};
 use super::number::short;
@@ -14,28 +14,28 @@ pub struct ReportData {
     pub title: String,
     /// A sentence or two below the title.
     pub lead: String,
-    /// What came of it, where that is a question.
+    /// The overall result, if there is one.
     pub verdict: Option<Verdict>,
     /// Headings of the result columns, such as the two directions; none for a single, obvious one.
     pub columns: Vec<String>,
     /// The results.
     pub summary: Vec<Row>,
-    /// What comes before the charts: pictures and tables.
+    /// The parts before the charts: pictures and tables.
     pub blocks: Vec<Block>,
     /// The charts, in groups that share a time axis.
     pub sections: Vec<Section>,
-    /// What the reader should know, in free words.
+    /// Notes for the reader, as free text.
     pub notes: Vec<String>,
     /// The command that produces this run again.
     pub command: String,
-    /// What has to be said about that command.
+    /// A note on that command.
     pub command_note: String,
 }
 
 /// One line of the results.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// What was measured.
+    /// The measured quantity.
     pub label: String,
     /// The result in each column, with its unit.
     pub values: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Section {
     pub charts: Vec<Chart>,
 }
 
-/// What a horizontal axis shows.
+/// The horizontal axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum HorizontalAxis {
     /// Seconds.
@@ -78,14 +78,14 @@ pub enum HorizontalAxis {
     Time,
     /// A number.
     Number {
-        /// What it is, with its unit.
+        /// Its label, with its unit.
         label: String,
         /// Whether equal distances are equal factors. Every place on the axis is above zero then.
         logarithmic: bool,
     },
     /// One of these, at 0, 1, 2 and so on.
     Names {
-        /// What they are.
+        /// Their label.
         label: String,
         /// The names.
         names: Vec<String>,
@@ -126,11 +126,11 @@ pub struct Chart {
 /// The vertical axis of a chart.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows.
+    /// Its label.
     pub label: String,
     /// In what unit.
     pub unit: String,
-    /// Whether zero is always in sight. Sequence numbers want to fill the chart instead.
+    /// Whether zero is always visible. Sequence numbers fill the chart instead.
     pub from_zero: bool,
 }
 
@@ -145,8 +145,7 @@ pub struct Series {
     pub hue: Hue,
     /// Its points, in the order of time.
     pub points: Points,
-    /// How far the values that a point stands for reach, down and up: drawn as error bars. Empty, or one for each
-    /// point.
+    /// The range of the values of a point, down and up: drawn as error bars. Empty, or one for each point.
     pub spread: Points,
 }
 
@@ -155,7 +154,7 @@ pub struct Series {
 pub struct Markers {
     /// Their name in the legend.
     pub name: String,
-    /// What each is drawn as.
+    /// The shape of each point.
     pub shape: Shape,
     /// Their colour.
     pub hue: Hue,
@@ -170,13 +169,13 @@ pub enum Style {
     Line,
     /// By steps: a value holds until the next.
     Step,
-    /// By broken steps, for what goes with another curve of the same colour.
+    /// Dashed steps, for a curve that belongs to another one of the same colour.
     Dashed,
     /// Not at all.
     Dots,
 }
 
-/// What an event is drawn as.
+/// The shape of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// An ×.
@@ -187,8 +186,8 @@ pub enum Shape {
     Ring,
 }
 
-/// A colour, chosen to be told apart from the others on light and on dark ground and by colour-blind
-/// readers (after Okabe and Ito).
+/// A colour that differs from the others on light and on dark ground and for colour-blind readers (after Okabe and
+/// Ito).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
     /// Blue.
@@ -209,7 +208,7 @@ impl Hue {
     /// All of them, in the order in which curves are given theirs.
     pub const ALL: [Hue; 6] = [Hue::Blue, Hue::Orange, Hue::Green, Hue::Pink, Hue::Red, Hue::Grey];
 
-    /// What style sheets call it.
+    /// Its name in style sheets.
     pub fn name(self) -> &'static str {
         match self {
             Hue::Blue => "blue",
@@ -278,7 +277,7 @@ impl Chart {
         !curves.chain(events).any(seen)
     }
 
-    /// What it shows, in words: each curve with its least, its mean and its greatest value.
+    /// The chart as text: each curve with its least, its mean and its greatest value.
     pub(crate) fn alt_text(&self) -> String {
         let unit = &self.axis.unit;
         let curves = self.series.iter().filter_map(|series| {

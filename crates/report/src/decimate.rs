@@ -1,9 +1,8 @@
 //! Thinning of curves that have more points than a chart has pixels.
 //!
-//! The time axis is cut into equal intervals, and of each the first, the lowest, the highest and the last
-//! point stay: a line drawn through those covers the same pixels as the whole line does, as long as an
-//! interval is not wider than a pixel (Jugel et al., "M4: A Visualization-Oriented Time Series Data
-//! Aggregation", 2014). Nothing is averaged, so a spike stays a spike.
+//! The time axis is divided into equal intervals. Of each, the first, the lowest, the highest and the last point stay. A
+//! line through those covers the same pixels as the whole line, as long as an interval is not wider than a pixel (Jugel et
+//! al., "M4: A Visualization-Oriented Time Series Data Aggregation", 2014). Nothing is averaged, so a spike stays a spike.
 
 /// The most points of a curve in a page.
 pub const MOST_POINTS: usize = 4000;

@@ -1,10 +1,10 @@
-//! The scenario as a picture: hosts, routers, the links between them and what goes over them.
+//! The scenario as a picture: hosts, routers, links and flows.
 //!
-//! Theory of operation. The scenario's nodes and links become a graph in which alike leaves (`sender1` to `sender200`, all at the
-//! same router over the same kind of link) are one node with a count ([`mod@graph`]). Its nodes get places, in layers from left to right as
-//! most of the traffic goes ([`layout`]); flows follow the routes that the simulator takes ([`routes`]), side by side like the lines
-//! of a city's map, in the colours that their curves have ([`paint`]). Nothing is random and nothing depends on fonts, so the same
-//! scenario gives the same picture.
+//! Theory of operation. The scenario's nodes and links become a graph. In it, similar leaves (`sender1` to `sender200`, all at the same
+//! router over the same kind of link) are one node with a count ([`mod@graph`]). Its nodes are placed in layers from left to right, in the
+//! direction of most of the traffic ([`layout`]). Flows follow the routes of the simulator ([`routes`]), side by side like the lines of a
+//! city's map, in the colours of their curves ([`paint`]). Nothing is random and nothing depends on fonts, so the same scenario gives the
+//! same picture.
 
 mod graph;
 mod labels;

@@ -1,4 +1,4 @@
-//! What the page of an emulated run says beside what was seen: how far it can be believed, and what became of its programs.
+//! The additional part of an emulated run's page: its fidelity, and how its programs ended.
 
 use transom_lab::emulate::Record;
 

@@ -1,4 +1,4 @@
-//! Bands and what came of them, programs of emulated runs and quantities, in words.
+//! Texts for bands and their results, programs of emulated runs, and quantities.
 
 use transom_lab::emulate::{ProgramEnd, Role};
 use transom_lab::results::Manifest;
@@ -8,7 +8,7 @@ use transom_lab::scenario::{Band, Measure, Unit};
 /// As many flows are called by their names.
 const MOST_NAMES: usize = 6;
 
-/// What a band is about: "goodput of bulk1, bulk2".
+/// The subject of a band: "goodput of bulk1, bulk2".
 pub fn quantity(band: &Band) -> String {
     let quantity = &band.quantity;
     let of = match (&quantity.link, &quantity.flows[..]) {
@@ -28,7 +28,7 @@ pub fn quantity(band: &Band) -> String {
     format!("{until}{}{statistic} of {of}", name(quantity.measure))
 }
 
-/// What was seen, with its unit.
+/// The measured value, with its unit.
 pub fn seen(judgement: &Judgement) -> String {
     let band = &judgement.band;
     let unit = band.unit();
@@ -74,7 +74,7 @@ pub fn departures(manifest: &Manifest) -> Vec<String> {
         .collect()
 }
 
-/// What a program is in its flow.
+/// The role of a program in its flow.
 pub fn role(role: Role) -> &'static str {
     match role {
         Role::Client => "client",

@@ -1,6 +1,6 @@
-//! Reports: what an experiment or a transfer gave, as a page, as pictures, and as messages to a page that is open.
+//! Reports: the results of an experiment or a transfer, as a page, as pictures, and as messages to an open page.
 //!
-//! Whatever is shown is a [`ReportData`] first: a verdict, pictures, tables, charts. Who makes one knows nothing of how it is shown:
+//! Everything is a [`ReportData`] first: a verdict, pictures, tables, charts. The code that makes one does not depend on its presentation:
 //!
 //! | what | made by |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! charts are drawn by uPlot, embedded, from points embedded as JSON. Points are thinned here, before
 //! they are written ([`decimate()`]), so that a long run does not make a page that a browser cannot open.
 //!
-//! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised,
-//! and messages to a page that is already open in a browser ([`live_page()`], [`message()`]): three ways to see one set of numbers.
-//! A scenario's network is drawn by [`drawing()`]; [`words`] has in words what tables and terminals say alike.
+//! The same [`ReportData`] becomes PNG files ([`pictures()`], with the feature `png`), drawn here as SVG ([`plot()`]) and then rasterised.
+//! It also becomes messages to a page that is open in a browser ([`live_page()`], [`message()`]). [`drawing()`] draws a scenario's
+//! network; [`labels`] has the texts that tables and terminals share.
 //!
 //! Everything that comes from outside is escaped twice over: as HTML where it is text, as JSON without `<`
 //! where it is data. A content security policy in the page forbids it to load anything.

@@ -1,7 +1,7 @@
-//! A page that is filled while a run goes on.
+//! A page that is filled during a run.
 //!
-//! The page comes empty, with one script more than a written one has. It listens to a stream of events, each of which holds
-//! the whole page as it is then: whoever joins late, or has missed some, needs only the next.
+//! The page is sent empty, with an additional script. The script listens to a stream of events, each of which has the whole
+//! page at that moment. So a late browser, or one that missed some, needs only the next.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ pub fn live_page(title: &str, events: &str) -> String {
     html
 }
 
-/// What the page is to show now. `state` says how far it is; `most` is how many points a curve may have.
+/// The present contents of the page. `state` is its progress; `most` is the largest number of points of a curve.
 pub fn message(data: &ReportData, state: &str, done: bool, most: usize) -> String {
     let message = json!({
         "title": data.title,

@@ -17,12 +17,12 @@ use crate::{Block, Cell, ReportData, Table, Verdict, short, short_as};
 use measured::Measured;
 pub use stored::of_store;
 
-/// As many failed runs are listed; the others can be found in the table of all.
+/// The most failed runs that are listed; the table of all has the others.
 const MOST_FAILED: usize = 50;
 /// As many seeds have columns of their own.
 const MOST_SEEDS: usize = 40;
 
-/// What the page is about.
+/// The contents of the page.
 #[derive(Debug)]
 struct Overview {
     title: String,
@@ -47,7 +47,7 @@ struct Overview {
 struct Point {
     /// Its number, from one.
     point: usize,
-    /// What the sweep sets there.
+    /// The settings of the sweep at its point.
     settings: Vec<Setting>,
 }
 
@@ -59,7 +59,7 @@ struct RunOfSweep {
     seed: u64,
     /// Its page, seen from the overview.
     page: String,
-    /// What came of its bands, or what was measured where nothing is expected.
+    /// The results of its bands, or the measurements of a scenario without expectations.
     judgements: Vec<Judgement>,
     /// Whether all of it holds; none if something is not known yet.
     passed: Option<bool>,

@@ -51,7 +51,7 @@ pub(super) fn head(page: &mut String, title: &str, policy: &str) {
     );
 }
 
-/// What stands above the charts.
+/// The part above the charts.
 pub(super) fn above(data: &ReportData) -> String {
     let mut page = String::new();
     put!(page, "<h1>{}</h1>\n", escape(&data.title));
@@ -121,7 +121,7 @@ fn put_section(page: &mut String, number: usize, section: &Section) {
     page.push_str("</section>\n");
 }
 
-/// What stands below the charts.
+/// The part below the charts.
 pub(super) fn below(data: &ReportData) -> String {
     let mut page = String::new();
     if !data.notes.is_empty() {

@@ -107,7 +107,7 @@ fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     points.iter().copied().filter(|(_, y)| y.is_finite())
 }
 
-/// What the axes reach from and to.
+/// The ranges of the axes.
 fn extents(across: &HorizontalAxis, chart: &Chart) -> ((f64, f64), (f64, f64)) {
     let curves = chart.series.iter().flat_map(|one| [&one.points]);
     let all: Points =
@@ -194,7 +194,7 @@ fn axes(svg: &mut Svg, section: &Section, chart: &Chart, frame: &Frame) {
     svg.upright("small muted", (20.0, (frame.top + frame.bottom) / 2.0), &label);
 }
 
-/// The text, or its beginning if it is longer than so many letters.
+/// The text, or its beginning if it is longer than this many letters.
 fn cut(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.into();
@@ -259,7 +259,7 @@ struct Item<'a> {
     drawn: Drawn,
 }
 
-/// What it is drawn as.
+/// Its shape.
 enum Drawn {
     Curve(Style),
     Events(Shape),
@@ -271,7 +271,7 @@ impl Item<'_> {
     }
 }
 
-/// A piece of what a name in the legend stands for.
+/// A sample of the curve, for the legend.
 fn sample(svg: &mut Svg, item: &Item<'_>, (x, y): (f64, f64)) {
     let hue = item.hue.name();
     match item.drawn {

@@ -1,7 +1,7 @@
-//! The page of a run: what was expected and what came of it, the network, tables and charts.
+//! The page of a run: the expectations with their results, the network, tables and charts.
 //!
-//! The same contents are shown while a run goes on and after it has ended ([`Page::of_run`] and [`Page::so_far`]); what differs is how
-//! much there is to be seen. They become a file, pictures, a page that follows the run, or a view in the terminal.
+//! The contents are the same during and after a run ([`Page::of_run`] and [`Page::so_far`]), with more or less data. They become a
+//! file, pictures, a page that follows the run, or a view in the terminal.
 //!
 //! ```
 //! use std::path::Path;
@@ -51,16 +51,16 @@ use seen::Seen;
 
 pub use stored::{command, stored};
 
-/// What the page of a run is about.
+/// The description of a run for its page.
 #[derive(Clone, Copy, Debug)]
 pub struct RunInfo<'a> {
-    /// What is run.
+    /// The scenario.
     pub scenario: &'a Resolved,
     /// The run's seed.
     pub seed: u64,
     /// The point of the sweep, from one, and of how many; none if nothing is swept.
     pub point: Option<(usize, usize)>,
-    /// What the sweep has set.
+    /// The settings of the sweep.
     pub settings: &'a [String],
     /// The command that makes it again.
     pub command: &'a str,
@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
         Page { about, drawn: OnceCell::new() }
     }
 
-    /// What the page has when the run has ended: what was seen of it, and what came of its bands.
+    /// The page of a finished run, with its observations and the results of its bands.
     pub fn of_run(&self, seen: &Observations, judgements: &[Judgement]) -> ReportData {
         let packets = format!("{} packets", grouped(seen.packets));
         let mut data = self.data(&Seen::observed(seen), Some(packets));
@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
         data
     }
 
-    /// What the page has while the run goes on: what has been recorded by now.
+    /// The page of a run in progress, with the data recorded so far.
     pub fn so_far(&self, recorder: &Recorder) -> ReportData {
         self.data(&Seen::so_far(self.about.scenario, recorder), None)
     }
@@ -164,7 +164,7 @@ pub(crate) fn verdict(held: usize, all: usize) -> Verdict {
     Verdict { passed: held == all, text }
 }
 
-/// What was expected and what came of it, failed ones first.
+/// The expectations with their results, failed ones first.
 fn bands(judgements: &[Judgement]) -> Table {
     let mut table = Table::new("Expected", &["", "seen#", "band", "", "why"]);
     let mut judgements: Vec<&Judgement> = judgements.iter().collect();
@@ -198,7 +198,7 @@ pub(crate) fn bounds(band: &Band) -> String {
     if name.is_empty() { text } else { format!("{text} {name}") }
 }
 
-/// What values of a unit are multiplied by to be shown, and in which unit that is.
+/// The factor for values of a unit, and the unit in which they are shown.
 pub(crate) fn scale(unit: Unit) -> (f64, &'static str) {
     match unit {
         Unit::Rate => (1e-6, "Mbit/s"),

@@ -13,7 +13,7 @@ use super::{Chart, Hue, ReportData, Row, Section, Shape, Style};
 const PACKET: usize = 1500;
 type Points = Vec<(f64, f64)>;
 
-/// What a transfer leaves behind.
+/// The data of a transfer.
 #[derive(Default)]
 struct Trace {
     sent: Points,

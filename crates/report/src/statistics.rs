@@ -1,4 +1,4 @@
-//! What several runs of the same experiment, with different seeds, say together.
+//! Statistics over several runs of the same experiment with different seeds.
 
 /// Of the values of some measure: where they are and how sure one is of their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Of these values; none if there are none, or if one is no number.
+    /// Of these values; `None` if there are none, or if one is not a number.
     ///
     /// The confidence interval is that of Student's t for values that are independent and about normal, as those of different seeds are
     /// meant to be: mean ± t(0.975, n − 1) · s/√n, with s the sample's standard deviation.

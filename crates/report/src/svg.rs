@@ -1,15 +1,15 @@
 //! Pictures as SVG, for the page and for PNG files.
 //!
-//! A picture has no colours of its own: its parts have classes, whose colours come from the page's style sheet (light or dark,
-//! as the reader has it) or, in a file that stands alone, from the light palette below. All numbers are written with one
-//! digit after the point, so the same picture has the same bytes everywhere.
+//! A picture has no colours of its own. Its parts have classes. Their colours come from the page's style sheet (light or dark,
+//! as the reader's system is set) or, in a separate file, from the light palette below. All numbers have one digit after the
+//! point, so the same picture has the same bytes everywhere.
 
 use std::fmt::Write as _;
 
 use super::Hue;
 use crate::html::escape;
 
-/// A picture. It can be shown in a page, or written to a file of its own.
+/// A picture, for a page or a separate file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Svg {
     /// In pixels.
@@ -19,7 +19,7 @@ pub struct Svg {
     body: String,
 }
 
-/// Where a text stands, seen from its point.
+/// The alignment of a text at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -92,7 +92,7 @@ impl Svg {
         );
     }
 
-    /// Everything that is drawn until [`Svg::end`] is cut at this rectangle. `name` is one of its own in the picture.
+    /// Clips everything until [`Svg::end`] at this rectangle. `name` must be unique in the picture.
     pub(crate) fn clip(&mut self, name: &str, at: (f64, f64), size: (f64, f64)) {
         let ((x, y), (width, height)) = (at, size);
         put!(
@@ -117,7 +117,7 @@ impl Svg {
         )
     }
 
-    /// As a file of its own, on white ground.
+    /// As a separate file, on white ground.
     pub fn file(&self) -> String {
         let Svg { width, height, body } = self;
         let mut hues = String::new();
@@ -162,7 +162,7 @@ const LIGHT: [(Hue, &str); 6] = [
 const COLOURS: &str = "text{fill:#1b1f24}.halo{stroke:#fff}.muted{fill:#5a6472}.wire{stroke:#9aa5b3}.node{fill:#f6f7f9;stroke:#5a6472}\
     .router{fill:#5a6472;stroke:#5a6472}.grid{stroke:#e8ebef}.axis{stroke:#d9dee5}.s-text{stroke:#5a6472}.f-text{fill:#5a6472}";
 
-/// What is the same in light and dark; the page's style sheet has it too.
+/// The style that light and dark share; the page's style sheet has it too.
 pub(super) const SHAPES: &str = include_str!("../assets/drawing.css");
 
 #[cfg(test)]

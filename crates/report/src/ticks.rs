@@ -1,7 +1,7 @@
 //! Where an axis has its marks.
 
-/// Round places that divide the range from `low` to `high` into about `wanted` parts: multiples of 1, 2 or 5 times a power of
-/// ten. Each comes with its text.
+/// Round positions that divide the range from `low` to `high` into about `wanted` parts: multiples of 1, 2 or 5 times a power
+/// of ten. Each comes with its text.
 pub fn ticks(low: f64, high: f64, wanted: usize) -> Vec<(f64, String)> {
     let span = high - low;
     if !span.is_finite() || span <= 0.0 {

@@ -29,7 +29,7 @@ use transom_tcp::time::Duration;
 
 use crate::{Chart, Hue, MOST_POINTS, Points, ReportData, Row, Section, Shape, Style};
 
-/// One look at a sender.
+/// One sample of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// The congestion window in bytes.
@@ -59,7 +59,7 @@ pub struct Trace {
     srtt: Points,
     last_rtt: Points,
     min_rtt: Points,
-    /// Where retransmission timeouts were noticed, at the height of cwnd.
+    /// Where retransmission timeouts were detected, at the height of cwnd.
     timeouts: Points,
     last: Option<Sample>,
 }
@@ -114,7 +114,7 @@ pub struct QueueTrace {
     pub drops: Points,
 }
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// From whom to whom.
@@ -133,9 +133,9 @@ pub struct Outcome {
     pub timeouts: Option<u64>,
     /// The smoothed round-trip time at the end.
     pub rtt: Option<Duration>,
-    /// What was sampled of the sender.
+    /// The samples of the sender.
     pub trace: Trace,
-    /// What passed the device.
+    /// The packets at the device.
     pub passed: ByteTraces,
 }
 
@@ -155,11 +155,11 @@ pub struct Transfers<'a> {
     pub bytes: u64,
     /// The hash of what was sent.
     pub sha256: &'a str,
-    /// What came of the one there and of the one back.
+    /// The results of both directions.
     pub outcomes: [&'a Outcome; 2],
     /// The queues that they met.
     pub queues: [&'a QueueTrace; 2],
-    /// What became of packets on the way there and on the way back.
+    /// The link counters of both directions.
     pub path: [&'a Counters; 2],
     /// Whether the samples of the one back are the kernel's.
     pub kernel_sends_back: bool,

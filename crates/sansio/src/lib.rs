@@ -2,10 +2,10 @@
 //!
 //! The stack below is sans-IO, and so is this: a tool in the manner of packetdrill puts raw IP packets in, takes packets out,
 //! moves time on, and makes the socket calls a program would make. A run is a function of the configuration and the calls.
-//! [`host::Host`] is the whole of it, in safe code: time and waiting are in [`host`], descriptors in [`socket`], reading and
-//! writing in [`stream`], `shutdown` and `close` in [`closing`], the urgent byte in [`urgent`], `poll` in [`readiness`], options in [`options`] and [`info`]. Errors and
-//! numbers are Linux' ([`errno`]). [`ffi`] puts the same calls before C, with the header `include/transom_sansio.h`; the README
-//! has an example, and says what differs from Linux.
+//! [`host::Host`] has all functions, in safe code. Time and waiting are in [`host`], descriptors in [`socket`], reading and
+//! writing in [`stream`], `shutdown` and `close` in [`closing`], the urgent byte in [`urgent`], `poll` in [`readiness`],
+//! options in [`options`] and [`info`]. Errors and numbers are Linux' ([`errno`]). [`ffi`] puts the same calls before C, with
+//! the header `include/transom_sansio.h`; the README has an example, and says what differs from Linux.
 //!
 //! # Example
 //!

@@ -187,10 +187,9 @@ impl Host {
     /// socket may connect again. With `TCP_FASTOPEN_CONNECT` and a cookie of the server's it gives 0 before anything has left.
     ///
     /// # Errors
-    /// Those named, `EAFNOSUPPORT`, `ENETUNREACH` for what is no host's address or has no way there (with `IPV6_V6ONLY` no
-    /// IPv4-mapped address has), `EADDRNOTAVAIL` if the ports
-    /// are all in use or the connection exists, `EINVAL` for port 0 or options that do not work together, and how the attempt
-    /// failed: `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, …
+    /// Those named and `EAFNOSUPPORT`. `ENETUNREACH` if the address is not a host's or has no route (with `IPV6_V6ONLY`, any
+    /// IPv4-mapped address). `EADDRNOTAVAIL` if all ports are in use or the connection exists. `EINVAL` for port 0 or
+    /// incompatible options. The failure of the attempt: `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, …
     pub fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<()> {
         let socket = self.sockets.get(fd)?;
         let (nonblocking, timeout) = (socket.nonblocking, socket.options.send_timeout);

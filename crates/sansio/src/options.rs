@@ -233,8 +233,9 @@ impl Host {
     /// `setsockopt(2)`.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option there is not, `EINVAL` for a value that is too short or out of range, and for `IPV6_V6ONLY` once
-    /// the socket is bound, `TCP_FASTOPEN` once it is connected and `TCP_FASTOPEN_CONNECT` once it listens too, `ENOENT` for a congestion controller that there is not.
+    /// `ENOPROTOOPT` for an unknown option. `EINVAL` for a value that is too short or out of range. Also `EINVAL` for `IPV6_V6ONLY` once
+    /// the socket is bound, `TCP_FASTOPEN` once it is connected and `TCP_FASTOPEN_CONNECT` once it listens too. `ENOENT` for an unknown
+    /// congestion controller.
     pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
         let socket = self.sockets.get_mut(fd)?;
         let mut options = socket.options.clone();

@@ -1,9 +1,9 @@
 //! A network in virtual time whose hosts are Transom stacks, and the deterministic models that its links are made of.
 //!
-//! A [`LinkModel`](link::LinkModel) is one direction of a network path: a queue, a serialiser, a wire that
-//! delays, loses, duplicates, corrupts and reorders. It owns no clock, no thread and no socket: the
-//! caller says what time it is, in virtual time (the simulator and the tests) or in real time (the
-//! emulated bottleneck of `transom demo`), and the same seed gives the same schedule in both.
+//! A [`LinkModel`](link::LinkModel) is one direction of a network path: a queue, a serialiser, a wire that delays, loses,
+//! duplicates, corrupts and reorders. It owns no clock, no thread and no socket: the caller passes the time. That is
+//! virtual time in the simulator and the tests, and real time in the emulated bottleneck of `transom demo`. The same seed
+//! gives the same schedule in both.
 //!
 //! - [`link`]: the model, each effect in a file of its own.
 //! - [`pair`]: two hosts joined by two links, in virtual time.

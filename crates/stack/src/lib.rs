@@ -1,9 +1,11 @@
 //! A host, sans-IO: many TCP connections over one interface.
 //!
-//! [`stack::Stack`] owns the connections of `transom-tcp` and the other state of a host: the table that finds a packet's connection ([`flow`]),
-//! listeners with their queues and SYN cookies ([`listener`], [`cookie`]), the timing wheel ([`wheel`]), TIME-WAIT, cookies of TCP Fast Open
-//! ([`fast_open`]), unpredictable ports and sequence numbers ([`secrets`]), ICMP ([`icmp`]) and reassembly ([`fragments`]). It has no clock, no
-//! thread and no device: packets and time come in by calls.
+//! [`stack::Stack`] owns the connections of `transom-tcp` and the other state of a host. It has
+//! the table that finds a packet's connection ([`flow`]), listeners with their queues and SYN
+//! cookies ([`listener`], [`cookie`]), the timing wheel ([`wheel`]), and TIME-WAIT. It also has
+//! cookies of TCP Fast Open ([`fast_open`]), unpredictable ports and sequence numbers
+//! ([`secrets`]), ICMP ([`icmp`]) and reassembly ([`fragments`]). It has no clock, no thread and no
+//! device: packets and time come in by calls.
 //!
 //! # Example
 //!

@@ -1,9 +1,8 @@
 //! Congestion control: *how much* may be in flight.
 //!
-//! The connection owns the [`Window`]; a controller changes it through the calls of [`CongestionControl`] and
-//! nothing else. Slow start is another unit's ([`crate::slow_start`]) unless the controller has its own, and so are
-//! the moments at which a reduction takes effect; most controllers therefore say no more than how the window grows in congestion
-//! avoidance and to what a loss reduces it.
+//! The connection owns the [`Window`]; a controller changes it through the calls of [`CongestionControl`] and nothing else. Other units control
+//! slow start ([`crate::slow_start`]), unless the controller has its own, and the moments at which a reduction takes effect. So most controllers
+//! only decide how the window grows in congestion avoidance, and to what a loss reduces it.
 //!
 //! A [`crate::profile::Profile`] names an [`Algorithm`]: the parameters of a controller. Each connection gets its own controller from it. The
 //! set is open: a program's own algorithm is chosen in the same way.

@@ -1,10 +1,10 @@
 //! One TCP connection, sans-IO, composed of replaceable units.
 //!
 //! The crate owns no clock, no thread and no socket. Its centre is [`connection::Connection`]. Around it are the units of which a connection is
-//! composed, each a small trait with several choices: [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at the beginning),
-//! [`recovery`] (which data is retransmitted), [`rto`] (the retransmission timer), [`ordering`] (in which order data is delivered), [`flow`] (the
-//! advertised window), [`ack_policy`] (when to acknowledge) and [`pacing`] (when transmissions leave). A [`profile::Profile`] names one choice for
-//! each.
+//! composed, each a small trait with several choices. The sender has [`congestion`] (how much may be in flight), [`slow_start`] (how that grows at
+//! the beginning), [`recovery`] (which data is retransmitted) and [`rto`] (the retransmission timer). The others are [`ordering`] (in which order
+//! data is delivered), [`flow`] (the advertised window), [`ack_policy`] (when to acknowledge) and [`pacing`] (when transmissions leave). A
+//! [`profile::Profile`] names one choice for each.
 //!
 //! # Example
 //!

@@ -1,10 +1,10 @@
 //! The Internet checksum (RFC 1071): sums, their combination, and their update in place (RFC 1624).
 //!
-//! A [`Sum`] is the ones-complement sum of 16-bit big-endian words. Addition of such words is
-//! associative and does not care about byte order or word size: the sum of 64-bit words in the
-//! machine's order, folded to 16 bits at the end, is the same after one swap of bytes (RFC 1071 2
-//! (B), (C)). A slice that begins at an odd offset only swaps its sum's bytes. So headers,
-//! pseudo-header and payload are summed where they lie, and the results put together afterwards.
+//! A [`Sum`] is the ones-complement sum of 16-bit big-endian words. Addition of such words is associative and
+//! independent of byte order and word size. So the sum of 64-bit words in the machine's order, folded to 16 bits at
+//! the end, is the same after one swap of bytes (RFC 1071 2 (B), (C)). A slice that begins at an odd offset only swaps
+//! its sum's bytes. So headers, pseudo-header and payload are summed where they lie, and the results put together
+//! afterwards.
 //!
 //! The inner loop adds 8-byte words to four independent 128-bit accumulators. That compiles to
 //! pairs of add and add-with-carry, so that its speed does not depend on which vector extensions a

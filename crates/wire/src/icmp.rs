@@ -294,9 +294,9 @@ pub fn emit_packet(
     Ok(header_len + len)
 }
 
-/// Whether a packet may be answered with an ICMP error (RFC 1122 3.2.2): not if it is itself an
-/// ICMP error, a fragment other than the first, sent to a multicast or broadcast address, or from
-/// an address that is not a single host's.
+/// Whether a packet may be answered with an ICMP error (RFC 1122 3.2.2). It may not if it is
+/// itself an ICMP error, a fragment other than the first, sent to a multicast or broadcast address,
+/// or from an address that is not a single host's.
 ///
 /// Directed broadcasts are the caller's to know.
 pub fn may_answer_with_error(packet: &Ipv4Packet<'_>) -> bool {

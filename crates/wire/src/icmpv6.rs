@@ -262,10 +262,10 @@ pub fn emit_packet(
     Ok(header_len + message.emit(header.src, header.dst, body)?)
 }
 
-/// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)): not if it is itself an ICMPv6
-/// error or a redirect, or its source is not a single node's address; and if it was sent to a
-/// multicast address, only with *packet too big* or *unrecognized option*. A fragment other than
-/// the first is not answered either, since what it carries is not known.
+/// Whether `packet` may be answered with `error` (RFC 4443 2.4 (e)). It may not if it is itself an
+/// ICMPv6 error or a redirect, or its source is not a single node's address. A packet to a
+/// multicast address may only get *packet too big* or *unrecognized option*. A fragment other than
+/// the first is not answered either, since its protocol is unknown.
 pub fn may_answer_with_error(packet: &Ipv6Packet<'_>, error: &Icmpv6Message<'_>) -> bool {
     const UNRECOGNIZED_OPTION: u8 = 2;
     let also_about_multicast = matches!(

@@ -48,6 +48,11 @@ impl ProfileArgs {
         profile.carries_a_stream()?;
         Ok(profile)
     }
+
+    /// Whether extensions are asked for.
+    pub(super) fn has_extensions(&self) -> bool {
+        self.extension.is_some()
+    }
 }
 
 #[cfg(test)]

@@ -169,12 +169,9 @@ impl TunBuilder {
 
     /// How many packets the kernel keeps for us before it drops. Default: 10,000.
     ///
-    /// The kernel's own default of 500 is too little. Its TCP sends whatever the receive window
-    /// allows, and nothing holds it back here, for a packet counts as sent once it is in this
-    /// queue: without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300
-    /// packets of 1,460 bytes at once. 10,000 covers two such connections, or one of 14 MB, and
-    /// costs 80 KB while it is empty. Whoever allows more in flight than that without offload
-    /// should ask for more.
+    /// The kernel's own default of 500 is too little. Its TCP sends as much as the receive window allows, because a packet counts as sent once it is
+    /// in this queue. Without segmentation offload a window of 6 MB, the usual limit on Linux, is 4,300 packets of 1,460 bytes at once. 10,000 covers
+    /// two such connections, or one of 14 MB, and costs 80 KB while it is empty. Set a larger value for more data in flight without offload.
     pub fn queue_len(mut self, packets: u32) -> Self {
         self.queue_len = packets;
         self

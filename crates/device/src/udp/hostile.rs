@@ -33,7 +33,7 @@ impl Ends {
     }
 
     /// A stranger's datagram for the one who listens. The cookie is not known to it.
-    pub(crate) fn feed_listener(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
+    pub(crate) fn for_listener(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         match self.listening.judge(now, from, datagram, || 1) {
             Verdict::Deliver => panic!("a stranger's packet was delivered"),
             Verdict::Answer(answer) => assert!(answer.len() <= datagram.len(), "it amplifies"),
@@ -43,7 +43,7 @@ impl Ends {
     }
 
     /// A datagram from the right address, which does not know the session: a script that guesses 32 bits would be a find of its own.
-    pub(crate) fn feed_joined(&mut self, now: Duration, datagram: &[u8]) {
+    pub(crate) fn for_joined(&mut self, now: Duration, datagram: &[u8]) {
         match self.joined.judge(now, datagram) {
             Step::Send(answer) => assert!(answer.len() <= Hello::LEN),
             Step::Deliver | Step::Drop => {}

@@ -5,8 +5,12 @@ use std::net::UdpSocket;
 use super::*;
 
 fn listener() -> UdpTunnel {
+    listener_at("127.0.0.1:0")
+}
+
+fn listener_at(local: &str) -> UdpTunnel {
     let addresses = ["10.9.0.1/24".parse().unwrap(), "fd09::1/64".parse().unwrap()];
-    UdpTunnel::listen("127.0.0.1:0".parse().unwrap(), &addresses, None).unwrap()
+    UdpTunnel::listen(local.parse().unwrap(), &addresses, None).unwrap()
 }
 
 /// Drives the listening end until `done` says so, with what it received.
@@ -72,6 +76,46 @@ fn packets_cross_both_ways() {
     let nowhere = packet("10.9.0.1".parse().unwrap(), "10.9.0.99".parse().unwrap(), 60);
     let error = listener.send(&TxPacket::whole(&nowhere)).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::HostUnreachable);
+}
+
+#[test]
+fn the_tunnel_itself_may_be_over_ipv6() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED: no IPv6 on the loopback interface");
+        return;
+    }
+    let mut listener = listener_at("[::1]:0");
+    let mut client = connected(&mut listener, &[]).unwrap();
+    // 65536 less 40, 8 and 8.
+    assert_eq!((client.capabilities().mtu, listener.capabilities().mtu), (65_480, 65_480));
+    let longest = packet("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap(), 65_480);
+    client.send(&TxPacket::whole(&longest)).unwrap();
+    serve_until(&mut listener, |received| received == Some(&longest[..]));
+}
+
+#[test]
+fn a_packet_that_the_path_does_not_take_is_answered_as_a_router_would() {
+    use transom_wire::{IcmpMessage, IpPacket};
+    let mut listener = listener();
+    let mut client = connected(&mut listener, &[]).unwrap();
+    let Side::Joined { path, .. } = &mut client.side else { panic!("no client") };
+    path.limit = Some((1000, client.started.elapsed()));
+    let long = packet("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap(), 1001);
+    client.send(&TxPacket::whole(&long)).unwrap();
+    let answer = client.recv().unwrap();
+    let ip = IpPacket::parse(answer.bytes()).unwrap();
+    assert_eq!(ip.dst().to_string(), "10.9.0.2");
+    let Ok(IcmpMessage::Unreachable { code, quoted }) = IcmpMessage::parse(ip.payload()) else {
+        panic!("{answer:?}")
+    };
+    use transom_wire::icmp::UnreachableCode::FragmentationNeeded;
+    assert_eq!(code, FragmentationNeeded { next_hop_mtu: 1000 });
+    assert_eq!(quoted[..20], long[..20]);
+    // What fits goes.
+    client.send(&TxPacket::whole(&long[..0])).unwrap_err();
+    let short = packet("10.9.0.2".parse().unwrap(), "10.9.0.1".parse().unwrap(), 1000);
+    client.send(&TxPacket::whole(&short)).unwrap();
+    serve_until(&mut listener, |received| received == Some(&short[..]));
 }
 
 #[test]

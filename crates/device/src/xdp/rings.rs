@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use xdp::nic::NicIndex;
 use xdp::slab::{HeapSlab, Slab};
@@ -37,6 +38,10 @@ pub(super) struct Rings {
 // used through `&mut self` alone, by one thread at a time.
 unsafe impl Send for Rings {}
 
+/// How long a queue may stay busy, and when it is tried again.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
 fn failed<E>(error: E) -> XdpError
 where
     E: std::error::Error + Send + Sync + 'static,
@@ -52,7 +57,23 @@ pub(super) fn try_socket() -> Result<(), XdpError> {
 
 impl Rings {
     /// Opens a socket on the first queue of the interface with this number.
+    ///
+    /// The kernel frees a queue some time after the socket on it was closed, and says "busy" until then.
     pub(super) fn open(index: u32) -> Result<Self, XdpError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match Self::try_open(index) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < deadline =>
+                {
+                    std::thread::sleep(PAUSE);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_open(index: u32) -> Result<Self, XdpError> {
         let config = UmemCfgBuilder {
             frame_size: FrameSize::FourK,
             frame_count: FRAMES,

@@ -1,7 +1,7 @@
 //! The rules that send packets to us, and their removal.
 //!
-//! They are in the chain `FORWARD` of the table `mangle`, where packets still may be changed, and carry a comment by which those that a
-//! crash has left are known: it names the interface, at which there can be only one router.
+//! They are in the chain `FORWARD` of the table `mangle`, where packets may still be changed. They carry a comment with the interface's
+//! name, which identifies the rules that a crash has left: an interface can have only one router.
 
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -4,6 +4,11 @@ use std::os::unix::net::UnixListener;
 use std::time::Instant;
 
 use super::*;
+use std::net::TcpStream;
+use std::thread;
+
+use transom_device::serving::MOST_ASKING;
+
 use crate::status::Counters;
 
 struct Fake;

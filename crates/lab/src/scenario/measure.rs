@@ -15,8 +15,8 @@ pub struct Series {
     /// The links of which every packet is written to files in pcapng's format, one for each end, or groups of links.
     #[schemars(with = "Vec<super::schema::NameText>")]
     pub capture: Vec<Name>,
-    /// Whether a segment that a host with Transom's TCP gives to a captured link has a comment in the capture at that host, which Wireshark shows with it: the
-    /// sender's windows, phase and timeout, what holds it back, what extensions change.
+    /// Whether segments from hosts with Transom's TCP have comments in the capture at that host, which Wireshark shows. A comment has the
+    /// sender's windows, phase and timeout, its limit, and the values that extensions change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub capture_comments: bool,
     /// The hosts, or groups of hosts, whose event logs are written to files for `transom log`: the events of each connection, acknowledgement by

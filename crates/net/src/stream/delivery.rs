@@ -46,7 +46,7 @@ impl TcpStream {
     pub fn send_adu(&self, unit: &[u8]) -> io::Result<()> {
         let id = self.socket.id;
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            self.socket.shared.runtime.poll_for_acks(inner);
+            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
             inner.host.send_adu(id, now, unit)?;
             inner.written_since_poll += unit.len();
             Ok(())

@@ -63,7 +63,7 @@ impl TcpStream {
         let last = buffers.iter().rposition(|buffer| !buffer.is_empty());
         let last = last.unwrap_or(0);
         self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            self.socket.shared.runtime.poll_for_acks(inner);
+            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
             let written = inner.host.with_connection(id, now, |connection| {
                 let mut total = 0;
                 let buffers = buffers.iter().enumerate();

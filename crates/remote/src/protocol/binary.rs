@@ -1,6 +1,6 @@
 //! The protocol in frames of little-endian numbers, for peers to whom JSON is too slow.
 //!
-//! A frame is the length of what follows (32 bits), its kind (32 bits), and a body, whose numbers all have 64 bits. What there is not is 2⁶⁴ − 1.
+//! A frame is the length of the rest (32 bits), its kind (32 bits), and a body, whose numbers all have 64 bits. A missing value is 2⁶⁴ − 1.
 
 use super::{Command, LONGEST, ProtocolError, VIEW, effective};
 use transom_net::observer::{Notice, Snapshot};
@@ -19,12 +19,12 @@ pub const ERROR: u32 = 3;
 pub const LIMITS: u32 = 16;
 /// Of the peer: when the clock is to wake it, one number.
 pub const WAKE_AT: u32 = 17;
-/// Of the peer: it wants to see how things are.
+/// Of the peer: it requests the present state.
 pub const LOOK: u32 = 18;
-/// Of the peer: it goes.
+/// Of the peer: it detaches.
 pub const DETACH: u32 = 19;
 
-/// What there is not.
+/// A missing value.
 const NONE: u64 = u64::MAX;
 
 /// A frame that is being put together.
@@ -55,7 +55,7 @@ pub fn text(kind: u32, text: &str) -> Vec<u8> {
     frame.end()
 }
 
-/// Something has happened; or nothing, and the peer wants to see how things are.
+/// An event; or, without a notice, the answer to a request for the present state.
 pub fn event(notice: Option<&Notice>, snapshot: &Snapshot, lists: Capabilities) -> Vec<u8> {
     let mut frame = Frame::new(EVENT);
     frame.put(snapshot.at.as_nanos());
@@ -121,7 +121,7 @@ pub fn length(bytes: [u8; 4]) -> Result<usize, ProtocolError> {
     Ok(length)
 }
 
-/// What an attached peer says; `frame` is what follows its length.
+/// A message of an attached peer; `frame` is the part after its length.
 ///
 /// # Errors
 /// If it is nothing that a peer can say, or asks nonsense.

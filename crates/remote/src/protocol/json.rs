@@ -41,7 +41,7 @@ struct AttachFields {
 struct CommandLine {
     #[serde(default)]
     limits: BTreeMap<String, Value>,
-    /// Told apart: not said, null, and a time.
+    /// Distinguishes a missing key, null, and a time.
     #[serde(default, deserialize_with = "said")]
     wake_at: Option<Option<u64>>,
     #[serde(default)]
@@ -80,7 +80,7 @@ fn among<T: Copy>(names: &[(&str, T)], name: &str, what: &str) -> Result<T, Prot
     })
 }
 
-/// What a peer says first.
+/// The first message of a peer.
 ///
 /// # Errors
 /// If it is not that.
@@ -104,7 +104,7 @@ pub fn attach(line: &[u8]) -> Result<Attach, ProtocolError> {
     Ok(Attach { connection, name, wake: events, lists: wanted, form })
 }
 
-/// What an attached peer says: one or several commands.
+/// A message of an attached peer: one or several commands.
 ///
 /// # Errors
 /// If it is none, or asks nonsense.
@@ -159,7 +159,7 @@ pub fn connection(number: u32, local: SocketAddr, remote: SocketAddr) -> Value {
     json!({ "connection": number, "local": local.to_string(), "remote": remote.to_string() })
 }
 
-/// What is said first.
+/// The first message to a peer.
 pub fn hello(connections: Vec<Value>) -> Value {
     json!({ "hello": "transom", "version": VERSION, "connections": connections })
 }
@@ -200,7 +200,8 @@ pub fn event(notice: &Notice, lists: Capabilities) -> Value {
     line
 }
 
-/// How things are, though nothing has happened: with what is asked of each variable by all layers, and who decided.
+/// The present state without an event: with the request for each variable by all layers, and the layer that
+/// decided.
 pub fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
     let mut line = state(snapshot, lists);
     let rulings: Map<_, _> = ALL
@@ -211,7 +212,7 @@ pub fn look(snapshot: &Snapshot, lists: Capabilities) -> Value {
     line
 }
 
-/// Bounds that nobody has set are null.
+/// Unset bounds are null.
 fn bounds(interval: Interval) -> Value {
     let low = Some(interval.low()).filter(|&low| low > 0);
     let high = Some(interval.high()).filter(|&high| high < u64::MAX);

@@ -1,4 +1,4 @@
-//! One peer: what it says is read in one thread, what happens is told by another.
+//! One peer: one thread reads its messages, another sends it events.
 
 use super::rate::Rate;
 use super::{Attached, Hub};
@@ -17,10 +17,10 @@ use transom_tcp::time::Instant;
 
 /// A peer that takes nothing for so long does not answer. Nor does one that has not asked to be attached in this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// As many of its commands are done in a second, and so many at once.
+/// The most commands of a peer in a second, and at once.
 const RATE: (u32, u32) = (1000, 100);
 
-/// What a peer says. Reading has a deadline until it is attached.
+/// The messages of a peer. Reading has a deadline until it is attached.
 type Input = BufReader<Deadline<UnixStream>>;
 
 /// Says why and closes.
@@ -31,7 +31,7 @@ pub(super) fn turn_away(stream: UnixStream, reason: &str) {
     let _ = output.line(&json::error(reason));
 }
 
-/// Deals with a peer until it goes.
+/// Serves a peer until it disconnects.
 pub(super) fn attend(hub: &Hub, stream: UnixStream) {
     // What fails here has failed because the peer is gone: there is nobody to tell.
     let _ = talk(hub, stream);
@@ -90,7 +90,7 @@ fn talk(hub: &Hub, stream: UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the peer has not closed its end. What it says too early is left for later.
+/// Whether the peer has not closed its end. Early messages are left for later.
 fn is_present(stream: &UnixStream) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     !matches!(recv(stream, &mut [0; 1], flags), Ok((0, _)))
@@ -115,7 +115,7 @@ fn tell(observer: &Observer, output: &Mutex<Output>, wake: Wake, lists: Capabili
     let _ = say(output, |output| output.stream.shutdown(Shutdown::Both));
 }
 
-/// How often commands are done: of this peer, and of all.
+/// The rate limits of commands: of this peer, and of all.
 #[derive(Clone, Copy)]
 struct Rates<'a> {
     own: &'a Rate,
@@ -141,7 +141,7 @@ impl Rates<'_> {
     }
 }
 
-/// What a peer asks for that has not been passed on yet.
+/// Requests of a peer that were not forwarded yet.
 #[derive(Default)]
 struct Pending {
     asked: Vec<(Variable, Interval)>,
@@ -171,7 +171,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Does what the peer says until it goes, or says what it must not.
+    /// Executes the peer's messages until it disconnects or breaks the protocol.
     fn listen(mut self, input: &mut Input) {
         let form = say(self.output, |output| output.form);
         loop {
@@ -205,7 +205,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Whether it goes on; nothing if there is nothing to go on with. `more` if there is another message that has been read already.
+    /// Whether the connection continues; `None` if it cannot. `more` if another message has been read already.
     fn obey(&mut self, commands: Vec<Command>, more: bool) -> Option<bool> {
         for command in commands {
             match command {
@@ -227,7 +227,7 @@ impl Listener<'_> {
         Some(true)
     }
 
-    /// Passes on what is asked for, if anything is.
+    /// Forwards the requests, if there are any.
     fn pass_on(&mut self) -> Option<()> {
         let Some(Pending { asked, wake_at }) = self.pending.take() else { return Some(()) };
         self.rates.wait();
@@ -259,7 +259,7 @@ fn say<T>(output: &Mutex<Output>, what: impl FnOnce(&mut Output) -> T) -> T {
     what(&mut output.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The next line without its end; nothing at the end of all. What stands in front of the end without a line's end is none.
+/// The next line without its end; `None` at the end of the stream. Data before the end without a line's end is dropped.
 fn read_line(input: &mut impl BufRead) -> Option<Result<Vec<u8>, ProtocolError>> {
     let mut line = Vec::new();
     let most = LONGEST as u64 + 1;
@@ -282,7 +282,7 @@ fn read_frame(input: &mut impl Read) -> Option<Result<Vec<u8>, ProtocolError>> {
     Some(Ok(frame))
 }
 
-/// Where the peer is told.
+/// The output to the peer.
 struct Output {
     stream: UnixStream,
     form: Form,

@@ -1,7 +1,7 @@
 //! How often something may happen: the generic cell rate algorithm (ITU-T I.371).
 //!
-//! Each event has a turn, an interval after that of the one before. A turn may be taken ahead of its time by as much as a burst is long. Who takes
-//! turns faster than that has to wait for them, in the order of asking, so that one who floods delays others by no more than a turn each.
+//! Each event has a turn, an interval after the one before. A turn may be taken early by the length of a burst. Faster clients have to wait for
+//! their turns, in the order of asking, so that a flood delays others by no more than a turn each.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// So many in a second, and so many at once. Neither is zero.
+    /// This many in a second, and this many at once. Neither is zero.
     pub(super) fn new(per_second: u32, burst: u32) -> Self {
         let interval = Duration::from_secs(1) / per_second.max(1);
         Rate { interval, tolerance: interval * burst.saturating_sub(1), next: Mutex::default() }

@@ -1,4 +1,4 @@
-//! What is drawn: nodes, of which some stand for many alike, and what joins them.
+//! The graph: nodes, some of which represent many similar ones, and the edges between them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use transom_lab::scenario::{HostKind, Link, Name, Resolved};
 /// As many alike are drawn one by one.
 const MOST_ALIKE: usize = 6;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A host with Transom's TCP.
@@ -22,13 +22,13 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Node<'a> {
     pub(super) kind: Kind,
-    /// The nodes of the scenario that it stands for: one, or all that are alike.
+    /// The nodes of the scenario that it represents: one, or all similar ones.
     pub(super) members: Vec<&'a Name>,
     /// A host at the end of a single link, to a router.
     pub(super) leaf: bool,
 }
 
-/// A line between two nodes of the picture, and the links it stands for. All of them lead from `from` to `to`.
+/// A line between two nodes of the picture, and the links that it represents. All of them lead from `from` to `to`.
 #[derive(Debug)]
 pub(super) struct Edge<'a> {
     pub(super) from: usize,
@@ -45,7 +45,8 @@ pub(super) struct Graph<'a> {
     pub(super) place: BTreeMap<&'a Name, usize>,
 }
 
-/// What alike hosts have in common: their kind, the word before their number, their neighbour and the direction of their link.
+/// The common properties of similar hosts: their kind, the word before their number, their neighbour and the direction of
+/// their link.
 type Likeness<'a> = (bool, &'a str, &'a Name, bool);
 
 impl<'a> Graph<'a> {
@@ -125,7 +126,7 @@ impl<'a> Graph<'a> {
 }
 
 impl Node<'_> {
-    /// What it is called: its name, or the first and the last of its members.
+    /// Its name, or the first and the last of its members.
     pub(super) fn name(&self) -> String {
         match self.members[..] {
             [] => String::new(),
@@ -134,7 +135,7 @@ impl Node<'_> {
         }
     }
 
-    /// How many it stands for, if they are several.
+    /// How many it represents, if more than one.
     pub(super) fn count(&self) -> Option<usize> {
         (self.members.len() > 1).then_some(self.members.len())
     }

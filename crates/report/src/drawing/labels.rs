@@ -8,12 +8,12 @@ use super::graph::{Graph, Kind};
 use super::lines::Lines;
 use crate::labels::spaced;
 
-/// What is said of a link that does nothing to packets.
+/// The description of a link without an effect on packets.
 pub(super) const NOTHING: &str = "no delay, any rate";
 /// As many letters as a line of a link's description has.
 const LINE: usize = 34;
 
-/// What is written at links that are drawn as one: what they can do, line by line. What is so in one way only has an arrow.
+/// The description of links that are drawn as one, line by line. A property of one direction only has an arrow.
 pub(super) fn link_lines(links: &[&Link]) -> Vec<String> {
     let there: Vec<&LinkConfig> = links.iter().map(|link| &link.there).collect();
     let back: Vec<&LinkConfig> = links.iter().map(|link| &link.back).collect();
@@ -27,7 +27,7 @@ pub(super) fn link_lines(links: &[&Link]) -> Vec<String> {
     lines
 }
 
-/// What all of these have in common, and from where to where their delays reach.
+/// The common properties of all of these, and the range of their delays.
 fn parts_of_all(ways: &[&LinkConfig]) -> Vec<String> {
     let Some((first, others)) = ways.split_first() else { return Vec::new() };
     let mut options = options(first);
@@ -43,8 +43,8 @@ fn parts_of_all(ways: &[&LinkConfig]) -> Vec<String> {
     written(options)
 }
 
-/// What one way of a link can do, as it is written in a scenario: rate and delay together, then each other option. What is as by
-/// default is left out.
+/// The properties of one direction of a link, as written in a scenario: rate and delay together, then each other option.
+/// Defaults are left out.
 pub(crate) fn parts(link: &LinkConfig) -> Vec<String> {
     written(options(link))
 }
@@ -78,7 +78,7 @@ fn written(options: Vec<(String, String)>) -> Vec<String> {
     parts
 }
 
-/// Parts in lines of their own; what is long has several.
+/// Parts on separate lines; a long one has several.
 fn wrapped(parts: &[String], prefix: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -98,7 +98,7 @@ fn wrapped(parts: &[String], prefix: &str) -> Vec<String> {
     lines
 }
 
-/// What a flow is: "bulk, from 3 s".
+/// The description of a flow: "bulk, from 3 s".
 pub(super) fn flow(flow: &Flow) -> String {
     let kind = flow.traffic.kind();
     match (flow.start, flow.stop) {
@@ -109,7 +109,7 @@ pub(super) fn flow(flow: &Flow) -> String {
     }
 }
 
-/// The picture for who does not see it.
+/// The picture as text, for readers who cannot see it.
 pub(super) fn alt_text(graph: &Graph<'_>, lines: &Lines<'_>, scenario: &Resolved) -> String {
     let counted =
         |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

@@ -1,9 +1,8 @@
 //! Where the nodes are.
 //!
-//! Routers, and hosts that are no leaves, form the *spine*. It stands in layers from left to right, each node as many links from the
-//! start as it takes to get there; the start is the end of the spine where the first flow comes in. Leaves stand in a column to the
-//! left of the first layer and to the right of the last one; those of layers between stand above their router if they send, and below
-//! it if they do not.
+//! Routers, and hosts that are not leaves, form the *spine*. It is in layers from left to right: the layer of a node is its number of
+//! links from the start, the end of the spine where the first flow comes in. Leaves are in a column to the left of the first layer
+//! and to the right of the last one. Leaves of inner layers are above their router if they send, and below it otherwise.
 
 use std::collections::VecDeque;
 
@@ -25,10 +24,10 @@ pub(super) const BOX: f64 = 36.0;
 const EDGE: f64 = 16.0;
 /// Pixels between two lines of text.
 pub(super) const TEXT: f64 = 14.0;
-/// Room above a leaf that stands above its router, and below.
+/// The space for a leaf above its router, and below.
 const STANDS_OFF: f64 = 104.0;
 
-/// On which side of its router a leaf stands.
+/// The side of its router on which a leaf is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -151,7 +150,7 @@ fn layers(graph: &Graph<'_>, scenario: &Resolved) -> Vec<Vec<usize>> {
     layers
 }
 
-/// Where each leaf stands.
+/// The position of each leaf.
 fn sides(graph: &Graph<'_>, scenario: &Resolved, layers: &[Vec<usize>]) -> Vec<Option<Side>> {
     let count = graph.nodes.len();
     let (mut sends, mut receives) = (vec![0usize; count], vec![0usize; count]);
@@ -347,7 +346,7 @@ fn horizontal(graph: &Graph<'_>, layers: &[Vec<usize>], layout: &mut Layout) {
     }
 }
 
-/// How far apart two layers stand: what is written on the links between them has room.
+/// The distance between two layers, with room for the labels of the links between them.
 fn gap(graph: &Graph<'_>, layer: &[usize], next: &[usize]) -> f64 {
     let between = graph.edges.iter().filter(|edge| {
         let has = |nodes: &[usize], node: usize| nodes.contains(&node);

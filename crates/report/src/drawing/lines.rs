@@ -9,17 +9,17 @@ use super::layout::Layout;
 use super::routes::Routes;
 use crate::Hue;
 
-/// As many lines as are drawn; the rest is told in words.
+/// The most lines that are drawn; the rest is described as text.
 const MOST_LINES: usize = 10;
 
 /// A flow, or several flows between the same nodes of the picture that have no colours of their own.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// The flows that it stands for.
+    /// The flows that it represents.
     pub(super) flows: Vec<&'a Flow>,
     /// The number of the first of them in the scenario.
     pub(super) first: usize,
-    /// The colour of its curves; none where it stands for flows without curves, or for several.
+    /// The colour of its curves; none if its flows have no curves, or are several.
     pub(super) hue: Option<Hue>,
     /// The nodes of the picture along its way.
     pub(super) way: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl Line<'_> {
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(&self) -> String {
         match self.flows[..] {
             [] => String::new(),

@@ -10,9 +10,9 @@ use crate::{Anchor, Svg, text_width};
 
 /// Pixels between two lines that go side by side.
 const LANE: f64 = 6.0;
-/// How far the boxes behind one that stands for several can be seen.
+/// How far the boxes behind one that represents several are visible.
 const BEHIND: f64 = 8.0;
-/// How far a leaf's link goes straight on, where its description stands.
+/// The straight part of a leaf's link, with its description.
 const STRAIGHT: f64 = 150.0;
 
 /// Draws it all.

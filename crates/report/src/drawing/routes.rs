@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use transom_lab::scenario::{Name, Resolved};
 
-/// Who is joined to whom, in the order of the links.
+/// The neighbours of each node, in the order of the links.
 pub(super) struct Routes<'a> {
     neighbours: BTreeMap<&'a Name, Vec<&'a Name>>,
     scenario: &'a Resolved,

@@ -1,4 +1,4 @@
-//! What is swept, as an axis.
+//! A swept value, as an axis.
 
 use transom_lab::scenario::{Size, Time};
 use transom_sim::units::Rate;

@@ -37,7 +37,7 @@ fn over_seeds(measured: &Measured) -> Chart {
     )
 }
 
-/// As many charts as are needed to give each curve a colour of its own.
+/// As many charts as needed for a separate colour for each curve.
 fn over_sweep(points: &[Point], axis: &Axis, measured: &Measured) -> Vec<Chart> {
     // A curve for each combination of the other settings; of settings that go hand in hand with the axis there is only one.
     let mut curves: BTreeMap<Vec<&str>, Vec<(f64, Summary)>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What was measured at each point of a sweep.
+//! The measurements at each point of a sweep.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) struct AtPoint {
     pub(super) values: Vec<f64>,
     /// These seeds.
     pub(super) seeds: Vec<u64>,
-    /// What is expected; empty if nothing is.
+    /// The expectation; empty if there is none.
     pub(super) bounds: String,
     /// How many runs were judged, and how many of them passed.
     pub(super) judged: usize,

@@ -101,7 +101,7 @@ fn overview(store: &Store) -> Result<Option<Overview>, StoreError> {
     }))
 }
 
-/// What one wants to know of a scenario that expects nothing: goodput, fairness, and how well the links with a rate are used.
+/// The default measurements of a scenario without expectations: goodput, fairness, and the use of the links with a rate.
 fn of_interest(scenario: &Resolved) -> Vec<Band> {
     let band = |measure, statistic, link: Option<&transom_lab::scenario::Name>| Band {
         quantity: Quantity {

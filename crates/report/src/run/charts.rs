@@ -5,11 +5,11 @@ use transom_tcp::time::Instant;
 
 use super::seen::seconds;
 
-/// A rate is averaged over at least a so manieth part of what is shown: what a TCP sends between two samples jumps between nothing and
-/// the link's rate, and an average over a few of them is what one wants to see. Windows and queues are shown sample by sample.
+/// A rate is averaged over at least this fraction of the shown time. Between two samples a TCP sends nothing or at the link's rate, so
+/// only an average over several samples is useful. Windows and queues are shown sample by sample.
 const PARTS: usize = 400;
 
-/// What is counted in bytes, as a rate in Mbit/s: a point at the end of each span, and how many samples make one.
+/// A count of bytes as a rate in Mbit/s: a point at the end of each span, and the number of samples in one.
 pub(super) fn rate(samples: &[(Instant, u64)]) -> (Vec<(f64, f64)>, usize) {
     let span = samples.len().div_ceil(PARTS).max(1);
     let ends: Vec<&(Instant, u64)> = samples.iter().step_by(span).collect();

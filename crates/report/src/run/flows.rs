@@ -80,7 +80,7 @@ fn throughput(seen: &Seen<'_>) -> Chart {
     })
 }
 
-/// A sender's series; nothing where there is no connection.
+/// A sender's series, with gaps where there is no connection.
 fn sender(flow: &SeenFlow<'_>, value: impl Fn(&SenderSample) -> Option<f64>) -> Vec<(f64, f64)> {
     let value = |one: Option<&SenderSample>| one.and_then(&value).unwrap_or(f64::NAN);
     flow.samples.iter().map(|one| (seconds(one.at), value(one.sender.as_ref()))).collect()

@@ -1,4 +1,4 @@
-//! What has been seen of a run, be it over or not.
+//! The observations of a run, finished or not.
 
 use transom_lab::run::Observations;
 use transom_lab::scenario::{Name, Resolved};
@@ -6,7 +6,7 @@ use transom_sim::measure::{FlowSample, LinkSample, Recorder};
 use transom_sim::units::Rate;
 use transom_tcp::time::{Duration, Instant};
 
-/// Everything that a page shows, borrowed from whoever has it.
+/// Everything that a page shows, borrowed from its owner.
 pub(super) struct Seen<'a> {
     pub(super) flows: Vec<SeenFlow<'a>>,
     pub(super) links: Vec<SeenLink<'a>>,
@@ -29,7 +29,7 @@ pub(super) struct SeenLink<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Of a run that is over.
+    /// Of a finished run.
     pub(super) fn observed(seen: &'a Observations) -> Seen<'a> {
         let flows = seen.flows.iter().map(|flow| SeenFlow {
             name: &flow.name,
@@ -45,7 +45,7 @@ impl<'a> Seen<'a> {
         Seen { flows: flows.collect(), links: links.collect() }
     }
 
-    /// Of a run that goes on.
+    /// Of a run in progress.
     pub(super) fn so_far(scenario: &'a Resolved, recorder: &'a Recorder) -> Seen<'a> {
         let flows = scenario.flows.iter().enumerate().map(|(number, flow)| SeenFlow {
             name: &flow.name,
@@ -66,7 +66,7 @@ impl<'a> Seen<'a> {
 }
 
 impl SeenLink<'_> {
-    /// What a chart calls it.
+    /// Its name in a chart.
     pub(super) fn title(&self) -> String {
         if self.back { format!("{} (back)", self.name) } else { self.name.to_string() }
     }

@@ -10,8 +10,8 @@ use transom_lab::scenario::Resolved;
 use super::{Page, RunInfo};
 use crate::{ReportData, emulation, labels};
 
-/// The page of a stored run, with what is said of an emulated one. `scenario` and `seen` are the run's own, which who has just made it need not read;
-/// `plan` is that of the results it belongs to.
+/// The page of a stored run, with the additional part of an emulated one. `scenario` and `seen` are the run's own, so that a caller who has just made
+/// it need not read them; `plan` is that of its results.
 ///
 /// # Errors
 /// If what is kept of an emulated run, `emulation.json`, cannot be read.

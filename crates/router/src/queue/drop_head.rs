@@ -1,8 +1,8 @@
 //! Drop-head: a packet that arrives at a full queue pushes out the oldest ones.
 //!
-//! The receiver sees the gap a whole queue earlier than with drop-tail, so the sender slows down earlier (Lakshman,
-//! Neidhardt and Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM 1996; RFC 7567, section 2,
-//! "head drop").
+//! The receiver sees the gap a whole queue earlier than with drop-tail, so the sender slows down earlier.
+//! Sources: Lakshman, Neidhardt and Ott, "The drop from front strategy in TCP and in TCP over ATM", INFOCOM
+//! 1996; RFC 7567, section 2, "head drop".
 
 use transom_tcp::time::Instant;
 

@@ -5,9 +5,9 @@
 //! packet that left, by its time stamp, or the queue's length over an estimate of the departure rate ([`estimate`]).
 //!
 //! Parts of the RFC and where they are: random dropping and its safeguards (section 4.1), the probability (4.2), the
-//! delay (4.3), burst tolerance (4.4), ECN below a probability (5.1), the departure rate (5.2), the cap on steps (5.5);
-//! derandomisation (5.4) and byte mode are optional here too. Turning PIE off when the queue is short (5.3) and
-//! the additional step at delays above 250 ms that some implementations have are left out.
+//! delay (4.3), burst tolerance (4.4), ECN below a probability (5.1), the departure rate (5.2), the cap on steps (5.5).
+//! Derandomisation (5.4) and byte mode are optional here too. Turning PIE off when the queue is short (5.3) and the
+//! additional step at delays above 250 ms that some implementations have are left out.
 //!
 //! PIE needs a timer. Its inputs do not change between two calls, so the next call first makes the updates that were due
 //! since the last one, each for its own time. The result is that of a timer, which starts with the first packet. An idle

@@ -7,8 +7,8 @@
 //! window = max(α · log2(B − Q) · MSS, MSS)
 //! ```
 //!
-//! with a queue of B packets of which Q are taken, and a factor α that follows how well the queue is used: once in an
-//! interval it grows by 1/8 if the average queue was below a fifth of B, and shrinks by a sixteenth of itself if it was above.
+//! with a queue of B packets of which Q are taken, and a factor α that follows the use of the queue. Once in an interval α
+//! grows by 1/8 if the average queue was below a fifth of B. It shrinks by a sixteenth of itself if it was above.
 //!
 //! Deviations: the text of the article could not be consulted; the formula and the factor's rule are as they are commonly
 //! cited. The interval is a parameter (10 ms). Without a memory of flows the scale of windows is not known, so that the

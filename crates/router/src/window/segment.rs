@@ -77,7 +77,7 @@ impl Segment {
     /// The same, with the reason why not.
     ///
     /// # Errors
-    /// [`Unread`].
+    /// [`Unreadable`].
     pub fn read(bytes: &[u8], len: usize) -> Result<Segment, Unreadable> {
         let (src, dst, at, end) = match bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4(bytes, len)?,

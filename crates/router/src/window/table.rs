@@ -159,8 +159,8 @@ impl FlowTable {
 
     /// Where a flow probably is, from the tags alone.
     ///
-    /// All tags of both buckets are compared before anything is decided, and a bit for each says where: which way a flow is in follows no
-    /// pattern, and a processor that has to guess at every way guesses wrong once or twice for each packet.
+    /// All tags of both buckets are compared without a branch, which gives a bit for each. The position of a flow follows no pattern, so with a
+    /// branch for each tag a processor would mispredict once or twice for each packet.
     fn likely(&self, hash: FlowHash) -> impl Iterator<Item = Place> {
         let buckets = hash.buckets(self.tags.len());
         let [first, second] = buckets.map(|bucket| self.equal(bucket, hash.tag()));

@@ -1,9 +1,9 @@
-//! A rate that changes with time, as somebody has measured it.
+//! A measured rate that changes with time.
 //!
-//! The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, section 3): each line is a
-//! whole number of milliseconds since the start, at which one packet of the largest size can be delivered; several lines may have the
-//! same number, and after the last the trace begins again at that moment. An opportunity that finds nothing to deliver is gone. Small
-//! packets share one, and one that is only begun goes on with the next.
+//! The format is mahimahi's (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, section 3). Each line is a
+//! whole number of milliseconds since the start, at which one packet of the largest size can be delivered. Several lines may have the same
+//! number. After the last line the trace begins again at that moment. An opportunity without a packet is lost. Small packets share an
+//! opportunity, and a packet may need several.
 //!
 //! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so
 //! that an opportunity is 1500 bytes: just as there, one is what a packet of 1500 bytes takes, and a trace with one line for each millisecond

@@ -32,9 +32,13 @@ impl ReadResult {
 
 /// A host's connections, ports and timers, as its applications use them through [`Io`](super::Io).
 ///
-/// Nothing blocks. What happens is told by whoever drives the applications: [`Connected`](transom_tcp::connection::Event::Connected) when an attempt has
-/// succeeded, [`Closed`](transom_tcp::connection::Event::Closed) when a connection has ended or an attempt has failed, and, for as long as the application has not closed
-/// it, [`Readable`](transom_tcp::connection::Event::Readable) and [`Writable`](transom_tcp::connection::Event::Writable) whenever there is more than at the last call, the end of the stream included.
+/// Nothing blocks. The driver of the applications reports events.
+/// [`Connected`](transom_tcp::connection::Event::Connected) means that an attempt has succeeded,
+/// [`Closed`](transom_tcp::connection::Event::Closed) that a connection has ended or an attempt has
+/// failed. Until the application closes a connection,
+/// [`Readable`](transom_tcp::connection::Event::Readable) and
+/// [`Writable`](transom_tcp::connection::Event::Writable) come whenever there is more than at the
+/// last call, the end of the stream included.
 pub trait Sockets {
     /// The host's name in the network.
     fn node(&self) -> NodeId;

@@ -1,7 +1,7 @@
 //! Addresses that are others' too: the kernel's of the same machine, and those of other processes with stacks of their own.
 //!
-//! What is ours on such an address is a port, not the address. So a packet from one of our addresses need not be from ourselves, one to it need
-//! not be for us, and a segment for a port that nobody here has is nobody's business here: whoever has the port answers it. ICMP echo and errors for other
+//! What is ours on such an address is a port, not the address. So a packet from one of our addresses need not be from ourselves, and one to it need
+//! not be for us. A segment for a port that this stack does not have is ignored: the owner of the port answers it. ICMP echo and errors for other
 //! protocols are left to the kernel.
 //!
 //! Addresses come and go. A connection at an address that has gone stays, as on Linux, for the address often comes back: DHCP renews it, or the

@@ -4,7 +4,7 @@
 //! losses: a loss of more than 2 % of the flight means that the flight was too large. The model (section 5.5), PROBE_BW and PROBE_RTT have their
 //! own files. The use of the model:
 //! - STARTUP paces at 2.77 times the rate until that has not grown by a quarter for three round trips, or until a round trip of fast recovery
-//!   shows losses above the threshold; DRAIN empties the queue that left, at half of the rate.
+//!   shows losses above the threshold. DRAIN empties the queue that this left, at half of the rate.
 //! - PROBE_BW cycles. DOWN paces at 0.9 until the queue is gone and there is room for others. CRUISE paces at the rate for two to three seconds,
 //!   or as many round trips as Reno would need. REFILL lasts a round trip. UP paces at 1.25 until the rate does not grow, or losses show that the
 //!   flight is too large.

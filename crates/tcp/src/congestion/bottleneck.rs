@@ -1,5 +1,6 @@
-//! A bottleneck in virtual time for controllers that follow a model of the path, without any connection: a paced sender with endless data in
-//! segments of 1000 bytes, a link with a rate, a propagation time and a queue, and a receiver that acknowledges each segment.
+//! A bottleneck in virtual time for controllers that follow a model of the path, without any connection. It has a paced sender with
+//! endless data in segments of 1000 bytes, and a link with a rate, a propagation time and a queue. The receiver acknowledges each
+//! segment.
 //!
 //! A segment that finds the queue full is lost; the acknowledgement of the next arrival reveals it. It is not retransmitted: a hole in the
 //! stream does not matter here. Recovery lasts until all data is acknowledged that had been sent when it began.

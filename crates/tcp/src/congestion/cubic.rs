@@ -12,7 +12,7 @@
 //!   a receiver that delays or divides its acknowledgements changes nothing.
 //! - Section 4.6's flight_size is bounded by cwnd, so that what Limited Transmit sent counts for nothing.
 //! - A window that is already at or above W_max when congestion avoidance begins starts with K = 0 and W_max = cwnd, as after a slow start that
-//!   ended without a loss (section 4.10); the cube root of a negative number would put the plateau into the past.
+//!   ended without a loss (section 4.10). The cube root of a negative number would put the plateau into the past.
 //! - Before the first loss there is no cwnd_prior; W_est then grows as after having reached it (α = 1).
 //! - Sections 4.2 and 5.8: time in which the window was not the limit does not count towards t. It is subtracted in pieces, from one acknowledgement
 //!   to the next. A new epoch begins after an idle period, and when validation has reduced the window.

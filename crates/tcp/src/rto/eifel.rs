@@ -24,8 +24,8 @@
 //!   this one, the larger of both. So it also works if an acknowledgement covers a super-segment.
 //! - The first sample, back-off, bounds and the lost SYN are treated as in RFC 6298, section 2.2.
 //! - [`EifelConfig::scaled`] off leaves RFC 6298's gains and weight, and only the first and the last two repairs.
-//! - What the paper does about a timeout that turns out to have been spurious is not here: it has become the work of units
-//!   that detect (RFC 3522) and undo: they bring the window back, which is more than RFC 4015's response allows where nothing paces, and leave the timer.
+//! - The paper's response to a spurious timeout is not here. Other units detect it (RFC 3522) and undo it. They restore the window, which is more
+//!   than RFC 4015's response allows without pacing, and leave the timer.
 
 use super::RetransmissionTimer;
 use crate::compose::{ArgumentError, Arguments};

@@ -1,5 +1,6 @@
-//! Restarting from the initial window (RFC 5681 section 4.1): after a silence longer than the retransmission timeout there is no clock of
-//! acknowledgements any more, and the window is min(IW, cwnd). ssthresh stays, so that slow start leads back to where it was.
+//! Restarting from the initial window (RFC 5681 section 4.1). After an idle period longer than the
+//! retransmission timeout there is no clock of acknowledgements any more, and the window is min(IW,
+//! cwnd). The slow-start threshold stays, so that slow start leads back to the earlier window.
 
 use super::{IdlePeriod, Validation, WindowBounds};
 use crate::congestion::{Window, initial_window};

@@ -1,0 +1,239 @@
+//! `transom broker`: lends ports of this machine's own addresses to processes.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::bail;
+use transom_broker::client;
+use transom_broker::policy::{Policy, Rule};
+use transom_broker::protocol::DEFAULT_PATH;
+
+use crate::output;
+
+#[cfg(feature = "bpf")]
+mod run;
+mod shown;
+
+/// Lend TCP ports of this machine's own addresses to programs that run Transom's TCP
+///
+/// Packets for such a port go to its program, and everything else stays with the kernel. Programs of ordinary users ask for a device and
+/// for ports; the policy says who may have which. The broker itself never looks at a packet: programs in the kernel do, and go on without it.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  transom broker check broker.toml
+      what a policy file allows, or what is wrong with it
+  transom broker run --uplink eth0 --allow user:alice,ports:8000-8999
+      lends ports of eth0's addresses to alice
+  transom broker run --policy /etc/transom/broker.toml
+      what the systemd unit does
+  transom broker list
+      who holds what
+  transom broker show tcpk0
+      everything about one device: packets, and drops with the reason
+  transom broker watch
+      the same as list, every second
+  transom broker stop
+      ends all leases, and removes everything from the kernel
+
+A policy file is, for example:
+  uplinks = [\"eth0\"]
+  [[allow]]
+  user = \"alice\"
+  ports = \"8000-8999\"")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Command {
+    Run(RunArgs),
+    /// End all leases and the broker; nothing of it is left
+    Stop {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show who holds what
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show everything about one device, or about the broker
+    Show {
+        /// The device's name
+        device: Option<String>,
+        #[command(flatten)]
+        place: Place,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show who holds what every second
+    Watch {
+        #[command(flatten)]
+        place: Place,
+        /// Print JSON, one line each time
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a policy file allows, or what is wrong with it
+    Check {
+        /// The policy file
+        policy: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where the broker listens.
+#[derive(clap::Args, Clone, Debug)]
+struct Place {
+    /// The broker's socket [default: $TRANSOM_BROKER, else /run/transom/broker.sock]
+    #[arg(long)]
+    socket: Option<PathBuf>,
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(client::default_path)
+    }
+}
+
+/// Lend ports until interrupted; leases go on meanwhile, and the next broker takes them over
+#[derive(clap::Args, Clone, Debug)]
+struct RunArgs {
+    /// The policy file
+    #[arg(long)]
+    policy: Option<PathBuf>,
+    /// An interface whose addresses are lent; may be given more than once
+    #[arg(long, value_name = "INTERFACE")]
+    uplink: Vec<String>,
+    /// Who may hold what, as in user:alice,ports:8000-8999+443,devices:2,rate:100000; may be given more than once. Other words: group:NAME,
+    /// everybody, ephemeral:no, address:NETWORK, peer:NETWORK
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Answer Prometheus at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<std::net::SocketAddr>,
+    /// Write the audit log to this file [default: standard error]
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+    /// The broker's socket
+    #[arg(long, default_value = DEFAULT_PATH)]
+    socket: PathBuf,
+    /// The directory of pins, below a BPF file system
+    #[arg(long, default_value = "/sys/fs/bpf/transom")]
+    pins: PathBuf,
+}
+
+impl RunArgs {
+    /// What the file and the arguments say together.
+    fn policy(&self) -> anyhow::Result<Policy> {
+        let mut policy = match &self.policy {
+            Some(path) => Policy::read(path)?,
+            None => Policy::default(),
+        };
+        policy.uplinks.extend(self.uplink.iter().cloned());
+        for rule in &self.allow {
+            policy.rules.push(Rule::parse(rule)?);
+        }
+        if self.metrics.is_some() {
+            policy.metrics = self.metrics;
+        }
+        if self.audit.is_some() {
+            policy.audit = self.audit.clone();
+        }
+        if policy.uplinks.is_empty() {
+            bail!("which interface? give --uplink, or `uplinks` in the policy file");
+        }
+        if policy.rules.is_empty() {
+            bail!("who may hold ports? give --allow, or [[allow]] in the policy file");
+        }
+        Ok(policy)
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Run(args) => lend(&args),
+        Command::Stop { place } => {
+            client::stop(place.path())?;
+            output::note("the broker and all leases have ended");
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::List { place, json } => {
+            let status = client::list(place.path())?;
+            match json {
+                true => output::json(&status)?,
+                false => output::line(shown::list(&status))?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Show { device, place, json } => show(device.as_deref(), &place, json),
+        Command::Watch { place, json } => watch(&place, json),
+        Command::Check { policy, json } => {
+            let policy = Policy::read(&policy)?;
+            match json {
+                true => output::json(&shown::policy_json(&policy))?,
+                false => output::line(shown::policy(&policy))?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    run::lend(args, args.policy()?)
+}
+
+#[cfg(not(feature = "bpf"))]
+fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    // What is wrong with the policy is said first.
+    let _ = (args.policy()?, &args.socket, &args.pins);
+    Err(crate::features::Feature::Bpf.missing())
+}
+
+fn show(device: Option<&str>, place: &Place, json: bool) -> anyhow::Result<ExitCode> {
+    let status = client::list(place.path())?;
+    let Some(device) = device else {
+        match json {
+            true => output::json(&status)?,
+            false => output::line(shown::broker(&status))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some(lease) = status.leases.iter().find(|lease| lease.device == device) else {
+        let names: Vec<_> = status.leases.iter().map(|lease| lease.device.as_str()).collect();
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        bail!("no device {device} is lent (there are: {there})");
+    };
+    match json {
+        true => output::json(lease)?,
+        false => output::line(shown::lease(lease))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn watch(place: &Place, json: bool) -> anyhow::Result<ExitCode> {
+    let clear = !json && std::io::stdout().is_terminal();
+    loop {
+        let status = client::list(place.path())?;
+        if json {
+            output::json(&status)?;
+        } else {
+            // To the upper left, and what was there goes.
+            let before = if clear { "\u{1b}[H\u{1b}[J" } else { "" };
+            output::line(format_args!("{before}{}", shown::list(&status)))?;
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}

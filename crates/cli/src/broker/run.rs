@@ -1,0 +1,47 @@
+//! The broker itself.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anyhow::Context;
+use transom_broker::daemon::{Daemon, Ended, Options};
+use transom_broker::policy::Policy;
+use transom_broker::{client, metrics};
+use transom_device::serving::serve_metrics;
+
+use super::RunArgs;
+use crate::{interrupt, output};
+
+pub(super) fn lend(args: &RunArgs, policy: Policy) -> anyhow::Result<ExitCode> {
+    let uplinks = policy.uplinks.join(", ");
+    let at = policy.metrics;
+    let options = Options { policy, socket: args.socket.clone(), pins: args.pins.clone() };
+    let daemon = Daemon::start(options)?;
+    let stopper = daemon.stopper().context("cannot prepare for signals")?;
+    let status = Arc::new(AtomicU8::new(0));
+    let told = Arc::clone(&status);
+    interrupt::handle(move |status| {
+        told.store(status, Ordering::Relaxed);
+        stopper.stop();
+    })?;
+    if let Some(at) = at {
+        let socket = args.socket.clone();
+        // As anybody else who asks.
+        let text = move || {
+            let status = client::list(&socket).map_err(|error| error.to_string())?;
+            Ok(metrics::text(&status))
+        };
+        let at = serve_metrics(at, text).with_context(|| format!("cannot listen at {at}"))?;
+        output::note(format_args!("metrics at http://{at}/metrics"));
+    }
+    let socket = args.socket.display();
+    output::note(format_args!("ports of {uplinks} are lent at {socket}"));
+    match daemon.run()? {
+        Ended::Stopped => Ok(ExitCode::SUCCESS),
+        Ended::Interrupted => {
+            output::note("leases go on; `transom broker run` takes them over");
+            Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+        }
+    }
+}

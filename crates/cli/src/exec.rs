@@ -1,0 +1,172 @@
+//! `transom exec`: an unmodified program over Transom.
+
+use std::ffi::OsString;
+use std::io::{self, PipeWriter};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use transom_device::intercept::{self, Notifier};
+use transom_exec::{Destinations, Network as Destination, Setup, guard, supervise};
+
+use crate::network::NetworkArgs;
+use crate::output::note;
+use crate::socket::Host;
+
+/// How long connections may take to end in order when the program has gone.
+const DRAIN: Duration = Duration::from_secs(15);
+/// What a shell says of a program that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// Run a program whose TCP connections are Transom's.
+///
+/// The program and all that it starts are not changed; static ones work too. Their calls for TCP sockets are answered by this command. UDP, DNS and
+/// everything else is the kernel's, and so is TCP to this machine's loopback addresses. It is no sandbox: a program that wants to can go round it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  transom exec -- curl http://10.9.0.1:8000/           over a TUN interface (as root, or one that is yours)
+  transom exec --extension nice -- rsync -a src/ 10.9.0.1::copy
+  transom exec --not 10.9.0.0/24 -- git clone https://example.org/x.git
+  transom exec -- nginx -g 'daemon off;'               served at 10.9.0.2
+  transom exec --lab -- sh -c 'python3 -m http.server --bind 10.9.0.1 & sleep 1; curl http://10.9.0.1:8000/'
+
+What works and what cannot is in docs/exec.md. The command ends when the last program has ended.
+Exit status: that of the program; 128 and its number for a signal; 127 if there is no such program, 126 if it cannot
+be run.")]
+pub(crate) struct Args {
+    /// Only these destinations by Transom, the others by the kernel: ADDRESS, ADDRESS/LENGTH or ADDRESS:PORT; repeat it for more.
+    #[arg(long, value_name = "DESTINATION")]
+    only: Vec<Destination>,
+
+    /// These destinations by the kernel.
+    #[arg(long, value_name = "DESTINATION", conflicts_with = "only")]
+    not: Vec<Destination>,
+
+    /// Say at the end how many calls and connections there were.
+    #[arg(short, long)]
+    verbose: bool,
+
+    #[command(flatten)]
+    network: NetworkArgs,
+
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Runs the program.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let network = args.network.open()?;
+    let stack = match &network.host {
+        Host::Transom(stack) => Some(stack.clone()),
+        Host::Kernel { .. } => None,
+    };
+    let (name, arguments) = args.program.split_first().context("no program is named")?;
+    if let Some(namespace) = network.namespace() {
+        // For good: the program ends when the thread does that started it.
+        namespace.enter()?;
+    }
+    let mut command = Command::new(name);
+    command.args(arguments);
+    let (child, notifier) = match intercept::spawn(&mut command) {
+        Ok(started) => started,
+        Err(error) => return refused(name, error),
+    };
+    drop(command);
+    let _guard = start_guard(&notifier).context("cannot start the guard")?;
+    raise_descriptor_limit();
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    crate::interrupt::handle(move |status| {
+        // The terminal has told the program of an interrupt itself.
+        if let Some(pid) = pid.filter(|_| i32::from(status) == 128 + Signal::TERM.as_raw()) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    })?;
+    let waiter = wait_in_background(child)?;
+    let destinations = Destinations { only: args.only, not: args.not };
+    let setup = Setup { stack, destinations, yielding: args.network.has_extensions() };
+    let counts = supervise(notifier, setup).context("cannot serve the program's calls")?;
+    let status = waiter.join().map_err(|_| anyhow::anyhow!("the waiting thread has panicked"))?;
+    let status = status.context("cannot wait for the program")?;
+    if args.verbose {
+        note(format_args!(
+            "{} calls answered; {} connections by Transom, {} by the kernel",
+            counts.calls, counts.by_transom, counts.by_kernel
+        ));
+    }
+    if let Host::Transom(stack) = &network.host {
+        stack.drain(DRAIN);
+    }
+    let files = network.finish();
+    let status = exit_code(status);
+    Ok(if status == ExitCode::SUCCESS { files } else { status })
+}
+
+/// Says why the program could not be started, with the status that shells have for it.
+fn refused(name: &OsString, error: io::Error) -> anyhow::Result<ExitCode> {
+    let name = name.to_string_lossy();
+    let (status, message) = match error.kind() {
+        io::ErrorKind::NotFound => (NOT_FOUND, format!("cannot run {name}: {error}")),
+        io::ErrorKind::ResourceBusy => {
+            let why =
+                "this command runs under a supervisor of the same kind, and they cannot be nested";
+            (NOT_RUN, format!("cannot run {name}: {why}"))
+        }
+        io::ErrorKind::Unsupported => {
+            let why = "this system has no seccomp notifications (they came with Linux 5.14)";
+            (NOT_RUN, format!("cannot run {name}: {why}"))
+        }
+        _ => (NOT_RUN, format!("cannot run {name}: {error}")),
+    };
+    Err(crate::output::Failure { status, message }.into())
+}
+
+/// Starts the process that ends programs should this one be killed. It ends when what is given back is dropped.
+fn start_guard(notifier: &Notifier) -> io::Result<PipeWriter> {
+    let (watched, held) = io::pipe()?;
+    Command::new("/proc/self/exe")
+        .arg("exec-guard")
+        .stdin(notifier.as_fd().try_clone_to_owned()?)
+        .stdout(watched)
+        .stderr(Stdio::null())
+        // A signal of the terminal's is not for it.
+        .process_group(0)
+        .spawn()?;
+    Ok(held)
+}
+
+/// What `transom exec` starts: not for people.
+#[derive(clap::Args)]
+pub(crate) struct GuardArgs {}
+
+/// Ends programs whose supervisor was killed.
+pub(crate) fn run_guard(_: GuardArgs) -> anyhow::Result<ExitCode> {
+    let notifier = Notifier::from_descriptor(io::stdin().as_fd().try_clone_to_owned()?);
+    guard(&notifier, io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each connection of the program takes some descriptors here.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer, the program is told when there are no more.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn wait_in_background(
+    mut child: Child,
+) -> anyhow::Result<thread::JoinHandle<io::Result<ExitStatus>>> {
+    let builder = thread::Builder::new().name("program".into());
+    builder.spawn(move || child.wait()).context("cannot start a thread")
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,82 @@
+//! Clients of a server that the kernel's TCP serves.
+
+use super::{available, directory, inside};
+use crate::support::sha256_of;
+
+const SERVER: &str =
+    "python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 &\nlistening 8000\n";
+
+#[test]
+fn curl() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, digest) = directory();
+    let script = "$T curl -sS http://10.9.0.1:8000/small
+        $T curl -sS -o copy http://10.9.0.1:8000/big || echo failed
+        $T curl -sS -w '%{num_connects}' http://10.9.0.1:8000/small http://10.9.0.1:8000/small";
+    let got = inside(&path, &format!("{SERVER}{script}")).success();
+    assert_eq!(got.text(), "hello\nhello\n1hello\n1");
+    assert_eq!(sha256_of(&path.join("copy")), digest);
+}
+
+#[test]
+fn curl_by_the_kernel_where_it_is_asked_for() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let ways = [
+        ("", "http://127.0.0.1:8000/small", "0 connections by Transom, 1 by the kernel"),
+        ("", "http://10.9.0.1:8000/small", "1 connections by Transom, 0 by the kernel"),
+        ("--not 10.9.0.0/24", "http://10.9.0.1:8000/small", "0 connections by Transom, 1 by"),
+        ("--only 192.0.2.1", "http://10.9.0.1:8000/small", "0 connections by Transom, 1 by"),
+        ("--only 10.9.0.1:8000", "http://10.9.0.1:8000/small", "1 connections by Transom, 0 by"),
+        ("--extension nice", "http://10.9.0.1:8000/small", "1 connections by Transom, 0 by"),
+    ];
+    for (options, url, said) in ways {
+        let script = format!("{SERVER}$TRANSOM exec -v {options} -- curl -sS {url}");
+        let got = inside(&path, &script).success();
+        assert_eq!(got.text(), "hello\n");
+        assert!(got.stderr.contains(said), "{options} {url}: {}", got.stderr);
+    }
+}
+
+#[test]
+fn wget() {
+    if !available(&["python3", "wget"]) {
+        return;
+    }
+    let (_keep, path, digest) = directory();
+    let script = format!("{SERVER}$T wget -q -O copy http://10.9.0.1:8000/big");
+    inside(&path, &script).success();
+    assert_eq!(sha256_of(&path.join("copy")), digest);
+}
+
+#[test]
+fn git() {
+    if !available(&["python3", "git"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "git init -q source && cd source && cp ../small . && git add . &&
+        git -c user.email=a@example.org -c user.name=a commit -qm one && cd .. &&
+        git clone -q --bare source source.git && git -C source.git update-server-info &&
+        $T git clone -q http://10.9.0.1:8000/source.git copy && cat copy/small";
+    let script = format!("export HOME=$PWD\n{SERVER}{script}");
+    assert_eq!(inside(&path, &script).success().text(), "hello\n");
+}
+
+/// All within an ordinary user's own network: the server binds the kernel's address, and is reached by Transom.
+#[test]
+fn a_network_of_its_own() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let program = "python3 -m http.server 8000 --bind 10.9.0.1 >/dev/null 2>&1 & server=$!
+        until curl -sS http://10.9.0.1:8000/small 2>/dev/null; do sleep 0.05; done; kill $server";
+    let mut command = std::process::Command::new(crate::support::transom());
+    command.args(["exec", "--lab", "--", "sh", "-c", program]).current_dir(path);
+    assert_eq!(crate::support::wait(&mut command).text(), "hello\n");
+}

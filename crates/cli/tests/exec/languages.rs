@@ -1,0 +1,89 @@
+//! Programs whose runtimes make system calls of their own, or wait in their own way.
+
+use super::{available, directory, inside};
+
+const SERVER: &str =
+    "python3 -m http.server 8000 --bind 0.0.0.0 >/dev/null 2>&1 &\nlistening 8000\n";
+
+const GO: &str = r#"package main
+import ("fmt"; "io"; "net/http"; "os")
+func main() {
+	if os.Args[1] == "serve" {
+		fmt.Println(http.ListenAndServe(":8001", http.FileServer(http.Dir("."))))
+		return
+	}
+	answer, err := http.Get(os.Args[1])
+	if err != nil { fmt.Println(err); os.Exit(1) }
+	n, err := io.Copy(io.Discard, answer.Body)
+	fmt.Println(n, err)
+}
+"#;
+
+/// No C library, so nothing that could be preloaded.
+#[test]
+fn static_go() {
+    if !available(&["python3", "go"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    std::fs::write(path.join("main.go"), GO).unwrap();
+    let script = "export HOME=$PWD GOFLAGS=-mod=mod GOTELEMETRY=off CGO_ENABLED=0
+        go build -o fetch main.go || exit 1
+        $T ./fetch http://10.9.0.1:8000/big
+        $T ./fetch serve & server=$!
+        answers http://10.9.0.2:8001/small
+        curl -sS http://10.9.0.2:8001/small
+        kill $server";
+    let ended = inside(&path, &format!("{SERVER}{script}"));
+    assert_eq!(ended.text(), "20000000 <nil>\nhello\n", "{}", ended.stderr);
+}
+
+const JAVA: &str = r#"import java.net.*; import java.net.http.*;
+public class Fetch { public static void main(String[] a) throws Exception {
+  var request = HttpRequest.newBuilder(URI.create(a[0])).build();
+  var answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofByteArray());
+  System.out.println(answer.body().length);
+  System.out.println(URI.create(a[0]).toURL().openStream().readAllBytes().length);
+} }
+"#;
+
+#[test]
+fn java() {
+    if !available(&["python3", "java"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    std::fs::write(path.join("Fetch.java"), JAVA).unwrap();
+    let script = format!("{SERVER}$T java Fetch.java http://10.9.0.1:8000/big");
+    let ended = inside(&path, &script);
+    assert_eq!(ended.text(), "20000000\n20000000\n", "{}", ended.stderr);
+}
+
+const NODE: &str = r#"
+const http = require('http');
+if (process.argv[2] == 'serve') http.createServer((_, r) => r.end('hello\n')).listen(8001);
+else {
+  let left = 20;
+  const next = () => http.get(process.argv[2], r => {
+    r.resume();
+    r.on('end', () => --left ? next() : console.log('done'));
+  });
+  next();
+}
+"#;
+
+#[test]
+fn node() {
+    if !available(&["python3", "node"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    std::fs::write(path.join("http.js"), NODE).unwrap();
+    let script = "$T node http.js http://10.9.0.1:8000/small
+        $T node http.js serve & server=$!
+        answers http://10.9.0.2:8001/
+        curl -sS http://10.9.0.2:8001/; curl -sSg 'http://[::1]:8001/'
+        kill $server";
+    let ended = inside(&path, &format!("{SERVER}{script}"));
+    assert_eq!(ended.text(), "done\nhello\nhello\n", "{}", ended.stderr);
+}

@@ -1,0 +1,152 @@
+//! What a program finds when it looks closely, checked by Python's sockets, which are the system calls.
+
+use super::{available, directory, inside};
+
+/// Runs a client over Transom against a server of the kernel's.
+fn client_and_server(client: &str, server: &str) {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let common = "import errno, os, select, signal, socket, struct, time\n\
+        from socket import *\n\
+        def reset(c):\n    c.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack('ii', 1, 0)); c.close()\n\
+        def fails(number, call, *arguments):\n\
+        \x20   try: got = call(*arguments)\n\
+        \x20   except OSError as error: assert error.errno == number, error\n\
+        \x20   else: raise AssertionError(got)\n";
+    std::fs::write(path.join("client.py"), format!("{common}{client}\nprint('done')\n")).unwrap();
+    std::fs::write(path.join("server.py"), format!("{common}{server}")).unwrap();
+    let script = "python3 server.py & listening 7000; $T python3 client.py; kill %1 2>/dev/null";
+    let ended = inside(&path, script);
+    assert_eq!(ended.text(), "done\n", "{}", ended.stderr);
+}
+
+#[test]
+fn a_reset_is_not_an_end() {
+    let client = "
+c = create_connection(('10.9.0.1', 7000)); assert c.recv(9) == b'' and c.getpeername()
+c.close()
+for _ in range(2):
+    c = create_connection(('10.9.0.1', 7000)); c.sendall(b'x')
+    try:
+        while c.recv(9): pass
+        raise AssertionError('an end')
+    except ConnectionResetError: pass
+    c.close()
+# And the other way: with something unread, or a linger time of zero, a close is a reset.
+c = create_connection(('10.9.0.1', 7000)); c.recv(1); c.close()
+c = create_connection(('10.9.0.1', 7000)); reset(c)
+c = create_connection(('10.9.0.1', 7000)); c.sendall(b'to the end'); c.close()
+c = create_connection(('10.9.0.1', 7000)); assert c.recv(9) == b'judged'";
+    let server = "
+s = create_server(('0.0.0.0', 7000))
+c, _ = s.accept(); c.shutdown(SHUT_WR); c.recv(1); c.close()
+for late in (False, True):
+    c, _ = s.accept(); c.recv(9)
+    if late: c.sendall(b'some'); time.sleep(0.2)
+    reset(c)
+for greeting in (b'ab', b''):
+    c, _ = s.accept(); c.sendall(greeting)
+    fails(errno.ECONNRESET, c.recv, 1)
+c, _ = s.accept(); assert c.recv(99, MSG_WAITALL) == b'to the end'
+c, _ = s.accept(); c.sendall(b'judged'); c.recv(1)";
+    client_and_server(client, server);
+}
+
+#[test]
+fn connecting() {
+    let client = "
+fails(errno.ECONNREFUSED, create_connection, ('10.9.0.1', 9))
+# Without waiting: not writable before it is connected, or has failed. An answer may come before the call returns.
+def begin(address, early):
+    c = socket(); c.setblocking(False)
+    started = c.connect_ex(address)
+    assert started in (errno.EINPROGRESS, early), started
+    return c, started
+c, _ = begin(('10.9.0.77', 7000), None)
+assert select.select([], [c], [], 0.2)[1] == []
+assert c.connect_ex(('10.9.0.77', 7000)) == errno.EALREADY
+fails(errno.ENOTCONN, c.getpeername)
+c.close()
+c, started = begin(('10.9.0.1', 9), errno.ECONNREFUSED)
+if started == errno.EINPROGRESS:
+    assert select.select([], [c], [], 20)[1] == [c]
+    assert c.getsockopt(SOL_SOCKET, SO_ERROR) == errno.ECONNREFUSED
+assert c.getsockopt(SOL_SOCKET, SO_ERROR) == 0
+c, _ = begin(('10.9.0.1', 7000), 0)
+assert select.select([], [c], [], 20)[1] == [c]
+assert c.getsockopt(SOL_SOCKET, SO_ERROR) == 0
+assert c.connect_ex(('10.9.0.1', 7000)) in (0, errno.EISCONN)
+assert c.connect_ex(('10.9.0.1', 7000)) == errno.EISCONN
+assert c.send(b'first') == 5
+c.setblocking(True); assert c.recv(9) == b'FIRST'
+# From an address and a port.
+c = socket(); c.bind(('', 5555)); c.connect(('10.9.0.1', 7000))
+assert c.getsockname() == ('10.9.0.2', 5555) and c.getpeername() == ('10.9.0.1', 7000)
+# An IPv6 socket shows IPv4.
+c = socket(AF_INET6); c.connect(('::ffff:10.9.0.1', 7000))
+assert c.getpeername()[0] == '::ffff:10.9.0.1' and c.getsockname()[0] == '::ffff:10.9.0.2'
+# A signal interrupts a call that waits, and it is made again.
+signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+s = create_server(('127.0.0.1', 0)); s.settimeout(None)
+if os.fork() == 0:
+    time.sleep(0.4); d = create_connection(s.getsockname()); d.sendall(b'late'); os._exit(0)
+d, _ = s.accept(); assert d.recv(9) == b'late'";
+    let server = "
+s = create_server(('0.0.0.0', 7000))
+while True:
+    c, _ = s.accept()
+    if os.fork() == 0:
+        c.sendall(c.recv(9).upper()); c.recv(1); os._exit(0)";
+    client_and_server(client, server);
+}
+
+#[test]
+fn options_and_names() {
+    let client = "
+c = socket()
+assert c.getsockopt(SOL_SOCKET, SO_TYPE) == SOCK_STREAM and c.getsockopt(SOL_SOCKET, 39) == AF_INET
+assert c.getsockopt(SOL_SOCKET, 38) == IPPROTO_TCP and c.getsockopt(SOL_SOCKET, SO_ACCEPTCONN) == 0
+assert c.getsockname() == ('0.0.0.0', 0)
+c.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1); c.setsockopt(IPPROTO_TCP, TCP_KEEPIDLE, 30)
+fails(errno.EINVAL, c.setsockopt, IPPROTO_TCP, TCP_KEEPIDLE, 0)
+c.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+fails(errno.ENOENT, c.setsockopt, IPPROTO_TCP, TCP_CONGESTION, b'nobody')
+c.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b'vegas')
+fails(errno.ENOPROTOOPT, c.getsockopt, IPPROTO_TCP, 4711)
+c.setsockopt(IPPROTO_TCP, TCP_CORK, 1); c.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 1)
+c.connect(('10.9.0.1', 7000))
+assert c.getsockopt(IPPROTO_TCP, TCP_CONGESTION, 16).rstrip(b'\\0') == b'vegas'
+assert c.getsockopt(IPPROTO_TCP, TCP_NODELAY) and c.getsockopt(SOL_SOCKET, SO_KEEPALIVE)
+assert c.getsockopt(IPPROTO_TCP, TCP_KEEPIDLE) == 30
+assert c.getsockopt(IPPROTO_TCP, TCP_MAXSEG) in range(1000, 1461)
+c.sendall(b'x'); assert c.recv(9) == b'X'
+info = c.getsockopt(IPPROTO_TCP, TCP_INFO, 300)
+assert len(info) == 232 and info[0] == 1 and struct.unpack_from('I', info, 68)[0] > 0
+assert struct.unpack_from('Q', info, 128)[0] == 1, 'bytes received'
+assert len(c.getsockopt(IPPROTO_TCP, TCP_INFO, 104)) == 104
+# Copies are the same socket, in a child too.
+d = c.dup(); assert d.getpeername() == c.getpeername()
+if os.fork() == 0:
+    c.close(); d.sendall(b'y'); assert d.recv(9) == b'Y'; os._exit(0 if d.getsockname()[0] == '10.9.0.2' else 1)
+assert os.wait()[1] == 0
+# Other sockets are left alone.
+a, b = socketpair(); assert a.getsockname() == ''
+u = socket(AF_INET, SOCK_DGRAM); u.bind(('127.0.0.1', 0)); u.setsockopt(IPPROTO_IP, IP_TTL, 7)
+assert u.getsockopt(IPPROTO_IP, IP_TTL) == 7
+s = socket(); s.bind(('', 0)); s.listen(); port = s.getsockname()[1]
+assert port > 0 and s.getsockopt(SOL_SOCKET, SO_ACCEPTCONN) == 1
+fails(errno.EADDRINUSE, socket().bind, ('', port))
+fails(errno.EADDRNOTAVAIL, socket().bind, ('192.0.2.9', 0))
+s.setblocking(False); fails(errno.EAGAIN, s.accept)
+assert select.select([s], [], [], 0)[0] == []
+e = create_connection(('127.0.0.1', port)); assert select.select([s], [], [], 20)[0] == [s]
+f, peer = s.accept(); assert peer == e.getsockname() and f.getpeername() == peer
+assert select.select([s], [], [], 0)[0] == []";
+    let server = "
+s = create_server(('0.0.0.0', 7000))
+c, _ = s.accept()
+while True: c.sendall(c.recv(9).upper())";
+    client_and_server(client, server);
+}

@@ -1,0 +1,69 @@
+//! How the command and its programs begin and end.
+
+use super::{available, directory, inside};
+use crate::support::run;
+
+#[test]
+fn the_status_is_the_programs() {
+    if !available(&[]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "$T true; echo $?; $T sh -c 'exit 7'; echo $?; $T sh -c 'kill -9 $$'; echo $?
+        $T ./nothing 2>/dev/null; echo $?; $T ./small 2>/dev/null; echo $?";
+    assert_eq!(inside(&path, script).text(), "0\n7\n137\n127\n126\n");
+}
+
+/// The command stays until the last program has gone.
+#[test]
+fn programs_in_the_background_are_served() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "python3 -m http.server 8000 >/dev/null 2>&1 & listening 8000
+        $T sh -c '(sleep 0.5; curl -sS http://10.9.0.1:8000/small) & exit 0'; echo $?";
+    assert_eq!(inside(&path, script).text(), "hello\n0\n");
+}
+
+/// Its programs find the end of their connections; a server that would try for ever is ended.
+#[test]
+fn a_killed_supervisor_leaves_nobody_spinning() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "$T sh -c 'python3 -m http.server 8000 >/dev/null 2>&1 & echo $! >pid; wait' & supervisor=$!
+        answers http://10.9.0.2:8000/small
+        kill -9 $supervisor; wait $supervisor 2>/dev/null
+        while kill -0 $(cat pid) 2>/dev/null; do sleep 0.05; done; echo gone";
+    assert_eq!(inside(&path, script).text(), "gone\n");
+}
+
+#[test]
+fn sigterm_is_the_programs() {
+    if !available(&["python3"]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let script = "$T sh -c 'trap \"echo asked; exit 3\" TERM; touch there; while :; do sleep 0.05; done' & command=$!
+        until test -e there; do sleep 0.05; done; end $command; echo $?";
+    assert_eq!(inside(&path, script).text(), "asked\n3\n");
+}
+
+#[test]
+fn it_cannot_be_nested_and_says_so() {
+    if !available(&[]) {
+        return;
+    }
+    let (_keep, path, _) = directory();
+    let ended = inside(&path, "$T $TRANSOM exec --side kernel -- true; echo $?");
+    assert_eq!(ended.text(), "126\n");
+    assert!(ended.stderr.contains("cannot be nested"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_wrong_destination_is_refused() {
+    run(["exec", "--not", "example", "--", "true"]).fails_with(2, "ADDRESS/LENGTH");
+    run(["exec"]).fails_with(2, "PROGRAM");
+}

@@ -1,0 +1,79 @@
+//! Programs whose calls for TCP sockets are answered by us: seccomp user notification (seccomp_unotify(2)).
+//!
+//! [`spawn`] starts a program with a filter. The kernel stops a thread that makes one of the calls of [`Kind`], and gives the call to the
+//! [`Notifier`]. Everything else goes on as ever, at full speed: reading, writing and waiting are not seen here. The filter is inherited by all
+//! that the program starts, and cannot be taken off.
+//!
+//! The filter is assembled here. `seccompiler` has no way to say "notify", and `libseccomp` is a C library.
+//!
+//! What a program says is hostile: its memory can change under our hands, and its thread can be gone. So whoever answers copies once, asks
+//! [`Notifier::is_valid`], and acts on the copy. Letting a call [go on](Answer::Continue) is safe only because this is no sandbox: the kernel
+//! then does what it would have done without us.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+};
+
+mod filter;
+mod install;
+mod memory;
+mod notifier;
+
+pub use filter::Kind;
+pub use memory::{read_memory, write_memory};
+pub use notifier::{Answer, Call, Notifier};
+
+/// Starts a program whose calls for TCP sockets come to the [`Notifier`]. It waits at the first of them until it is answered.
+///
+/// The program is sent SIGTERM when the calling thread ends. With `CAP_SYS_ADMIN` it may gain privileges as ever; without, it cannot
+/// (`PR_SET_NO_NEW_PRIVS`), as the kernel then demands it.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] on a system without notifications (before Linux 5.14) or a processor that is not known here;
+/// [`io::ErrorKind::ResourceBusy`] if this process is itself under a filter that notifies, which cannot be nested; and those of
+/// [`Command::spawn`].
+pub fn spawn(command: &mut Command) -> io::Result<(Child, Notifier)> {
+    let program = filter::program().ok_or(io::ErrorKind::Unsupported)?;
+    notifier::check_sizes()?;
+    let flags = SocketFlags::CLOEXEC;
+    let (ours, theirs) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let end = theirs.as_raw_fd();
+    // SAFETY: between fork and exec, `install` makes system calls and uses memory that exists already; it does not allocate. `end` is open
+    // while the command is started: `theirs` is dropped below.
+    unsafe {
+        command.pre_exec(move || install::install(&program, end));
+    }
+    let child = command.spawn();
+    drop(theirs);
+    let mut child = child?;
+    match receive(ours.as_fd()) {
+        Ok(descriptor) => Ok((child, Notifier::from_descriptor(descriptor))),
+        Err(error) => {
+            // It would wait for ever.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+/// Takes the descriptor that the child has sent.
+fn receive(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut byte = [0];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let mut data = [io::IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(socket, &mut data, &mut ancillary, flags)?;
+    let mut descriptors = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    descriptors.next().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}

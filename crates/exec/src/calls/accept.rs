@@ -1,0 +1,142 @@
+//! `accept` and `accept4`.
+
+use std::os::fd::AsFd;
+
+use transom_device::intercept::{Answer, Call};
+
+use super::names::{AddressPlace, show};
+use super::{Arguments, Outcome, Refusal, fail};
+use crate::listening::Waiting;
+use crate::outer::{Outer, errno_of};
+use crate::pair;
+use crate::program;
+use crate::pump::Pump;
+use crate::socket::{Socket, State};
+use crate::supervisor::{Part, Supervisor};
+
+impl Supervisor {
+    pub(super) fn accept(&mut self, call: &Call, flags: i32) -> Outcome {
+        let inode = self.target(call)?;
+        if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+            return fail(libc::EINVAL);
+        }
+        if !matches!(self.known(inode)?.state, State::Listening(_)) {
+            return fail(libc::EINVAL);
+        }
+        let theirs = program::descriptor_of(call.thread, call.int(0))?;
+        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
+            return Err(Refusal::Later);
+        }
+        let waiting = Waiting {
+            id: call.id,
+            thread: call.thread,
+            address: (call.word(1), call.word(2)),
+            flags,
+        };
+        // An event may not have been seen yet.
+        self.take_connections(inode);
+        let State::Listening(listening) = &mut self.known(inode)?.state else {
+            return fail(libc::EINVAL);
+        };
+        let Some(outer) = listening.queue.pop_front() else {
+            if pair::is_non_blocking(&theirs) {
+                return fail(libc::EAGAIN);
+            }
+            listening.waiting.push_back(waiting);
+            return Err(Refusal::Later);
+        };
+        pair::take_token(&theirs);
+        drop(theirs);
+        if let Some(outer) = self.deliver(inode, waiting, outer) {
+            let socket = self.known(inode)?;
+            if let State::Listening(listening) = &mut socket.state {
+                listening.queue.push_front(outer);
+                pair::put_token(&socket.ours);
+            }
+        } else {
+            self.take_connections(inode);
+        }
+        Err(Refusal::Later)
+    }
+
+    /// Answers a call with a new connection. Gives the connection back if the call is gone.
+    pub(crate) fn deliver(
+        &mut self,
+        listener: u64,
+        waiting: Waiting,
+        outer: Outer,
+    ) -> Option<Outer> {
+        let Waiting { id, thread, address, flags } = waiting;
+        if !self.notifier.is_valid(id) {
+            return Some(outer);
+        }
+        let v6 = self.sockets.get(&listener).map(|socket| socket.v6)?;
+        let Ok(peer) = outer.peer() else {
+            // It has ended already: natively it would be accepted, and found reset.
+            let _ = self.notifier.answer(id, Answer::Error(libc::ECONNABORTED));
+            return None;
+        };
+        let prepared = AddressPlace::read(thread, address).and_then(|place| {
+            show(thread, place, peer, v6)?;
+            self.accepted(listener, outer, flags)
+        });
+        let (inode, theirs) = match prepared {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
+                let error = match refusal {
+                    Refusal::Error(error) => error,
+                    Refusal::Later | Refusal::NotOurs => libc::ECONNABORTED,
+                };
+                let _ = self.notifier.answer(id, Answer::Error(error));
+                return None;
+            }
+        };
+        let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
+        let told = self.notifier.answer_with_descriptor(id, theirs.as_fd(), close_on_exec);
+        match told {
+            Ok(true) => {
+                drop(theirs);
+                self.advance(inode);
+                None
+            }
+            Ok(false) => match self.sockets.remove(&inode)?.state {
+                State::Connected(pump) => Some(pump.outer),
+                _ => None,
+            },
+            Err(error) => {
+                let _ = self.notifier.answer(id, Answer::Error(errno_of(&error)));
+                match self.sockets.remove(&inode)?.state {
+                    State::Connected(pump) => Some(pump.outer),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// A socket for a new connection, with the settings of its listener.
+    fn accepted(
+        &mut self,
+        listener: u64,
+        outer: Outer,
+        flags: i32,
+    ) -> Result<(u64, std::os::fd::OwnedFd), Refusal> {
+        let (ours, theirs) = pair::new(flags & libc::SOCK_NONBLOCK != 0)?;
+        pair::set_size(&ours, &theirs, self.pair_size());
+        let inode = program::inode(&theirs)?;
+        self.watch(inode, Part::Pair, &ours)?;
+        self.watch(inode, Part::Outer, outer.poll_fd()?)?;
+        match outer {
+            Outer::Transom(_) => self.counts.by_transom += 1,
+            Outer::Kernel(_) => self.counts.by_kernel += 1,
+        }
+        let parent = self.known(listener)?;
+        let (v6, settings, seen) = (parent.v6, parent.settings.clone(), parent.seen);
+        settings.apply(&outer);
+        let state = State::Connected(Pump::new(outer));
+        // The number that the new descriptor gets is not known yet.
+        let seen = (seen.0, -1);
+        self.sockets
+            .insert(inode, Socket { settings, seen, ..Socket::new(inode, ours, v6, state) });
+        Ok((inode, theirs))
+    }
+}

@@ -1,0 +1,174 @@
+//! `bind` and `connect`.
+
+use std::net::{IpAddr, SocketAddr};
+
+use transom_device::intercept::Call;
+use transom_net::TcpListener;
+use transom_stack::listener::ListenConfig;
+use transom_stack::mapped::is_mapped;
+
+use super::{Arguments, Outcome, Refusal, fail};
+use crate::address;
+use crate::listening::bind_kernel;
+use crate::outer::{Opening, Outer, errno_of, kernel_socket};
+use crate::pair;
+use crate::program;
+use crate::pump::Pump;
+use crate::socket::{Bound, Connecting, Hold, State};
+use crate::supervisor::{Part, Supervisor};
+
+impl Supervisor {
+    pub(super) fn bind(&mut self, call: &Call) -> Outcome {
+        let inode = self.target(call)?;
+        let v6 = self.known(inode)?.v6;
+        let local = self.address(call, v6)?;
+        let socket = self.known(inode)?;
+        if !matches!(socket.state, State::Fresh) {
+            return fail(libc::EINVAL);
+        }
+        let v6_only = socket.settings.v6_only();
+        let bound = self.hold(local, v6_only)?;
+        self.known(inode)?.state = State::Bound(bound);
+        Ok(0)
+    }
+
+    /// Keeps an address for a socket.
+    pub(super) fn hold(&self, local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
+        let ip = local.ip().to_canonical();
+        let any = ip.is_unspecified();
+        let by_transom = any || self.setup.destinations.by_transom(ip, local.port());
+        match self.setup.stack.as_ref().filter(|_| by_transom) {
+            Some(stack) => {
+                // It takes no connection before the program listens.
+                let config = ListenConfig { backlog: 0, v6_only, ..ListenConfig::default() };
+                match TcpListener::bind_with(stack, local, config) {
+                    Ok(listener) => {
+                        let local = listener.local_addr()?;
+                        Ok(Bound { local, hold: Hold::Transom(listener) })
+                    }
+                    // It may be the kernel's.
+                    Err(error) if errno_of(&error) == libc::EADDRNOTAVAIL => {
+                        hold_at_kernel(local, v6_only)
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            None => hold_at_kernel(local, v6_only),
+        }
+    }
+
+    pub(super) fn connect(&mut self, call: &Call) -> Outcome {
+        let inode = self.target(call)?;
+        let v6 = self.known(inode)?.v6;
+        let remote = self.address(call, v6)?;
+        let socket = self.known(inode)?;
+        match &mut socket.state {
+            State::Fresh | State::Bound(_) => {
+                if let Some(error) = socket.error.take() {
+                    return fail(error);
+                }
+            }
+            State::Connecting(connecting) => {
+                if pair::is_non_blocking(&connecting.theirs) {
+                    return fail(libc::EALREADY);
+                }
+                connecting.waiting.push(call.id);
+                return Err(Refusal::Later);
+            }
+            State::Connected(_) if std::mem::take(&mut socket.untold) => return Ok(0),
+            State::Connected(_) | State::Listening(_) => return fail(libc::EISCONN),
+        }
+        let theirs = program::descriptor_of(call.thread, call.int(0))?;
+        if program::inode(&theirs)? != inode || !self.notifier.is_valid(call.id) {
+            return Err(Refusal::Later);
+        }
+        let outer = self.begin(inode, remote)?;
+        let waits = !pair::is_non_blocking(&theirs);
+        self.watch(inode, Part::Outer, outer.poll_fd()?)?;
+        match outer.opening() {
+            Opening::Failed(error) => return fail(error),
+            // The kernel does so at loopback.
+            Opening::Done => {
+                let size = self.pair_size();
+                let socket = self.known(inode)?;
+                socket.settings.apply(&outer);
+                pair::set_size(&socket.ours, &theirs, size);
+                socket.state = State::Connected(Pump::new(outer));
+                drop(theirs);
+                self.advance(inode);
+                return Ok(0);
+            }
+            Opening::Going => {}
+        }
+        let (filled, waiting) =
+            if waits { (0, vec![call.id]) } else { (pair::fill(&theirs)?, Vec::new()) };
+        self.known(inode)?.state = State::Connecting(Connecting { outer, theirs, filled, waiting });
+        if waits { Err(Refusal::Later) } else { fail(libc::EINPROGRESS) }
+    }
+
+    /// Begins to connect a socket that is not connected. If it cannot begin, the socket has lost its address.
+    fn begin(&mut self, inode: u64, remote: SocketAddr) -> Result<Outer, Refusal> {
+        let remote = to_somewhere(remote);
+        let by_transom = self.setup.destinations.by_transom(remote.ip(), remote.port());
+        let stack = self.setup.stack.clone().filter(|_| by_transom);
+        let socket = self.known(inode)?;
+        let v6 = socket.v6;
+        let bound = match std::mem::replace(&mut socket.state, State::Fresh) {
+            State::Bound(bound) => Some(bound),
+            other => {
+                socket.state = other;
+                None
+            }
+        };
+        let local = bound.as_ref().map(|bound| bound.local);
+        let outer = match (stack, bound.map(|bound| bound.hold)) {
+            (_, Some(Hold::Kernel(socket))) => Outer::by_kernel(socket, remote)?,
+            (Some(stack), hold) => {
+                // The port is free again for the connection itself.
+                drop(hold);
+                let local = local.map(|local| local_for(local, remote));
+                let outer = Outer::by_transom(&stack, local, remote)?;
+                self.counts.by_transom += 1;
+                return Ok(outer);
+            }
+            (None, Some(Hold::Transom(_)) | None) => {
+                let socket = match local.filter(|local| local.ip().is_unspecified()) {
+                    Some(local) if local.port() != 0 => bind_kernel(local, false)?.0,
+                    _ => kernel_socket(v6)?,
+                };
+                Outer::by_kernel(socket, remote)?
+            }
+        };
+        self.counts.by_kernel += 1;
+        Ok(outer)
+    }
+}
+
+fn hold_at_kernel(local: SocketAddr, v6_only: bool) -> Result<Bound, Refusal> {
+    let (socket, local) = bind_kernel(local, v6_only)?;
+    Ok(Bound { local, hold: Hold::Kernel(socket) })
+}
+
+/// Linux takes a connection to no address for one to its own host.
+fn to_somewhere(remote: SocketAddr) -> SocketAddr {
+    if remote.ip().to_canonical().is_unspecified() {
+        let loopback: IpAddr = match address::unspecified(remote.is_ipv6()).ip() {
+            IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) if is_mapped(remote.ip()) => {
+                std::net::Ipv4Addr::LOCALHOST.to_ipv6_mapped().into()
+            }
+            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        return SocketAddr::new(loopback, remote.port());
+    }
+    remote
+}
+
+/// A local address of the same version as the remote one.
+fn local_for(local: SocketAddr, remote: SocketAddr) -> SocketAddr {
+    if local.ip().to_canonical().is_unspecified() {
+        let v6 = remote.ip().to_canonical().is_ipv6();
+        return SocketAddr::new(address::unspecified(v6).ip(), local.port());
+    }
+    local
+}

@@ -1,0 +1,68 @@
+//! `listen`.
+
+use transom_device::intercept::Call;
+use transom_net::TcpListener;
+use transom_stack::listener::ListenConfig;
+
+use super::{Arguments, Outcome, fail};
+use crate::address;
+use crate::listening::{Listening, Source, listen_at_loopback, listen_kernel};
+use crate::socket::{Hold, State};
+use crate::supervisor::{Part, Supervisor};
+
+/// As many connections wait at a listener at most (`net.core.somaxconn`).
+const LONGEST: usize = 4096;
+
+impl Supervisor {
+    pub(super) fn listen(&mut self, call: &Call) -> Outcome {
+        let inode = self.target(call)?;
+        let backlog = usize::try_from(call.int(1)).unwrap_or(LONGEST).clamp(1, LONGEST);
+        let socket = self.known(inode)?;
+        let (v6, v6_only) = (socket.v6, socket.settings.v6_only());
+        let fast_open = socket.settings.fast_open();
+        let bound = match std::mem::replace(&mut socket.state, State::Fresh) {
+            State::Bound(bound) => bound,
+            State::Fresh => self.hold(address::unspecified(v6), v6_only)?,
+            State::Listening(mut listening) => {
+                listening.backlog = backlog;
+                socket.state = State::Listening(listening);
+                self.take_connections(inode);
+                return Ok(0);
+            }
+            other @ (State::Connecting(_) | State::Connected(_)) => {
+                socket.state = other;
+                return fail(libc::EINVAL);
+            }
+        };
+        let local = bound.local;
+        let mut sources = Vec::new();
+        match (bound.hold, &self.setup.stack) {
+            (Hold::Kernel(socket), _) => sources.push(listen_kernel(socket, backlog)?),
+            (hold @ Hold::Transom(_), Some(stack)) => {
+                drop(hold);
+                let config =
+                    ListenConfig { backlog, v6_only, fast_open, ..ListenConfig::default() };
+                let listener = TcpListener::bind_with(stack, local, config)?;
+                listener.set_nonblocking(true)?;
+                sources.push(Source::Transom(listener));
+                if local.ip().to_canonical().is_unspecified() {
+                    sources.extend(listen_at_loopback(local, v6_only, backlog));
+                }
+            }
+            // There is no hold of Transom's without Transom.
+            (Hold::Transom(_), None) => return fail(libc::EOPNOTSUPP),
+        }
+        for source in &sources {
+            self.watch(inode, Part::Outer, source.poll_fd()?)?;
+        }
+        let listening = Listening {
+            local,
+            sources,
+            queue: Default::default(),
+            waiting: Default::default(),
+            backlog,
+        };
+        self.known(inode)?.state = State::Listening(listening);
+        Ok(0)
+    }
+}

@@ -1,0 +1,250 @@
+//! The outer side of a connection: Transom's, or the kernel's.
+
+use std::io::{self, Read, Write};
+use std::net::{self, Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use libc::c_int;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use transom_net::{Stack, TcpStream};
+use transom_tcp::connection::{Connection, ConnectionError, ReadError, State};
+use transom_tcp::time::Instant;
+
+/// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
+const WORTH_LENDING: usize = 8 * 1024;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Outer {
+    Transom(TcpStream),
+    Kernel(net::TcpStream),
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Going,
+    Done,
+    Failed(c_int),
+}
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// So many bytes, and whether there is more at once: data, the end or an error.
+    Bytes(usize, bool),
+    End,
+    Later,
+    Failed(c_int),
+}
+
+/// What came of handing data to the program where it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lent {
+    pub(crate) bytes: usize,
+    /// The program's side takes no more at present.
+    pub(crate) full: bool,
+    /// The program does not read any more.
+    pub(crate) refused: bool,
+}
+
+/// The number of an error, also where only its kind is known.
+pub(crate) fn errno_of(error: &io::Error) -> c_int {
+    if let Some(number) = error.raw_os_error() {
+        return number;
+    }
+    match error.kind() {
+        io::ErrorKind::AddrInUse => libc::EADDRINUSE,
+        io::ErrorKind::AddrNotAvailable => libc::EADDRNOTAVAIL,
+        io::ErrorKind::NetworkUnreachable => libc::ENETUNREACH,
+        io::ErrorKind::ConnectionRefused => libc::ECONNREFUSED,
+        io::ErrorKind::ConnectionReset => libc::ECONNRESET,
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::NotConnected => libc::ENOTCONN,
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+        io::ErrorKind::WouldBlock => libc::EAGAIN,
+        _ => libc::EIO,
+    }
+}
+
+/// The number Linux gives for a connection that ended so.
+fn errno(error: ConnectionError) -> c_int {
+    match error {
+        ConnectionError::Refused => libc::ECONNREFUSED,
+        ConnectionError::Reset => libc::ECONNRESET,
+        ConnectionError::TimedOut => libc::ETIMEDOUT,
+        ConnectionError::Unreachable(error) => error.errno(),
+        ConnectionError::Aborted => libc::ECONNABORTED,
+    }
+}
+
+/// A socket of the kernel's that is not used yet.
+pub(crate) fn kernel_socket(v6: bool) -> io::Result<OwnedFd> {
+    let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+impl Outer {
+    /// Begins to connect by Transom.
+    pub(crate) fn by_transom(
+        stack: &Stack,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+    ) -> io::Result<Outer> {
+        TcpStream::connect_nonblocking_with(stack, local, remote, None).map(Outer::Transom)
+    }
+
+    /// Begins to connect by a socket of the kernel's.
+    pub(crate) fn by_kernel(socket: OwnedFd, remote: SocketAddr) -> io::Result<Outer> {
+        match rustix::net::connect(&socket, &remote) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Outer::Kernel(socket.into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What to wait with: readable and writable when the connection is.
+    pub(crate) fn poll_fd(&self) -> io::Result<BorrowedFd<'_>> {
+        match self {
+            Outer::Transom(stream) => stream.try_as_fd(),
+            Outer::Kernel(stream) => Ok(stream.as_fd()),
+        }
+    }
+
+    /// How far connecting has come.
+    pub(crate) fn opening(&self) -> Opening {
+        match self {
+            Outer::Transom(stream) => {
+                match stream
+                    .with_connection(|connection, _| (connection.state(), connection.error()))
+                {
+                    Ok((_, Some(error))) => Opening::Failed(errno(error)),
+                    Ok((State::SynSent | State::SynReceived, None)) => Opening::Going,
+                    Ok(_) => Opening::Done,
+                    Err(error) => Opening::Failed(errno_of(&error)),
+                }
+            }
+            Outer::Kernel(stream) => match stream.take_error() {
+                Ok(Some(error)) | Err(error) => Opening::Failed(errno_of(&error)),
+                Ok(None) if stream.peer_addr().is_ok() => Opening::Done,
+                Ok(None) => Opening::Going,
+            },
+        }
+    }
+
+    pub(crate) fn local(&self) -> io::Result<SocketAddr> {
+        match self {
+            Outer::Transom(stream) => stream.local_addr(),
+            Outer::Kernel(stream) => stream.local_addr(),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> io::Result<SocketAddr> {
+        match self {
+            Outer::Transom(stream) => stream.peer_addr(),
+            Outer::Kernel(stream) => stream.peer_addr(),
+        }
+    }
+
+    /// Reads what there is.
+    pub(crate) fn read(&self, into: &mut [u8]) -> Taken {
+        match self {
+            Outer::Transom(stream) => {
+                let read = |connection: &mut Connection, now: Instant| {
+                    let result = connection.read(now, into);
+                    (result, connection.is_readable())
+                };
+                match stream.with_connection(read) {
+                    Ok((Ok(0), _)) => Taken::End,
+                    Ok((Ok(n), more)) => Taken::Bytes(n, more),
+                    Ok((Err(ReadError::WouldBlock | ReadError::Soft(_)), _)) => Taken::Later,
+                    Ok((Err(ReadError::Failed(error)), _)) => Taken::Failed(errno(error)),
+                    // Data that has holes is not a stream any more.
+                    Ok((Err(ReadError::Hole | ReadError::Delivery(_)), _)) => {
+                        Taken::Failed(libc::EIO)
+                    }
+                    Err(error) => Taken::Failed(errno_of(&error)),
+                }
+            }
+            Outer::Kernel(stream) => loop {
+                return match (&mut &*stream).read(into) {
+                    Ok(0) => Taken::End,
+                    Ok(n) => Taken::Bytes(n, true),
+                    Err(error) => match error.kind() {
+                        io::ErrorKind::Interrupted => continue,
+                        io::ErrorKind::WouldBlock => Taken::Later,
+                        _ => Taken::Failed(errno_of(&error)),
+                    },
+                };
+            },
+        }
+    }
+
+    /// Hands large pieces of what has arrived to the kernel, for the program, without a copy of our own.
+    pub(crate) fn lend(&self, ours: &OwnedFd, most: usize) -> Lent {
+        let mut lent = Lent::default();
+        let Outer::Transom(stream) = self else { return lent };
+        let hand_over = |connection: &mut Connection, now: Instant| {
+            while lent.bytes < most {
+                let front = connection.readable_slice();
+                if front.len() < WORTH_LENDING {
+                    return;
+                }
+                match rustix::net::send(ours, front, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                    Ok(n) => {
+                        lent.bytes += n;
+                        lent.full = n < front.len();
+                        connection.consume(now, n);
+                    }
+                    Err(Errno::INTR) => continue,
+                    Err(Errno::AGAIN) => lent.full = true,
+                    Err(_) => lent.refused = true,
+                }
+                if lent.full || lent.refused {
+                    return;
+                }
+            }
+        };
+        // Without a connection there is nothing to hand over; reading tells why.
+        let _ = stream.with_connection(hand_over);
+        lent
+    }
+
+    /// Writes what there is room for: `Ok(0)` if there is none.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<usize, c_int> {
+        let result = match self {
+            Outer::Transom(stream) => (&mut &*stream).write(bytes),
+            Outer::Kernel(stream) => (&mut &*stream).write(bytes),
+        };
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(errno_of(&error)),
+            Ok(n) => Ok(n),
+        }
+    }
+
+    /// Says that no more will be written.
+    pub(crate) fn finish(&self) {
+        // If the connection is over, this is too.
+        let _ = match self {
+            Outer::Transom(stream) => stream.shutdown(Shutdown::Write),
+            Outer::Kernel(stream) => stream.shutdown(Shutdown::Write),
+        };
+    }
+
+    /// Resets the connection.
+    pub(crate) fn abort(self) {
+        match self {
+            Outer::Transom(stream) => {
+                let _ = stream.set_linger(Some(Duration::ZERO));
+            }
+            Outer::Kernel(stream) => {
+                let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+            }
+        }
+    }
+}

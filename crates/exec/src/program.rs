@@ -1,0 +1,77 @@
+//! What can be seen of a program from outside: which socket a descriptor is, and the descriptor itself.
+//!
+//! The number of a thread is that of a call that waits, so it is the thread's own as long as the call is valid.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use transom_device::intercept::{read_memory, write_memory};
+
+/// `PIDFD_THREAD` of `linux/pidfd.h` (Linux 6.9): the descriptor stands for a thread, not for its process.
+const PIDFD_THREAD: u32 = rustix::fs::OFlags::EXCL.bits();
+
+/// How many descriptors of a thread are looked at in search of one.
+const MOST_DESCRIPTORS: usize = 4096;
+
+/// The inode of the socket that a thread knows by this number, if it is one.
+pub(crate) fn inode_of(thread: u32, descriptor: i32) -> Option<u64> {
+    let target = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
+    let name = target.to_str()?;
+    name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The number by which a thread knows a socket, if it does.
+pub(crate) fn find(thread: u32, inode: u64) -> Option<i32> {
+    let entries = fs::read_dir(format!("/proc/{thread}/fd")).ok()?;
+    let numbers = entries
+        .take(MOST_DESCRIPTORS)
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.into_iter().find(|&number| inode_of(thread, number) == Some(inode))
+}
+
+/// A socket's inode.
+pub(crate) fn inode(socket: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(socket)?.st_ino)
+}
+
+/// A copy of a thread's descriptor.
+pub(crate) fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    let pid = |number: u32| {
+        i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)
+    };
+    let open = pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(PIDFD_THREAD));
+    let process = match open {
+        Ok(process) => process,
+        Err(_) => pidfd_open(pid(process_of(thread)?)?, PidfdFlags::empty())?,
+    };
+    Ok(pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty())?)
+}
+
+/// The process that a thread belongs to.
+pub(crate) fn process_of(thread: u32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|number| number.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Exactly `N` bytes of a program's memory.
+pub(crate) fn read_exact<const N: usize>(thread: u32, address: u64) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    (read_memory(thread, address, &mut bytes).ok()? == N).then_some(bytes)
+}
+
+/// All of `len` bytes of a program's memory. Callers bound `len`.
+pub(crate) fn read(thread: u32, address: u64, len: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    if len == 0 {
+        return Some(bytes);
+    }
+    (read_memory(thread, address, &mut bytes).ok()? == len).then_some(bytes)
+}
+
+/// Writes all of it, or says that it could not.
+pub(crate) fn write(thread: u32, address: u64, bytes: &[u8]) -> bool {
+    bytes.is_empty() || write_memory(thread, address, bytes).is_ok_and(|n| n == bytes.len())
+}

@@ -1,0 +1,234 @@
+//! Bytes between our end of a pair and the outer connection.
+//!
+//! Each of the four places where bytes come from or go to is remembered as ready until it says "not now"; then an event says when it is again.
+//! What was taken and cannot be passed on waits in a buffer. It holds one piece, so that the sender is held back.
+
+use std::os::fd::OwnedFd;
+
+use libc::c_int;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::outer::{Outer, Taken};
+use crate::pair;
+
+/// What is carried at most before others have their turn, each way.
+const TURN: usize = 1 << 20;
+/// The size of the memory that bytes pass through.
+pub(crate) const SCRATCH: usize = 256 * 1024;
+
+/// What was taken from one side and not yet given to the other.
+#[derive(Debug, Default)]
+struct Rest {
+    bytes: Vec<u8>,
+    given: usize,
+}
+
+impl Rest {
+    fn left(&self) -> &[u8] {
+        self.bytes.get(self.given..).unwrap_or_default()
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.given = 0;
+    }
+
+    fn give(&mut self, count: usize) {
+        self.given += count;
+        if self.given >= self.bytes.len() {
+            *self = Rest::default();
+        }
+    }
+}
+
+/// A connection that carries data.
+#[derive(Debug)]
+pub(crate) struct Pump {
+    pub(crate) outer: Outer,
+    /// From the program to the peer.
+    up: Rest,
+    /// From the peer to the program.
+    down: Rest,
+    pub(crate) ready: Ready,
+    /// The program's end is closed.
+    pub(crate) hung_up: bool,
+    /// All that the program wrote was passed on, and its end too.
+    up_finished: bool,
+    /// The program has written all it will.
+    up_ended: bool,
+    /// The peer's end was passed on.
+    down_finished: bool,
+    /// The program does not read any more: what comes is dropped, as TCP does.
+    deaf: bool,
+}
+
+/// Who has not yet said "not now".
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) program_readable: bool,
+    pub(crate) program_writable: bool,
+    pub(crate) outer_readable: bool,
+    pub(crate) outer_writable: bool,
+}
+
+/// How things stand after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// There is nothing to do before an event.
+    Idle,
+    /// There is more to do.
+    More,
+    /// Both are done with each other.
+    Closed,
+    /// The program closed and left something unread: TCP resets the connection then.
+    Abandoned,
+    /// The connection failed.
+    Failed(c_int),
+}
+
+impl Pump {
+    pub(crate) fn new(outer: Outer) -> Self {
+        let ready = Ready {
+            program_readable: true,
+            program_writable: true,
+            outer_readable: true,
+            outer_writable: true,
+        };
+        Pump {
+            outer,
+            up: Rest::default(),
+            down: Rest::default(),
+            ready,
+            hung_up: false,
+            up_finished: false,
+            up_ended: false,
+            down_finished: false,
+            deaf: false,
+        }
+    }
+
+    /// Carries what can be carried.
+    pub(crate) fn turn(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Turn {
+        let down = if self.hung_up { Ok(false) } else { self.turn_down(ours, scratch) };
+        let up = self.turn_up(ours, scratch);
+        match (up, down) {
+            (Err(turn), _) | (_, Err(turn)) => turn,
+            _ if self.hung_up && self.up_finished => Turn::Closed,
+            (Ok(up), Ok(down)) if up || down => Turn::More,
+            _ => Turn::Idle,
+        }
+    }
+
+    /// Whether there is more to do.
+    fn turn_up(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
+        let mut carried = 0;
+        while !self.up_finished && carried < TURN {
+            if !self.up.left().is_empty() {
+                if !self.ready.outer_writable {
+                    return Ok(false);
+                }
+                let written = self.outer.write(self.up.left()).map_err(Turn::Failed)?;
+                self.ready.outer_writable = written > 0;
+                self.up.give(written);
+                carried += written;
+                continue;
+            }
+            if self.up_ended {
+                self.outer.finish();
+                self.up_finished = true;
+                return Ok(false);
+            }
+            if !self.ready.program_readable || !self.ready.outer_writable {
+                return Ok(false);
+            }
+            match recv(ours, &mut *scratch, RecvFlags::DONTWAIT) {
+                // The event of a close may come later than the end. A close may have to reset the connection, so the caller decides first.
+                Ok((0, _)) if !self.hung_up && pair::is_closed(ours) => {
+                    self.hung_up = true;
+                    return Ok(true);
+                }
+                Ok((0, _)) => self.up_ended = true,
+                Ok((n, _)) => {
+                    let bytes = scratch.get(..n).unwrap_or_default();
+                    let written = self.outer.write(bytes).map_err(Turn::Failed)?;
+                    carried += written;
+                    if written < n {
+                        self.ready.outer_writable = written > 0;
+                        self.up.keep(bytes.get(written..).unwrap_or_default());
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.ready.program_readable = false,
+                Err(_) => return Err(Turn::Abandoned),
+            }
+        }
+        Ok(!self.up_finished)
+    }
+
+    fn turn_down(&mut self, ours: &OwnedFd, scratch: &mut [u8]) -> Result<bool, Turn> {
+        let mut carried = 0;
+        while !self.down_finished && carried < TURN {
+            if !self.down.left().is_empty() {
+                if !self.ready.program_writable {
+                    return Ok(false);
+                }
+                let given = self.give(ours, None);
+                carried += given;
+                continue;
+            }
+            if !self.ready.outer_readable || !(self.ready.program_writable || self.deaf) {
+                return Ok(false);
+            }
+            if !self.deaf {
+                let lent = self.outer.lend(ours, TURN);
+                carried += lent.bytes;
+                self.deaf |= lent.refused;
+                if lent.full {
+                    self.ready.program_writable = false;
+                    continue;
+                }
+            }
+            match self.outer.read(scratch) {
+                Taken::Bytes(n, more) => {
+                    self.ready.outer_readable = more;
+                    let bytes = scratch.get(..n).unwrap_or_default();
+                    carried += self.give(ours, Some(bytes));
+                }
+                Taken::Later => self.ready.outer_readable = false,
+                Taken::End => {
+                    // The program finds the end behind what lies in the pair.
+                    let _ = rustix::net::shutdown(ours, rustix::net::Shutdown::Write);
+                    self.down_finished = true;
+                }
+                Taken::Failed(error) => return Err(Turn::Failed(error)),
+            }
+        }
+        Ok(!self.down_finished)
+    }
+
+    /// Gives the program bytes, or what waited for it. Gives how many went.
+    fn give(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
+        let bytes = fresh.unwrap_or(self.down.left());
+        let all = bytes.len();
+        let given = loop {
+            if self.deaf {
+                break all;
+            }
+            match send(ours, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(n) => break n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break 0,
+                Err(_) => self.deaf = true,
+            }
+        };
+        self.ready.program_writable = given == all;
+        match fresh {
+            Some(bytes) if given < all => self.down.keep(bytes.get(given..).unwrap_or_default()),
+            Some(_) => {}
+            None => self.down.give(given),
+        }
+        given
+    }
+}

@@ -1,0 +1,94 @@
+//! A socket as the supervisor knows it.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use libc::c_int;
+use transom_net::TcpListener;
+
+use crate::listening::Listening;
+use crate::options::Settings;
+use crate::outer::Outer;
+use crate::pump::Pump;
+
+/// One socket. It is known by the inode of the program's end.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) inode: u64,
+    /// Our end of the pair.
+    pub(crate) ours: OwnedFd,
+    /// Whether it is a socket of IPv6.
+    pub(crate) v6: bool,
+    pub(crate) state: State,
+    pub(crate) settings: Settings,
+    /// What `SO_ERROR` tells, once.
+    pub(crate) error: Option<c_int>,
+    /// The connection was made, and no call has said so yet.
+    pub(crate) untold: bool,
+    /// The thread and the descriptor by which it was last used.
+    pub(crate) seen: (u32, i32),
+}
+
+/// What a socket is at.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// Nothing was done with it.
+    Fresh,
+    /// It has an address.
+    Bound(Bound),
+    Connecting(Connecting),
+    Connected(Pump),
+    Listening(Listening),
+}
+
+/// An address that is kept for a socket.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) local: SocketAddr,
+    pub(crate) hold: Hold,
+}
+
+/// What keeps it.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// A listener that takes nothing.
+    Transom(#[expect(dead_code, reason = "it is held")] TcpListener),
+    Kernel(OwnedFd),
+}
+
+/// A connection that is on its way.
+#[derive(Debug)]
+pub(crate) struct Connecting {
+    pub(crate) outer: Outer,
+    /// The program's end, for as long as it is needed to make it writable. Meanwhile our end does not hear that the program closes its own: then the
+    /// attempt goes on until it has come to an end.
+    pub(crate) theirs: OwnedFd,
+    /// How many bytes lie in it so that it is not.
+    pub(crate) filled: usize,
+    /// The calls that wait for it.
+    pub(crate) waiting: Vec<u64>,
+}
+
+impl Socket {
+    pub(crate) fn new(inode: u64, ours: OwnedFd, v6: bool, state: State) -> Self {
+        Socket {
+            inode,
+            ours,
+            v6,
+            state,
+            settings: Settings::default(),
+            error: None,
+            untold: false,
+            seen: (0, -1),
+        }
+    }
+
+    /// The outer connection, if there is one.
+    pub(crate) fn outer(&self) -> Option<&Outer> {
+        match &self.state {
+            State::Connecting(connecting) => Some(&connecting.outer),
+            State::Connected(pump) => Some(&pump.outer),
+            State::Fresh | State::Bound(_) | State::Listening(_) => None,
+        }
+    }
+}

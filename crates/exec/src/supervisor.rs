@@ -1,0 +1,312 @@
+//! The loop: calls, data, connections that come and go.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use transom_device::intercept::Notifier;
+use transom_net::Stack;
+
+use crate::destinations::Destinations;
+use crate::outer::{Opening, Outer};
+use crate::pair;
+use crate::program;
+use crate::pump::{Pump, SCRATCH, Turn};
+use crate::socket::{Connecting, Socket, State};
+
+/// Events that are taken at once.
+const EVENTS: usize = 256;
+/// The event of the notifier; sockets' events have their inode and [`Part`].
+const CALLS: u64 = u64::MAX;
+/// How much lies in a pair at most, for throughput.
+const PAIR: usize = 416 * 1024;
+/// The same where a connection shall yield to others: what lies in the pair is beyond its control.
+const SMALL_PAIR: usize = 32 * 1024;
+
+/// With what programs are served.
+#[derive(Debug)]
+pub struct Setup {
+    /// Transom's host; without it all destinations are reached by the kernel.
+    pub stack: Option<Stack>,
+    /// Which destinations are reached by it.
+    pub destinations: Destinations,
+    /// Whether connections shall yield to others, so that little should lie in front of them.
+    pub yielding: bool,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Connections by Transom.
+    pub by_transom: u64,
+    /// Connections by the kernel.
+    pub by_kernel: u64,
+}
+
+/// How long what programs have written may take to be sent when they have gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whose event it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Our end of the pair.
+    Pair,
+    /// The outer connection, or what a listener's connections come from.
+    Outer,
+}
+
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    pub(crate) notifier: Notifier,
+    pub(crate) setup: Setup,
+    pub(crate) sockets: HashMap<u64, Socket>,
+    pub(crate) counts: Counts,
+    epoll: OwnedFd,
+    /// Sockets that have more to do than they had time for.
+    busy: Vec<u64>,
+    scratch: Vec<u8>,
+}
+
+/// Answers the calls of programs under `notifier` and carries their data, until the last of them has gone and their connections are closed.
+///
+/// # Errors
+/// The kernel's, for what the loop itself needs. What goes wrong with one socket is its program's business.
+pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
+    let mut supervisor = Supervisor {
+        notifier,
+        setup,
+        sockets: HashMap::new(),
+        counts: Counts::default(),
+        epoll,
+        busy: Vec::new(),
+        scratch: vec![0; SCRATCH],
+    };
+    supervisor.run()?;
+    Ok(supervisor.counts)
+}
+
+impl Supervisor {
+    fn run(&mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut programs = true;
+        let mut patience = None;
+        while programs
+            || (!self.sockets.is_empty() && patience.is_none_or(|end| Instant::now() < end))
+        {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let soon = Timespec { tv_sec: 1, tv_nsec: 0 };
+            let timeout = match (self.busy.is_empty(), programs) {
+                (false, _) => Some(&now),
+                (true, false) => Some(&soon),
+                (true, true) => None,
+            };
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let mut work: HashSet<u64> = self.busy.drain(..).collect();
+            for event in &events {
+                let flags = event.flags;
+                match event.data.u64() {
+                    CALLS if flags.contains(epoll::EventFlags::IN) => self.answer_call()?,
+                    CALLS => {
+                        // The last program has gone; nobody will call any more.
+                        programs = false;
+                        patience = Some(Instant::now() + PATIENCE);
+                        // While a connection is on its way we hold the program's end too, and do not hear that it is closed.
+                        self.sockets
+                            .retain(|_, socket| matches!(socket.state, State::Connected(_)));
+                        epoll::delete(&self.epoll, &self.notifier)?;
+                    }
+                    token => {
+                        let part = if token & 1 == 0 { Part::Pair } else { Part::Outer };
+                        if self.note(token >> 1, part, flags) {
+                            work.insert(token >> 1);
+                        }
+                    }
+                }
+            }
+            work.into_iter().for_each(|inode| self.advance(inode));
+        }
+        Ok(())
+    }
+
+    /// Remembers what an event says of a socket. Whether it has to be looked after.
+    fn note(&mut self, inode: u64, part: Part, flags: epoll::EventFlags) -> bool {
+        use epoll::EventFlags as Flags;
+        let Some(socket) = self.sockets.get_mut(&inode) else { return false };
+        let hung_up = part == Part::Pair && flags.intersects(Flags::HUP | Flags::ERR);
+        if let State::Connected(pump) = &mut socket.state {
+            pump.hung_up |= hung_up;
+            let ready = &mut pump.ready;
+            let readable = flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR);
+            let writable = flags.intersects(Flags::OUT | Flags::HUP | Flags::ERR);
+            match part {
+                Part::Pair => {
+                    ready.program_readable |= readable;
+                    ready.program_writable |= writable;
+                }
+                Part::Outer => {
+                    ready.outer_readable |= readable;
+                    ready.outer_writable |= writable;
+                }
+            }
+            return true;
+        }
+        if hung_up {
+            self.sockets.remove(&inode);
+            return false;
+        }
+        part == Part::Outer
+    }
+
+    /// Does what a socket has to do.
+    pub(crate) fn advance(&mut self, inode: u64) {
+        let Some(socket) = self.sockets.get_mut(&inode) else { return };
+        match &mut socket.state {
+            // What was written is not sent any more, nor an end.
+            State::Connected(pump) if pump.hung_up && socket.settings.resets_on_close() => {
+                self.after_turn(inode, Turn::Abandoned);
+            }
+            State::Connected(pump) => {
+                let turn = pump.turn(&socket.ours, &mut self.scratch);
+                self.after_turn(inode, turn);
+            }
+            State::Connecting(connecting) => match connecting.outer.opening() {
+                Opening::Going => {}
+                Opening::Done => self.connected(inode),
+                Opening::Failed(error) => self.connect_failed(inode, error),
+            },
+            State::Listening(_) => self.take_connections(inode),
+            State::Fresh | State::Bound(_) => {}
+        }
+    }
+
+    fn after_turn(&mut self, inode: u64, turn: Turn) {
+        match turn {
+            Turn::Idle => {}
+            Turn::More => self.busy.push(inode),
+            Turn::Closed => {
+                self.sockets.remove(&inode);
+            }
+            Turn::Abandoned => {
+                if let Some(Socket { state: State::Connected(pump), .. }) =
+                    self.sockets.remove(&inode)
+                {
+                    pump.outer.abort();
+                }
+            }
+            Turn::Failed(_) => self.reset(inode),
+        }
+    }
+
+    /// Tells the program that the connection was reset, and forgets it.
+    fn reset(&mut self, inode: u64) {
+        let Some(socket) = self.sockets.remove(&inode) else { return };
+        if pair::is_empty(&socket.ours) {
+            // Something has to lie unread in our end when it is closed.
+            let (thread, descriptor) = socket.seen;
+            let known = program::inode_of(thread, descriptor) == Some(inode);
+            let descriptor = if known { Some(descriptor) } else { program::find(thread, inode) };
+            let theirs = descriptor.and_then(|number| program::descriptor_of(thread, number).ok());
+            // Numbers may mean something else by now.
+            if let Some(theirs) = theirs.filter(|end| program::inode(end).ok() == Some(inode)) {
+                pair::put_token(theirs);
+            }
+        }
+    }
+
+    /// How much may lie in a pair.
+    pub(crate) fn pair_size(&self) -> usize {
+        if self.setup.yielding { SMALL_PAIR } else { PAIR }
+    }
+
+    /// Has a socket's pair or outer side watched.
+    pub(crate) fn watch(&self, inode: u64, part: Part, what: impl AsFd) -> io::Result<()> {
+        use epoll::EventFlags as Flags;
+        let token = inode << 1 | u64::from(part == Part::Outer);
+        let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
+        Ok(epoll::add(&self.epoll, what, epoll::EventData::new_u64(token), flags)?)
+    }
+
+    /// A connection was made: data flows from now on.
+    fn connected(&mut self, inode: u64) {
+        let size = self.pair_size();
+        let Some(socket) = self.sockets.get_mut(&inode) else { return };
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
+        else {
+            return;
+        };
+        let Connecting { outer, theirs, filled, waiting } = connecting;
+        socket.settings.apply(&outer);
+        pair::discard(&socket.ours, filled);
+        pair::set_size(&socket.ours, &theirs, size);
+        drop(theirs);
+        socket.state = State::Connected(Pump::new(outer));
+        socket.untold = true;
+        for id in waiting {
+            let told = self.notifier.answer(id, transom_device::intercept::Answer::Value(0));
+            socket.untold &= !told.unwrap_or(false);
+        }
+        self.busy.push(inode);
+    }
+
+    /// A connection could not be made. The socket can be used again.
+    fn connect_failed(&mut self, inode: u64, error: i32) {
+        let Some(socket) = self.sockets.get_mut(&inode) else { return };
+        let State::Connecting(connecting) = std::mem::replace(&mut socket.state, State::Fresh)
+        else {
+            return;
+        };
+        pair::discard(&socket.ours, connecting.filled);
+        socket.error = Some(error);
+        for id in connecting.waiting {
+            let answer = transom_device::intercept::Answer::Error(error);
+            if self.notifier.answer(id, answer).unwrap_or(false) {
+                socket.error = None;
+            }
+        }
+    }
+
+    /// Takes in connections that have arrived, as far as they may wait here.
+    pub(crate) fn take_connections(&mut self, inode: u64) {
+        loop {
+            let Some(socket) = self.sockets.get_mut(&inode) else { return };
+            let State::Listening(listening) = &mut socket.state else { return };
+            if listening.queue.len() >= listening.backlog {
+                return;
+            }
+            let Some(outer) = listening.sources.iter().find_map(|source| source.accept()) else {
+                return;
+            };
+            self.offer(inode, outer);
+        }
+    }
+
+    /// Gives a new connection to a call that waits for one, or lets it wait for a call.
+    pub(crate) fn offer(&mut self, inode: u64, outer: Outer) {
+        let mut outer = outer;
+        loop {
+            let Some(socket) = self.sockets.get_mut(&inode) else { return };
+            let State::Listening(listening) = &mut socket.state else { return };
+            let Some(waiting) = listening.waiting.pop_front() else {
+                listening.queue.push_back(outer);
+                pair::put_token(&socket.ours);
+                return;
+            };
+            match self.deliver(inode, waiting, outer) {
+                None => return,
+                Some(back) => outer = back,
+            }
+        }
+    }
+}
