@@ -197,7 +197,7 @@ fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 #[cfg(not(feature = "bpf"))]
 fn lend(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    // What is wrong with the policy is said first.
+    // Mistakes in the policy are reported first.
     let _ = (args.policy()?, &args.socket, &args.pins);
     Err(crate::features::Feature::Bpf.missing())
 }

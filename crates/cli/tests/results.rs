@@ -283,7 +283,7 @@ fn peak(child: &Child) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// What was seen of a run is forgotten when it is written: together, the runs have seen far more than the program ever needs.
+/// The program forgets a run's data when it is written: all runs together have far more data than the program ever needs.
 #[test]
 fn hundreds_of_runs_need_the_memory_of_a_few() {
     let delays: Vec<String> = (1..=100).map(|ms| format!("\"{ms}ms\"")).collect();

@@ -42,7 +42,7 @@ fn main() -> Result<(), Refusal> {
         let words = ["qdisc", "replace", "dev", BOTTLENECK, "root", "pfifo", "limit", "100000"];
         run(&net.router, "tc", &words);
         println!("offloads {offloads:?}");
-        // What is cut into packets takes longer.
+        // Data that is cut into packets takes longer.
         let bytes = if offloads == Offloads::On { BYTES } else { BYTES / 2 };
         let row = Row::measured(&net, offloads, None, bytes)?;
         let most = row.without;

@@ -150,7 +150,7 @@ mod tests {
         // Bit 12 alone, then bits 12 and 21.
         assert_eq!(missing("CapEff:\t0000000000001000", &[12, 39]).unwrap(), "CAP_BPF");
         assert_eq!(missing("CapEff:\t0000000000201000", &[12, 39]), None);
-        // What cannot be read is left to the kernel to say.
+        // If the status cannot be read, the kernel decides.
         assert_eq!(missing("CapEff:\tnonsense", &[12]), None);
     }
 }

@@ -162,7 +162,7 @@ impl Tc {
         };
         check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-        // What is not shown is one of those that every interface has before it is up, which keep nothing.
+        // The kernel does not show the queue of an interface that was never up. Such a queue keeps nothing.
         let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if WITHOUT_LENGTH.contains(&kind.as_str()) {
             return Err(Refusal::Queue { device, kind });

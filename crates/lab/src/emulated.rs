@@ -367,7 +367,7 @@ impl Wake {
         let it_value = match due {
             None => zero,
             Some(due) => {
-                // Zero would stop the timer. What is due already must wake at once.
+                // Zero would stop the timer. An event that is due already must wake at once.
                 let nanos = due.since(now).as_nanos().max(1);
                 Timespec {
                     tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

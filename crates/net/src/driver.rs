@@ -127,7 +127,8 @@ impl Driver {
         })
     }
 
-    /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. What happened before is not: try first.
+    /// Has what happens to a stream of this host reported under a number, until its last handle is dropped. Events of before are not reported: try
+    /// first.
     pub fn watch(&self, stream: &TcpStream, token: u64) {
         let (runtime, id) = stream.place();
         runtime.lock().watched.streams.insert(id, token);

@@ -1,7 +1,7 @@
 //! The running host for a crate that has sockets of its own, as `libtransom` has.
 //!
-//! [`RawHost`] lends the stack itself, under the runtime's lock, and lets threads wait as streams and listeners do. Whoever uses it keeps the
-//! books about connections: it closes what it has opened.
+//! [`RawHost`] lends the stack itself, under the runtime's lock, and lets threads wait as streams and listeners do. Its user keeps track of
+//! connections, and closes those that it has opened.
 
 use crate::engine::{Channel, Inner};
 use crate::ports::Reservation;

@@ -115,7 +115,7 @@ impl Follower {
         let routes = Mutex::new(Routes::open()?);
         let changes = Changes::of_addresses_and_routes()?;
         let stopped = Arc::clone(&stop);
-        // What changed before it listened is seen at the first look.
+        // The first look sees changes from before it listened.
         let work = move || follow(&sharing, &runtimes, limit, known, changes, &stopped);
         let thread = std::thread::Builder::new().name("transom-host".into()).spawn(work)?;
         Ok(Follower { routes, stop, thread: Some(thread) })

@@ -38,7 +38,7 @@ fn moves_a_file(
     for (role, version) in ROLES.into_iter().zip(versions) {
         let info = both_ways(&lab, version, role, bytes, true, bytes ^ role as u64);
         let what = format!("{preset}, {role:?}, {version:?}: {info:?}");
-        // Who does not offer agrees, unless the profile has no ECN at all.
+        // A host that does not offer ECN accepts it, unless the profile has no ECN at all.
         let agrees = uses_ecn || (role == Role::Server && profile.ecn.config().is_some());
         // A SYN that was lost is repeated without the offer (RFC 3168 section 6.1.1.1).
         let agreed = info.ecn.is_some();

@@ -134,7 +134,7 @@ fn deal_out(
 ) -> thread::JoinHandle<()> {
     fn pass(from: &mut MemoryDevice, to: &mut MemoryDevice) -> bool {
         let Ok(packet) = from.recv() else { return false };
-        // What is full drops.
+        // A full queue drops.
         let _ = to.send(&TxPacket::whole(packet.bytes()));
         from.recycle(packet.buffer);
         true

@@ -1,9 +1,9 @@
 //! Work that a packet's sender has left to the device, and work the device has done.
 //!
 //! A stack that hands 64 KB at a time to a device, with one header in front and the checksum left
-//! open, spends its time once per 64 KB instead of once per segment. What is left open must travel
-//! beside the packet: [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are plain
-//! data. [`VirtioNetHdr`] is how they cross the border to a kernel; [`Segmenter`] and
+//! open, spends its time once per 64 KB instead of once per segment. The work that is left must
+//! travel beside the packet: [`TxOffload`] on the way out, [`RxOffload`] on the way in. Both are
+//! plain data. [`VirtioNetHdr`] is how they cross the border to a kernel; [`Segmenter`] and
 //! [`complete_checksum`] do the same work in software, for a device without the offload and for
 //! captures.
 

@@ -58,7 +58,7 @@ impl Watch {
                         "the runs cannot be watched any more: {error}"
                     ));
                 }
-                // Whoever has not taken the last event by now does not get it.
+                // A browser that has not taken the last event by now does not get it.
                 runtime.shutdown_background();
             })
             .context("cannot start a thread")?;

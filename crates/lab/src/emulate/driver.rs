@@ -157,7 +157,7 @@ impl Driver {
         }
         for &(flow, node) in &self.senders {
             let packets = network.entered(node, flow);
-            // Who sends datagrams has no connections, and nothing is counted of these.
+            // Senders of datagrams have no connections, and none are counted.
             let (totals, present) = told.get(&flow).copied().unwrap_or((Totals::NONE, None));
             self.known.insert(flow, (packets, totals, present));
         }
@@ -256,7 +256,7 @@ impl Driver {
         }
         let before = self.clock.now();
         self.waiter.wait(patience, ready)?;
-        // Who slept was woken by the first packet.
+        // A thread that slept was woken by the first packet.
         let slept = (!patience.is_zero()).then(|| self.clock.now());
         for (number, door) in (0u64..).zip(&mut self.doors) {
             let has_none = ready.iter().all(|(one, _)| *one != number);

@@ -96,7 +96,7 @@ pub struct Merged {
 /// # Errors
 /// [`MergeError`]; nothing has been written then, unless writing itself failed.
 pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<Merged, MergeError> {
-    // What is there already is better known than what is in the parts: bands may have been judged that wait there.
+    // The results that are there already know more than the parts: bands may have been judged that wait there.
     let mut parts = match Part::open(output) {
         Ok(part) => vec![part],
         Err(MergeError::Store(StoreError::NoResults(_))) => Vec::new(),

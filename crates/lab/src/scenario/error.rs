@@ -294,7 +294,7 @@ impl Problems {
         let diagnostics = found
             .into_iter()
             .map(|((start, end, problem), found)| {
-                // What is wrong at every point has nothing to do with the sweep.
+                // A mistake at every point has nothing to do with the sweep.
                 let with = found.with.filter(|_| found.points < points);
                 Diagnostic { problem, span: start..end, with }
             })

@@ -137,7 +137,7 @@ impl Opening {
     /// The sender's SYN without ACK, when there has been one already of either side.
     pub(super) fn called_again(&mut self, segment: &Segment, options: &Options, micros: u32) {
         match self.step {
-            // What is sent again is of the same handshake, which began with the first.
+            // A repeated SYN belongs to the same handshake, which began with the first.
             Step::Called | Step::AskedAgain | Step::AnsweredBack if segment.seq == self.iss => {
                 self.said = self.said.early_if(segment.payload > 0);
             }
@@ -258,7 +258,7 @@ impl Opening {
         Open {
             edge: self.iss + 1 + self.told,
             ack: self.iss + 1,
-            // What has been lowered need not come down again.
+            // A window that was lowered need not come down again.
             desired: if self.said.is_lowered() { self.told } else { u32::MAX },
             rtt,
             period: 0,

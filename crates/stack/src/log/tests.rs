@@ -154,7 +154,7 @@ fn a_reader_knows_what_it_missed() {
     assert_eq!(numbers(&log, 1), (1, std::vec![2, 3, 4, 5]));
     assert_eq!(numbers(&log, 5), (0, std::vec![5]));
     assert_eq!(numbers(&log, 6), (0, std::vec![]));
-    // What a reader has not seen yet cannot have been missed.
+    // A reader cannot have missed records that it has not come to yet.
     assert_eq!(numbers(&log, 1000), (0, std::vec![]));
     assert_eq!(log.read(6).next, 6);
 }

@@ -89,7 +89,7 @@ impl Stack {
         let Some(entry) = self.listeners.get_mut(listener.index) else { return };
         let crowded =
             entry.half_open >= entry.syn_backlog || self.halves.len() >= self.config.max_half_open;
-        // Who has a cookie of Fast Open's is no part of a flood from forged addresses.
+        // A client with a Fast Open cookie is not part of a flood from forged addresses.
         if crowded && !matches!(fast, FastSyn::Open(_)) {
             // Cookies are honoured for as long as they are good.
             entry.cookies_until = now + Duration::from_secs(128);

@@ -79,7 +79,7 @@ fn without_a_device_that_cuts_no_packet_exceeds_the_mtu() {
     }
 }
 
-/// What the cut pieces say together is what a receiver gets to read.
+/// A receiver reads the bytes of all pieces together.
 #[test]
 fn cut_as_the_device_would_the_pieces_are_valid_segments() {
     let (mut host, _, id) = connected(false, 65_535);

@@ -247,7 +247,7 @@ fn new_numbers_lie_beyond_those_of_a_fast_connection() {
     assert!(one(host.inject(&peer.syn(options))).tcp().seq.after(old.ack));
 }
 
-/// What took another's place lasts as long as any, not as long as the other would have.
+/// An entry that replaced another lasts as long as any, not as long as the other would have.
 #[test]
 fn a_successor_has_its_own_time() {
     let mut host = Host::with(|config, _| config.max_time_wait = 1);

@@ -157,8 +157,8 @@ impl VirtioNetHdr {
 }
 
 impl VirtioNetHdr {
-    /// What the header claims about a packet whose own headers, `header_len` bytes of them, the caller has yet to look at:
-    /// for use by one who checks that the packet is exactly what was expected before believing it.
+    /// The header's claims about a packet whose own headers (`header_len` bytes) the caller has not checked yet. For
+    /// callers that compare the packet with what they expect before they believe it.
     ///
     /// # Errors
     /// [`Error::BadOffload`] for a kind of super-segment that is not supported, or segments of no size.

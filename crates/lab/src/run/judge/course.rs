@@ -34,7 +34,7 @@ impl Level {
         let number = match self {
             Level::Reached(level) => course.iter().position(|(_, value)| *value >= level)?,
             Level::Kept(level) => {
-                // What is no number, such as a share of nothing, is not above.
+                // A value that is no number, such as a share of nothing, is not above.
                 let below = |(_, value): &(Instant, f64)| !matches!(value.partial_cmp(&level), Some(order) if order.is_ge());
                 course.iter().rposition(below).map_or(0, |last| last + 1)
             }

@@ -124,7 +124,7 @@ error: there is no `rat` here
    = hint: did you mean `rate`?
 "#,
     );
-    // What is wrong at one point only says at which.
+    // A mistake at a single point names the point.
     says(
         &sweep("links.a-b.rate = [\"1Mbit/s\", \"2\"]\nscenario.duration = [\"5s\", \"6s\"]"),
         r#"

@@ -159,7 +159,7 @@ fn presets() {
              from = \"leaf1\"\nto = \"leaf2\"\nkind = \"bulk\""
         )
     };
-    // Who is not there because the topology cannot be read is not missed.
+    // Hosts that are missing because the topology cannot be read are not reported.
     says(
         &star("leaves = 2"),
         r#"
