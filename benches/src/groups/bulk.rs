@@ -86,7 +86,7 @@ fn receive(
     chunk: usize,
     stop: &AtomicBool,
 ) -> anyhow::Result<Meter> {
-    // Whatever happens, the sender must not wait for a reader that is gone.
+    // The sender must never wait for a reader that is gone.
     let _stop = StopOnDrop(stop);
     let mut into = vec![0; chunk];
     let mut meter = Meter::start(span);

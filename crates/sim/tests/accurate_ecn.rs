@@ -153,7 +153,7 @@ fn what_one_end_counts_the_other_is_told() {
         let options = a.sends_options && b.sends_options;
         assert!(equal || !options, "{what}: {a:?} {b:?}");
         assert!(options || !lossless, "{what}: options were given up: {a:?} {b:?}");
-        // What arrives twice is counted twice, if it still is acceptable.
+        // A packet that arrives twice is counted twice, if it still is acceptable.
         if links.iter().all(|link| *link == LINKS[0]) {
             let counted = a.received.ce_packets + b.received.ce_packets;
             assert_eq!(counted, *marks.borrow(), "{what}");

@@ -131,7 +131,7 @@ impl<'a> Payload<'a> {
         let end = range.end.min(self.bytes.len());
         let start = range.start.min(end);
         let place = match self.place {
-            // What does not begin where the reader's memory begins is not where the reader expects it.
+            // A part that does not begin where the reader's memory begins is not where the reader expects it.
             Place::Reader(_) if start > 0 => Place::Borrowed,
             place => place,
         };

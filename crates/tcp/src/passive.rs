@@ -129,7 +129,7 @@ impl HalfOpen {
             ..TcpHeader::default()
         };
         let iss = ack.ack - 1;
-        // Whoever uses accurate ECN says it in the acknowledgement: 0 and 1 are for all others (RFC 9768 section 5.1).
+        // A peer with accurate ECN says so in the acknowledgement: 0 and 1 are for all others (RFC 9768 section 5.1).
         let accurate = profile.ecn.accurate().is_some() && accurate_ecn::ace(ack.flags) > 1;
         let mut half = HalfOpen::new(profile, endpoint, path, iss, timestamp_offset, &syn, now);
         half.transmissions = 1;

@@ -120,7 +120,7 @@ fn the_client_falls_back_to_what_the_server_knows() {
     assert_eq!((peer.info().cwnd, ecn(&peer).reductions), (5000, 1));
 }
 
-/// Section 3.1.4.1: twice with the offer, then without. What is agreed on in spite of that holds.
+/// Section 3.1.4.1: twice with the offer, then without. The agreement holds in spite of that.
 #[test]
 fn a_syn_is_sent_twice_with_the_offer() {
     let setup = offering();
@@ -171,14 +171,14 @@ fn the_syn_ack_says_how_the_syn_arrived() {
         let (mut half, peer) = listening(&setup, flags, Ecn::NotEct);
         assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), expected);
     }
-    // Who knows RFC 3168 alone takes the offer for its own; by default that is so, and nothing is offered.
+    // A peer that knows only RFC 3168 takes the offer for its own. By default that is so, and nothing is offered.
     let setup = Setup::default();
     let (mut half, peer) = listening(&setup, OFFER, Ecn::NotEct);
     assert_eq!(line(&half.syn_ack(&setup.profile, peer.now)), "SAE 0:1 ack 1");
     setup.connecting().expect(&["S 0:1"]);
 }
 
-/// Section 3.2.3.2.2: the second SYN-ACK goes without the option, the third without the flags. What was agreed on stays, but nothing is ECN-capable
+/// Section 3.2.3.2.2: the second SYN-ACK goes without the option, the third without the flags. The agreement stays, but nothing is ECN-capable
 /// after the third (section 3.1.5).
 #[test]
 fn a_syn_ack_sent_again_does_with_less() {
@@ -280,7 +280,7 @@ fn a_syn_that_arrives_changed_ends_ecn_in_its_direction() {
         assert_eq!(ecn(&peer).reductions, u64::from(marked));
         assert_eq!(peer.info().cwnd, if marked { 1000 } else { 10_000 });
         peer.write(500).expect(&["PAEe 1:501 ack 1 acc e0 1 ce 0 e1 1"]);
-        // What arrives marked is told.
+        // Marks that arrive are reported.
         peer.recv(seg().ack(501).accurate(5, None).data(100).ce());
         peer.expect(&["AWe 501:501 ack 101 acc e0 1 ce 100"]);
         // And marks that are told are answered: some of the path may mark what it has taken for ECN-capable.
@@ -441,7 +441,7 @@ fn full_segments_have_no_room_for_the_option() {
     peer.write(1000).expect(&["PAWe 2093:3093 ack 1501 ect0"]);
 }
 
-/// Whoever cuts a super-segment sets CWR in the first segment only. So there is none while CWR is part of the count.
+/// The device that cuts a super-segment sets CWR in the first segment only. So there is none while CWR is part of the count.
 #[test]
 fn a_field_with_cwr_is_not_cut() {
     let mut setup = offering();

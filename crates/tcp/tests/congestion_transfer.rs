@@ -210,8 +210,8 @@ impl World {
     }
 }
 
-/// 10 MB take 4.1 s at least on 20 Mbit/s. Whoever fills the link gets near; background flows may take twice as long, and without
-/// congestion control most packets are sent several times.
+/// 10 MB take 4.1 s at least on 20 Mbit/s. A controller that fills the link gets near. Background flows may take twice as long,
+/// and without congestion control most packets are sent several times.
 #[test]
 fn every_algorithm_moves_a_file() {
     let slow = ["ledbat++", "lp", "nice"];

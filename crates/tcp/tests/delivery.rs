@@ -51,7 +51,7 @@ fn data_beyond_a_hole_is_delivered_and_makes_room() {
     peer.silent();
     peer.recv(seg().seq(2001).data(1000)).expect(&["A 1:1 ack 1 sack 1001-3001"]);
     assert_eq!(peer.advertised(), 11_000, "1000 more, for 1000 were read");
-    // What was read already comes again, and more with it: reported as a duplicate, delivered once.
+    // Data that was read already comes again, with more: reported as a duplicate, delivered once.
     peer.recv(seg().seq(1501).data(2000)).expect(&["A 1:1 ack 1 sack 1501-3001 1001-3501"]);
     assert_eq!(piece(&mut peer), data(2000, 1500));
     // The hole: everything is acknowledged, only the missing part is left to read.
@@ -145,7 +145,7 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(peer.connection.recv_adu(peer.now, &mut unit), refusal);
 }
 
-/// What leaves is the encoding, and nothing else: zero, blocks, zero.
+/// Only the encoding leaves: zero, blocks, zero.
 #[test]
 fn a_unit_leaves_as_its_encoding() {
     let mut peer = units(true).active();

@@ -424,7 +424,7 @@ fn a_layer_that_fails_is_detached() {
     assert_eq!(peer.connection.layers().count(), 1);
 }
 
-/// What an extension lacks, and a stack that is full, are refused with the reason.
+/// An extension that lacks something, and one too many, are refused with the reason.
 #[test]
 fn what_cannot_be_attached_is_refused() {
     let mut peer = Setup::newreno().connecting();
@@ -444,7 +444,7 @@ fn what_cannot_be_attached_is_refused() {
     assert_eq!(refused, Err(AttachError::TooMany));
 }
 
-/// What a profile names is there as soon as the handshake is complete, at either end; what the connection cannot give it is told of.
+/// A profile's extensions are there as soon as the handshake is complete, at either end. Those that cannot be attached are reported.
 #[test]
 fn a_profile_brings_its_extensions() {
     let narrow = || asking(|view, limits| limits.at_most(CWND, 2 * view.mss()));

@@ -18,7 +18,7 @@ fn a_reset_counts_at_one_place_only() {
         peer.recv(seg().seq(seq).rst()).expect(&["A 1:1 ack 501"]);
         peer.expect_state(State::Established);
     }
-    // What else it carries is not looked at.
+    // The rest of the segment is not read.
     peer.write(10).drain();
     let reset = seg().rst_ack(11).seq(502).data(10);
     peer.recv(reset).expect(&["A 11:11 ack 501"]);

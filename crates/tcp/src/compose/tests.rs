@@ -227,7 +227,7 @@ fn a_text_is_laid_over_another() {
     assert_eq!(over("wireless", "vegas"), "rack-tlp + prr + undo + ecn + vegas");
     assert_eq!(over("", "prr"), "prr");
     assert_eq!(over("prr", ""), "prr");
-    // What cannot work with the upper text gives way, for whichever unit it is.
+    // Words that cannot work with the upper text give way, for every unit.
     assert_eq!(over("rack-tlp + prr", "no-sack"), "prr + no-sack");
     assert_eq!(over("no-sack", "rack-tlp"), "rack-tlp");
     assert_eq!(over("rack-tlp", "rr"), "rr");
@@ -236,7 +236,7 @@ fn a_text_is_laid_over_another() {
     assert!(Composer::default().over("reno + cubic", "vegas").is_err());
 }
 
-/// What has lost leaves no traces: the options of a preset, its buffers, its other words for a unit whose words add up.
+/// A text that was replaced leaves no traces: neither a preset's options and buffers, nor its other words for a unit whose words add up.
 #[test]
 fn a_word_that_has_lost_does_nothing() {
     assert_eq!(
@@ -266,7 +266,7 @@ fn the_words_of_one_unit_are_told_from_others() {
     assert!(said(Unit::Congestion, "modern").starts_with("there is no unit called `modern`"));
 }
 
-/// Whatever a text below says, one above can say that a unit is as it is by default.
+/// The upper text can always return a unit to its default.
 #[test]
 fn every_default_has_a_word() {
     for unit in Unit::ALL {

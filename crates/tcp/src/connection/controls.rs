@@ -128,7 +128,7 @@ impl Connection {
         if cork || self.controls.is_some() {
             let controls = self.controls_mut();
             if controls.cork != cork {
-                // What waits from now on waits anew.
+                // The wait begins anew.
                 controls.held_since = Instant::FAR_FUTURE;
                 controls.overdue = false;
                 controls.more_upto = Pos::INITIAL;

@@ -81,7 +81,7 @@ impl Connection {
         if !self.state.is_synchronized() || self.state == State::TimeWait || self.dismissed {
             return Err(AttachError::NotEstablished);
         }
-        // What an extension answers is asked for while the layers are in their place: one that panics does not take the others along.
+        // The extension is asked while the other layers are in their place, so that they survive if it panics.
         let (requires, wakes) = (extension.requires(), extension.wake_on());
         let lacking = requires - self.capabilities();
         if !lacking.is_empty() {

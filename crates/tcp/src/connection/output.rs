@@ -144,7 +144,7 @@ impl Connection {
             return Some(Plan::EarlyAck(upto, echo));
         }
         // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
-        // segments that differ in size split badly. What arrived out of order is reported at once anyway.
+        // segments that differ in size split badly. Data out of order is reported at once anyway.
         let report =
             self.rcv.ack_now && (!self.rcv.dsack.is_empty() || self.rcv.ordering.has_gap());
         if report
@@ -455,7 +455,7 @@ impl Connection {
                 let header = self.ack_header(now);
                 let ack = self.rcv.space.to_wire(upto);
                 let flags = if echo { Flags::ACK | Flags::ECE } else { Flags::ACK };
-                // What has arrived since waits for an acknowledgement of its own.
+                // Data that arrived since then waits for an acknowledgement of its own.
                 self.rcv.ack_now = true;
                 // The same right edge, from further left.
                 let scale = self.agreed.receive_scale;

@@ -172,7 +172,7 @@ impl Combined {
             self.some.add(Variables::one(variable));
         }
         match (request.is_conflict(), before.is_conflict()) {
-            // What layers contradict each other about is nobody's, whoever they are.
+            // No layer decides a variable about which layers contradict each other.
             (true, true) => Change::None,
             (false, false) if request.interval() == before.interval() => Change::Deciders,
             _ => Change::Askers,

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_drains_the_window_doubles_it_each_round() {
-        // What was known before is that half of it came: it may be slow start.
+        // Half of it came in the round before, so the sender may be in slow start.
         for (before, expected) in [(64, 128), (32, 256), (48, 128), (40, 163)] {
             assert_eq!(offer(64 * KIB, before * KIB) / KIB, expected, "{before}");
         }

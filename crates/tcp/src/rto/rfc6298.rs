@@ -44,7 +44,7 @@ impl Rfc6298Config {
         Ok(Rfc6298Config {
             initial: given.duration("initial")?.unwrap_or(default.initial),
             min: min.unwrap_or(default.min),
-            // Who wants less than the default's minimum does not want it above SRTT either.
+            // With a minimum below the default's, the variation's minimum falls as well.
             min_variation: given
                 .duration("variation")?
                 .unwrap_or(default.min_variation.min(min.unwrap_or(default.min))),

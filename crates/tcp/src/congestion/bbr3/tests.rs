@@ -152,7 +152,7 @@ fn a_probe_that_went_too_far() {
             (too_high, !too_high)
         );
     }
-    // What was not sent while probing does not count, nor what the application limited.
+    // Data that was not sent while probing does not count, and neither does data that the application limited.
     let mut controller = probing(Mode::Cruise);
     controller.on_lost(&mut { WINDOW }, &loss(0, 1000, 100_000, 50_000));
     assert_eq!(controller.model.bounds, Bounds::default());
