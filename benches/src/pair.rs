@@ -145,7 +145,7 @@ fn establish(
 }
 
 /// The wire between two hosts in one thread: network cards at both ends cut super-segments into packets of [`MTU`] bytes and
-/// complete checksums; the receiving host verifies them.
+/// complete checksums. The receiving host verifies them.
 pub fn wire() -> MemoryLink {
     MemoryLink::new(&MemoryConfig { mtu: MTU, queue_packets: KEEP, ..MemoryConfig::with_cards() })
 }

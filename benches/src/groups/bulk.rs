@@ -1,6 +1,6 @@
 //! Bulk transfer with the kernel's TCP at one end, and the kernel's TCP or Transom at the other.
 //!
-//! The sender writes as fast as it can, the receiver reads and counts; the count begins after a tenth of the sample, when
+//! The sender writes as fast as it can, the receiver reads and counts. The count begins after a tenth of the sample, when
 //! windows and buffers have grown. Only whole reads count, between the first and the last one after that moment.
 
 use super::Settings;

@@ -28,7 +28,7 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A user-level TCP host that runs in this process.
 ///
-/// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
+/// Clones are handles to the same host. Streams and listeners keep it alive. When the last handle of any kind is dropped, it
 /// waits up to two seconds for data that was written and not yet acknowledged, and stops.
 ///
 /// A host of several [shards](StackBuilder::shards) is one for its programs and its peers. Each connection is in one shard for all its life; a listener

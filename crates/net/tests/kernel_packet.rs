@@ -1,5 +1,5 @@
-//! `packet:` and `xdp:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end; the kernel of the other namespace is
-//! its peer, and the kernel of its own namespace must stay silent.
+//! `packet:` and `xdp:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end. The kernel of the other
+//! namespace is its peer, and the kernel of its own namespace must stay silent.
 
 use std::net::{self, IpAddr, SocketAddr};
 use std::thread;

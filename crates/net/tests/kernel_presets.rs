@@ -239,8 +239,8 @@ fn transom_echoes_and_the_kernel_answers() {
     assert_eq!(early.count(), 0);
 }
 
-/// DCTCP's feedback towards a kernel that speaks RFC 3168: each mark is echoed, and none where nothing was marked; the kernel, which takes an echo for a
-/// whole window's, is held back more than by its own peer, and all arrives.
+/// DCTCP's feedback towards a kernel that speaks RFC 3168: each mark is echoed, and none where nothing was marked. The kernel, which takes an echo
+/// for a whole window's, is held back more than by its own peer, and all arrives.
 #[test]
 fn feedback_packet_by_packet_is_understood() {
     let Some((packets, marked, _, arrived)) = marked(false, "datacentre") else { return };

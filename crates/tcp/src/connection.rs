@@ -8,7 +8,7 @@
 //!
 //! Each part has its own file: opening, arrival of segments, acknowledgements, output, timers, closing, network errors, the user timeout, the
 //! application's calls, and what can be observed. The connection calls its units (congestion control, recovery, timer, ordering, flow control,
-//! acknowledgement policy, pacing) for their decisions; nothing here depends on the choice of a unit.
+//! acknowledgement policy, pacing) for their decisions. Nothing here depends on the choice of a unit.
 
 mod accurate;
 mod acks;

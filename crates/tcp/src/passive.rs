@@ -283,7 +283,7 @@ impl HalfOpen {
     }
 
     /// The codepoint of the SYN-ACK that [`HalfOpen::syn_ack`] made last. Where ECN is agreed and the profile extends it to control packets
-    /// the first is ECN-capable; one that has to be repeated may have been dropped for that (draft-ietf-tcpm-generalized-ecn, section
+    /// the first is ECN-capable. One that has to be repeated may have been dropped for that (draft-ietf-tcpm-generalized-ecn, section
     /// 3.2.2).
     pub fn codepoint(&self, profile: &Profile) -> Ecn {
         let extended = profile.ecn.config().is_some_and(|config| config.control_packets);

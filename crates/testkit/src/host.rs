@@ -1,7 +1,7 @@
 //! A host in virtual time.
 //!
 //! A [`Host`] is a real [`Stack`] and a clock that the test moves. Every call on the stack is followed by what the stack
-//! has to send and to report, and by a check of its invariants; so no test can forget to look. A [`Watch`] sees the
+//! has to send and to report, and by a check of its invariants. So no test can forget to look. A [`Watch`] sees the
 //! calls themselves, such as what they allocate.
 
 use crate::sent::{Sent, one};

@@ -26,7 +26,7 @@ pub enum TxChecksum {
     #[default]
     Complete,
     /// The device completes the checksum. The checksum field holds the folded, *not* complemented
-    /// sum of the pseudo-header; the device sums from `start` to the end of the packet, field
+    /// sum of the pseudo-header. The device sums from `start` to the end of the packet, field
     /// included, and stores the complement at `start + offset`.
     Partial {
         /// Where the sum begins: the transport header's offset in the packet, in bytes.

@@ -1,6 +1,6 @@
 //! The algorithm is there twice: in Rust, and in C for the kernel. Here both get the same packets, and have to make the same of them.
 //!
-//! The programs run on frames that are on no interface (`BPF_PROG_TEST_RUN`), as if on a loopback interface, whose queue is empty; so when the
+//! The programs run on frames that are on no interface (`BPF_PROG_TEST_RUN`), as if on a loopback interface, whose queue is empty. So when the
 //! core's target is halved, the programs' is put there. One difference is intended, and the traffic avoids it: the core gives up a flow after too
 //! many implausible acknowledgements, and the programs do not.
 

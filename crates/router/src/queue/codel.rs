@@ -7,7 +7,7 @@
 //! resumes at its last value.
 //!
 //! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
-//! packets of ECN-capable transports are marked instead; a marked packet is transmitted, hence at most one packet is
+//! packets of ECN-capable transports are marked instead. A marked packet is transmitted, hence at most one packet is
 //! marked per call, where several may be dropped. The queue's capacity is enforced as by drop-tail. Square roots are
 //! those of integers, exact to the nanosecond.
 
@@ -175,7 +175,7 @@ impl<P: Send> Discipline<P> for CoDel<P> {
             }
             let (next, ..) = self.signal(now, item, sink);
             self.dropping = true;
-            // Drops of the last dropping state that were more than it started with; if it ended a short while ago, the
+            // Drops of the last dropping state that were more than it started with. If it ended a short while ago, the
             // rate it had reached is a good one to start with (RFC 8289, section 5.5).
             let grown = self.count - self.last_count;
             let recently = now.since(self.drop_next) < interval.times(16);

@@ -23,7 +23,7 @@
 //! - Section 3.2 has each flow's window brought to the target as acknowledgements come. Appendix B lowers it only while the queue
 //!   is above the upper threshold, so that between the thresholds unequal windows stay unequal. Figure 5 comes out with the
 //!   former, which is the default; `only-above` is the latter.
-//! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to; the paper rewrites no SYNs.
+//! - A new flow is granted what its receiver's SYN says, up to 64 KiB, whatever the target has come down to. The paper rewrites no SYNs.
 //!   With `syn_windows` the SYN gets the target too, so that there is nothing to use up first. Appendix B's condition is about windows
 //!   that fall, and does not apply: the first one does not.
 //! - The appendix's reduction can go below the target by less than one acknowledgement and is then set to it; so it is here.

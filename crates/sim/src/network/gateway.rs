@@ -52,7 +52,7 @@ impl Network {
 
     /// An IP packet comes in through a gateway at `now`, before which everything due is handled.
     ///
-    /// Only what is for a host or another gateway of the network goes anywhere; the rest (a multicast, IPv6, no packet at all)
+    /// Only what is for a host or another gateway of the network goes anywhere. The rest (a multicast, IPv6, no packet at all)
     /// counts as undeliverable.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Packets are told apart by their ports: a flow's packets are those to its receiver's port, or from a port that only this flow uses.
 //! TCP's own counts come from the flow's connections. One that its application has closed goes on sending what is in its buffer and
-//! is gone without a word when that is acknowledged; it is asked after each packet that it sends, because it cannot go before the
+//! is gone without a word when that is acknowledged. It is asked after each packet that it sends, because it cannot go before the
 //! next.
 
 use super::host::Map;

@@ -1,7 +1,7 @@
 //! A host's behaviour as its network and its applications see it, in virtual time.
 //!
 //! Theory of operation: a [`harness::Host`] is a real stack. Packets built by hand ([`transom_testkit::packets`]) arrive at
-//! it, and what it sends in answer is compared with what the RFCs say, worked out by hand; a [`harness::Peer`] keeps the
+//! it, and what it sends in answer is compared with what the RFCs say, worked out by hand. A [`harness::Peer`] keeps the
 //! sequence numbers of a hand-made other end. Where bytes have to move in earnest, [`transfer`] joins two hosts by a loop.
 //! Every module is one topic.
 //!

@@ -27,7 +27,7 @@ fn connected(v6: bool, longest: usize) -> (Host, Peer, ConnectionId) {
     (host, peer, id)
 }
 
-/// A segment has 1500 - 20 - 20 - 12 = 1448 bytes of data over IPv4, twenty fewer over IPv6; a packet has 65,535 at most.
+/// A segment has 1500 - 20 - 20 - 12 = 1448 bytes of data over IPv4, twenty fewer over IPv6. A packet has 65,535 at most.
 #[test]
 fn what_leaves_says_how_it_is_to_be_cut() {
     for (v6, size, header_len, kind) in

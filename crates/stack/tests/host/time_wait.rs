@@ -61,7 +61,7 @@ fn a_reset_is_ignored() {
     assert_eq!(host.stack.time_wait_count(), 1);
 }
 
-/// [MAY-2] RFC 6191 section 2: a SYN with a later timestamp is a new connection, whatever its sequence number; the host's new
+/// [MAY-2] RFC 6191 section 2: a SYN with a later timestamp is a new connection, whatever its sequence number. The host's new
 /// sequence numbers lie beyond the old ones.
 #[test]
 fn a_later_timestamp_opens_it_again() {

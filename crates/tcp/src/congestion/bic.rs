@@ -7,7 +7,7 @@
 //! Differences from the paper, and choices that it leaves open:
 //! - Fast convergence compares with the window at the last loss. In the paper's listing it compares with the default maximum after a search that
 //!   passed the old one, and would then give up bandwidth on the way up.
-//! - The midpoint moves with each acknowledgement, as in the listing; so the distance to the maximum shrinks by the factor 1/√e each
+//! - The midpoint moves with each acknowledgement, as in the listing. So the distance to the maximum shrinks by the factor 1/√e each
 //!   round trip rather than by one half.
 //! - Growth counts bytes, exactly. A timeout takes the same share as a loss from ssthresh.
 

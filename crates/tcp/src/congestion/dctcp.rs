@@ -1,7 +1,7 @@
 //! DCTCP (RFC 8257): the window shrinks by as much as there is congestion.
 //!
 //! Routers mark packets as soon as a short queue builds, and the receiver echoes exactly which. α estimates the share of marked bytes, once
-//! each window; a window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
+//! each window. A window with marks is reduced by α/2 (section 3.3). Losses are Reno's matter (section 3.5), and so is growth.
 //!
 //! The connection has to deliver exact feedback: [`AckContext::marked`] or [`AckContext::ecn_echo`] for each acknowledgement, and one
 //! [`CongestionEvent::Ecn`] for each window with marks.

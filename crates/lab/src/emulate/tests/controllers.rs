@@ -54,9 +54,9 @@ impl Stage {
     }
 }
 
-/// Two packets are lost, on a way of 200 ms, where for seconds CUBIC's window is above what Reno's would be: one in slow start, and one while the window
-/// is on its way back. The first loss comes at whatever window slow start has in that round trip; the second leaves β of the window (section 4.6), and
-/// then everything follows from that window: W_max from fast convergence, K from both, and W(t) (section 4.2).
+/// Two packets are lost, on a way of 200 ms, where for seconds CUBIC's window is above what Reno's would be: one in slow start, and one while the
+/// window is on its way back. The first loss comes at whatever window slow start has in that round trip. The second leaves β of the window (section
+/// 4.6), and then everything follows from that window: W_max from fast convergence, K from both, and W(t) (section 4.2).
 ///
 /// The bands. The rest of some hundred segments is β to within two segments, because the kernel's windows are whole segments. The window aims at
 /// W_cubic(t + RTT), so it is not below W_cubic(t) nor above W_cubic(t + RTT), but for 3 %: two segments and a half of the least that there are, 80.

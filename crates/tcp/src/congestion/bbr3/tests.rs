@@ -451,7 +451,7 @@ fn a_shallow_queue() {
     assert!(delivered / 30 > 8_500_000, "{} bytes/s", delivered / 30);
 }
 
-/// A bottleneck that falls to a half is believed after two cycles; one that doubles is found by the next probes, which go up as long as the
+/// A bottleneck that falls to a half is believed after two cycles. One that doubles is found by the next probes, which go up as long as the
 /// rate grows.
 #[test]
 fn it_follows_the_rate() {
