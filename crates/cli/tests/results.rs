@@ -118,7 +118,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     assert!((3..6).contains(&there), "{there}");
     let missing = format!("interrupted: {} of 6 runs are missing", 6 - there);
     assert!(ended.stderr.contains(&missing), "{}", ended.stderr);
-    // Of what was broken off nothing is left, and what is finished can be read.
+    // Nothing is left of unfinished runs, and finished ones can be read.
     for entry in fs::read_dir(place.path("broken")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.starts_with('.'), "{name}");

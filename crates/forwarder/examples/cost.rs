@@ -95,7 +95,7 @@ struct Row {
 }
 
 impl Row {
-    /// By turns, so that what else goes on is the same for all.
+    /// By turns, so that other load is the same for all.
     fn measured(
         net: &Net,
         offloads: Offloads,

@@ -176,12 +176,12 @@ impl Io<'_> {
         self.ledger.follows(self.sockets.node());
     }
 
-    /// Writes down that what this host sends to `remote` is the flow's: the receiver's address and port.
+    /// Notes that packets of this host to `remote`, the receiver's address and port, are the flow's.
     pub fn sends_to(&mut self, flow: FlowId, remote: SocketAddr) {
         self.sockets.sends_to(remote, flow);
     }
 
-    /// Writes down that what this host sends from `port` is the flow's.
+    /// Notes that packets of this host from `port` are the flow's.
     pub fn sends_from(&mut self, flow: FlowId, port: u16) {
         self.sockets.sends_from(port, flow);
     }

@@ -280,7 +280,7 @@ fn buffers_are_never_too_small_for_a_unit() {
     assert_eq!((info.rcv_buffer, info.snd_buffer), (6028, 3014));
 }
 
-/// The window is the widest whatever is read, and what does not fit is neither acknowledged nor reported.
+/// The window is always the widest. Data that does not fit is neither acknowledged nor reported.
 #[test]
 fn without_flow_control_what_does_not_fit_is_dropped() {
     let mut peer = no_flow_control(3000).active();

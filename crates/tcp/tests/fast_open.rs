@@ -43,7 +43,7 @@ fn outcome(peer: &mut Peer) -> Option<FastOpenOutcome> {
 }
 
 /// RFC 7413 section 4.2.1: the first connection asks for a cookie, and its data waits for the handshake. Section 4.2.2: the next one has its data in
-/// the SYN, and what the SYN-ACK acknowledges is not sent again.
+/// the SYN, and data that the SYN-ACK acknowledges is not sent again.
 #[test]
 fn a_cookie_is_asked_for_and_used() {
     let setup = Setup::default();

@@ -52,7 +52,7 @@ fn a_syn_is_challenged_anywhere() {
     peer.expect_state(State::TimeWait);
 }
 
-/// Section 7: ten answers a second, of each connection's own budget, and what is not answered is still refused.
+/// Section 7: ten answers a second, of each connection's own budget. Segments without an answer are refused as well.
 #[test]
 fn challenges_are_limited() {
     let mut peer = Setup::default().active();

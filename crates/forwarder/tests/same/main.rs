@@ -105,7 +105,7 @@ fn the_kernel_does_as_we_do() {
     if !support::installed("tc") {
         return;
     }
-    // Nobody says anything there, so that what is tried out is all there is.
+    // No other packets pass there, so only the tested ones are seen.
     run(&quiet, "tc", &["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "10"]);
     let mut rewritten = 0;
     for seed in 0..48 {

@@ -1,7 +1,7 @@
 //! The tables of a run: flows, their completions, and links.
 //!
-//! All values are integers: times in nanoseconds since the run began, sizes in bytes, and totals from the run's beginning, so that what
-//! happened in any span is a difference of two rows.
+//! All values are integers: times in nanoseconds since the run began, sizes in bytes, and totals from the run's beginning. The
+//! difference of two rows is the amount in the span between them.
 
 use super::column::{Column, Integer, Kind, Part, Table, columns};
 use crate::run::{FlowObservations, LinkObservations};

@@ -39,7 +39,7 @@ impl FromStr for Composition {
     type Err = ComposeError;
 
     fn from_str(text: &str) -> Result<Self, ComposeError> {
-        // One space between words, so that what means the same is written the same.
+        // One space between words, so that equal texts are written alike.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         compose(&text).map(|_| Composition(text))
     }

@@ -201,7 +201,7 @@ fn data_that_nobody_reads() {
     assert_eq!(state(&victim), MemoryState::Normal);
 }
 
-/// Peers that take nothing: an application that writes to them all waits, and what is written stays within the limit.
+/// Peers that take nothing: an application that writes to them all waits, and the written data stays within the limit.
 #[test]
 fn data_that_nobody_takes() {
     const PEERS: usize = 1_000;

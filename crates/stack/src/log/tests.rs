@@ -227,7 +227,7 @@ fn lines_are_what_the_documentation_says() {
 }
 
 proptest! {
-    /// Any bytes are a record or are refused, and what is a record can be shown and written again.
+    /// Any bytes are a record or are refused, and each record can be shown and written again.
     #[test]
     fn hostile_bytes_do_no_harm(bytes in prop::array::uniform32(any::<u8>()), kind in 0u8..14) {
         let mut record = [0; RECORD_LEN];

@@ -152,7 +152,7 @@ fn what_one_connection_believes_is_not_taken_over() {
     }
 }
 
-/// There is a bound on the paths that are remembered, and what is remembered goes on being learnt about.
+/// The number of remembered paths is bounded, and remembered paths are still updated.
 #[test]
 fn a_full_memory_still_learns_of_the_paths_in_it() {
     let mut host = Host::new();

@@ -1,4 +1,4 @@
-//! SYN cookies: a full queue of half-open connections keeps nobody out, and what a cookie can keep is kept.
+//! SYN cookies: a full queue of half-open connections keeps nobody out, and a cookie keeps the options that it can.
 
 use crate::harness::*;
 use std::sync::Arc;

@@ -234,7 +234,7 @@ impl Connection {
                 State::SynReceived if self.active => self.fail(ConnectionError::Refused),
                 // RFC 1337: a reset does not cut TIME-WAIT short.
                 State::TimeWait => {}
-                // The FIN has said everything, and what was written has arrived.
+                // The FIN was the last, and all written data has arrived.
                 State::Closing | State::LastAck if self.snd.buffer.is_empty() => self.finish(None),
                 _ => self.fail(ConnectionError::Reset),
             }

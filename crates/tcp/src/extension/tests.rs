@@ -1,4 +1,4 @@
-//! The lattice, Table 1 by hand, and that whatever is asked for, what is used is safe.
+//! The lattice, Table 1 by hand, and a property: for any request, the value in use is safe.
 
 use super::safe;
 use super::stack::{Combined, Decider};
