@@ -96,8 +96,8 @@ impl PathMonitor {
         }
     }
 
-    /// Begins what is random anew, with the directions turned round: the packets that come in from now on meet what those that went out have met since
-    /// the path was made, and the other way round. So what is sent there and what is sent back can be compared.
+    /// Begins all random effects anew, with the directions exchanged. From now on, incoming packets meet what outgoing ones have met since the path
+    /// was made, and outgoing packets what incoming ones have met. So what is sent there and what is sent back can be compared.
     pub fn reseed_reversed(&self) {
         let mut path = lock(&self.path);
         let streams = path.streams;

@@ -9,10 +9,9 @@
 //! reordering), twice (duplication) or with flipped bits (corruption). A packet that is lost here has
 //! taken its place in the queue and its time on the serialiser, as on a real link.
 //!
-//! A drop-tail queue is first-in first-out and the rate, or how it changes, is known, so a packet's whole future is known when it is offered:
-//! the model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until
-//! the serialiser is free. Either way the caller asks when something is due next and comes back then, or later; what happens
-//! meanwhile happens at its own time.
+//! A drop-tail queue is first-in first-out, and the rate and its changes are known. So a packet's whole future is known when it is offered.
+//! The model computes it at once and keeps the deliveries in their order. With another discipline the packets wait until the serialiser is
+//! free. Either way the caller asks when something is due next and comes back then, or later; what happens meanwhile happens at its own time.
 //!
 //! Each random effect draws from a stream of its own: switching one off leaves the others' decisions alone.
 

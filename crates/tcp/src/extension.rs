@@ -6,7 +6,7 @@
 //!
 //! - Any request is accepted. The *effective* value is clamped into the variable's [safe range](safe) at every use, because the range moves
 //!   with the connection.
-//! - TCP's own value never changes. A value that was used is a [`safe::Effective`], which can be compared and used up, and cannot be stored
+//! - TCP's own value never changes. An effective value is a [`safe::Effective`], which can be compared and consumed. It cannot be stored
 //!   where TCP keeps its own: code that computed an original from it would not compile.
 //! - Each extension is a *layer*. Layers only narrow: the request of a [stack] is the intersection of all requests. So their order does not
 //!   matter, and two equal layers act like one. If the intersection is empty, TCP's own value is effective, and the conflict is recorded.

@@ -27,8 +27,7 @@ use crate::run::Progress;
 /// the real-time class.
 const AWAKE: Duration = Duration::from_micros(100);
 const AWAKE_PREFERRED: Duration = Duration::from_micros(30);
-/// In the real-time class it sleeps at least this much of each period: 8 % of the time, because the system stops threads that take more than 95
-/// % for much longer (sched(7)).
+/// In the real-time class it sleeps at least 8 % of each period. The system stops threads that take more than 95 % for much longer (sched(7)).
 const NAP: Duration = Duration::from_micros(80);
 const NAP_EVERY: Duration = Duration::from_micros(1000);
 /// The longest sleep.

@@ -1,7 +1,7 @@
 //! Putting together what several machines have run.
 //!
-//! Everything is checked before anything is written: that all directories are parts of the same runs, that together they have all of
-//! them, and that a run in several parts is the same everywhere. The merged result is, byte for byte, that of one machine.
+//! Everything is checked before anything is written. All directories must be parts of the same runs, and have all of them together.
+//! A run in several parts must be the same everywhere. The merged result is, byte for byte, that of one machine.
 
 use super::StoreError;
 use super::manifest::Manifest;

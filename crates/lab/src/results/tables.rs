@@ -245,8 +245,8 @@ impl Table for Links {
     }
 }
 
-/// The delay that `percent` of a hundred of the packets that left the queue since the row before did not exceed, by the nearest rank: exact for
-/// all of them, at most 1 % too long else. None if no packet left it.
+/// The percentile of the delays of packets that left the queue since the row before, by the nearest rank. It is exact for 100 %, and else at
+/// most 1 % too long. None if no packet left it.
 fn percentile(before: Option<&LinkSample>, row: &LinkSample, percent: u64) -> Option<u64> {
     let packets = row.counters.dequeued.checked_sub(before?.counters.dequeued)?;
     let rank = packets.saturating_mul(percent).div_ceil(100).max(1);

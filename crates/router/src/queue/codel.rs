@@ -2,9 +2,9 @@
 //!
 //! A queue is good while it absorbs bursts and bad while it stands. CoDel measures how long each packet has waited when
 //! it leaves. Once every packet of an `interval` has waited at least `target`, it drops one, and then further ones
-//! after interval/√2, interval/√3, …: the rate of loss-controlled flows falls with 1/√(loss rate), so theirs falls
-//! linearly in time. The first packet that waited less ends it. If the queue stands again soon after, the drop rate
-//! resumes at its last value.
+//! after interval/√2, interval/√3, …. The rate of loss-controlled flows falls with 1/√(loss rate), so it falls linearly
+//! in time. The first packet that waited less ends it. If the queue stands again soon after, the drop rate resumes at
+//! its last value.
 //!
 //! Nothing is dropped while no more than an MTU remains behind the packet: a link must not run dry for it. With `ecn`,
 //! packets of ECN-capable transports are marked instead. A marked packet is transmitted, hence at most one packet is

@@ -18,8 +18,8 @@
 //!
 //! The window in the receiver's SYN is the first one that the sender sees, and may be lowered in passing: there is no edge yet that it
 //! could move. That holds for the first SYN only. The router cannot know which of several SYNs reaches the sender. So it remembers the
-//! furthest edge of all of them, and no later one moves it back: when a SYN is repeated, when both ends call at once, or when another host
-//! answers. A SYN that passes unchanged counts as well.
+//! furthest edge of all of them, and no later one moves it back. This matters when a SYN is repeated, both ends call at once, or another
+//! host answers. A SYN that passes unchanged counts as well.
 //!
 //! The router only knows the packets that it has seen. If the sender gets a copy of the SYN by another path, with a larger window, it will
 //! send data beyond the edge here, and get it acknowledged. The router treats such acknowledgements as foreign: they pass unchanged, and

@@ -5,9 +5,8 @@
 //! number. After the last line the trace begins again at that moment. An opportunity without a packet is lost. Small packets share an
 //! opportunity, and a packet may need several.
 //!
-//! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so
-//! that an opportunity is 1500 bytes: just as there, one is what a packet of 1500 bytes takes, and a trace with one line for each millisecond
-//! has 12 Mbit/s.
+//! mahimahi counts 1504 bytes, of which four are what its TUN device puts before a packet. Lengths here are those of IP packets, so an
+//! opportunity is 1500 bytes. As there, one carries a packet of 1500 bytes, and a trace with one line for each millisecond has 12 Mbit/s.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! What a host sends for which flow.
 //!
 //! Packets are told apart by their ports: a flow's packets are those to its receiver's port, or from a port that only this flow uses.
-//! TCP's own counts come from the flow's connections. One that its application has closed goes on sending what is in its buffer and
-//! is gone without a word when that is acknowledged. It is asked after each packet that it sends, because it cannot go before the
-//! next.
+//! TCP's own counts come from the flow's connections. A connection that its application has closed sends the rest of its buffer, and
+//! disappears when that is acknowledged. It is asked after each packet that it sends, because it cannot go before the next.
 
 use super::host::Map;
 use super::packets::Packet;

@@ -290,8 +290,8 @@ impl Stack {
         self.id_of(index).ok_or(ConnectError::TooMany)
     }
 
-    /// One of our addresses from which `remote` can be reached: of the smallest scope that is large enough, the one that
-    /// shares the longest prefix with it (RFC 6724 section 5, rules 2 and 8).
+    /// One of our addresses from which `remote` can be reached. Of those with the smallest sufficient scope, it shares
+    /// the longest prefix with `remote` (RFC 6724 section 5, rules 2 and 8).
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let shared = |ours: IpAddr| match (ours, remote) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),

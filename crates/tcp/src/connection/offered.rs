@@ -48,9 +48,9 @@ impl Connection {
         let edge = if moves { wanted } else { self.rcv.edge };
         let scale = self.agreed.receive_scale;
         let window = edge.max(self.rcv.edge).since(next);
-        // Rounded up, so that the scaled window does not fall short of what was promised; but no further than one unit
-        // beyond the buffer, or a sender of small segments would move the edge with each of them, read or not. Data
-        // within the promised window is taken in any case (RFC 7323 section 2.4).
+        // Rounded up, so that the scaled window does not fall short of the promised one; but at most one unit beyond
+        // the buffer. Else a sender of small segments would move the edge with each of them, read or not. Data within
+        // the promised window is taken in any case (RFC 7323 section 2.4).
         let up = window.div_ceil(1 << scale);
         let most = (wanted + (1 << scale)).max(self.rcv.edge);
         let field = if next + (up << scale) <= most { up } else { window >> scale };
