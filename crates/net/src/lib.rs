@@ -36,12 +36,14 @@
 
 mod acceptor;
 mod background;
+mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
 mod eagerness;
 mod engine;
 mod error;
+mod exporting;
 mod guard;
 mod listener;
 mod lock;
@@ -50,10 +52,12 @@ pub mod observer;
 mod opening;
 mod ports;
 mod readiness;
+mod roles;
 mod runtime;
 mod sharing;
 mod stack;
 mod stream;
+mod sync;
 mod tasks;
 mod waiting;
 

@@ -60,7 +60,7 @@ impl Drop for Socket {
 impl Drop for Part {
     fn drop(&mut self) {
         self.shared.runtime.with(|inner, now| {
-            inner.forget_tasks(Channel::Acceptable(self.id));
+            inner.roles.forget_tasks(Channel::Acceptable(self.id));
             inner.listener_readiness.remove(&self.id);
             inner.acceptors.remove(&self.id);
             inner.host.close_listener(self.id, now);

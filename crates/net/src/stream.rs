@@ -112,8 +112,8 @@ impl Drop for Socket {
 impl Socket {
     /// Nobody can wait any more.
     fn forget_tasks(&self, inner: &mut Inner) {
-        inner.forget_tasks(Channel::Readable(self.id));
-        inner.forget_tasks(Channel::Writable(self.id));
+        inner.roles.forget_tasks(Channel::Readable(self.id));
+        inner.roles.forget_tasks(Channel::Writable(self.id));
     }
 }
 
