@@ -7,9 +7,13 @@ pub mod demux;
 pub mod devices;
 pub mod extensions;
 pub mod footprint;
+#[cfg(feature = "bpf")]
+pub mod hand_over;
 pub mod log;
 pub mod memory;
 pub mod round_trip;
+#[cfg(feature = "bpf")]
+pub mod shared;
 pub mod simulator;
 pub mod window;
 
@@ -48,6 +52,34 @@ pub struct Entry {
     pub single_threaded: bool,
     /// Builds it in the calling thread, which has the wanted placement already.
     pub build: fn(Settings) -> anyhow::Result<Group>,
+}
+
+/// Groups with a broker, which only some builds have.
+#[cfg(feature = "bpf")]
+mod brokered {
+    use super::{hand_over, shared};
+    pub(super) use hand_over::{build_in as hand_over_in, build_out as hand_over_out};
+    pub(super) use shared::{
+        build_kernel_recv as kernel_recv, build_kernel_send as kernel_send,
+        build_kernel_trip as kernel_trip, build_recv as recv, build_send as send,
+        build_trip as trip,
+    };
+}
+
+/// In their place, the reason.
+#[cfg(not(feature = "bpf"))]
+mod brokered {
+    use super::{Group, Settings};
+
+    pub(super) fn hand_over_in(_: Settings) -> anyhow::Result<Group> {
+        anyhow::bail!("this build has no broker: build it with --features bpf")
+    }
+
+    pub(super) use {
+        hand_over_in as hand_over_out, hand_over_in as send, hand_over_in as recv,
+        hand_over_in as trip, hand_over_in as kernel_recv, hand_over_in as kernel_send,
+        hand_over_in as kernel_trip,
+    };
 }
 
 /// All groups in the order in which they run.
@@ -117,6 +149,54 @@ pub const ALL: &[Entry] = &[
         about: "Cost of a packet on four busy connections among many idle ones, in memory.",
         single_threaded: true,
         build: demux::build,
+    },
+    Entry {
+        name: "hand-over-in",
+        about: "Cost of a packet from a host's wire to the process that has its port.",
+        single_threaded: false,
+        build: brokered::hand_over_in,
+    },
+    Entry {
+        name: "hand-over-out",
+        about: "Cost of a packet from a process to its host's wire.",
+        single_threaded: false,
+        build: brokered::hand_over_out,
+    },
+    Entry {
+        name: "shared-send",
+        about: "Bulk transfer from Transom on its host's own address, and on a TUN interface.",
+        single_threaded: false,
+        build: brokered::send,
+    },
+    Entry {
+        name: "shared-recv",
+        about: "Bulk transfer to Transom on its host's own address, and on a TUN interface.",
+        single_threaded: false,
+        build: brokered::recv,
+    },
+    Entry {
+        name: "shared-trip",
+        about: "One byte from Transom on its host's own address, and on a TUN interface, and back.",
+        single_threaded: false,
+        build: brokered::trip,
+    },
+    Entry {
+        name: "beside-recv",
+        about: "Bulk transfer to the kernel of a host without a broker and with one.",
+        single_threaded: false,
+        build: brokered::kernel_recv,
+    },
+    Entry {
+        name: "beside-send",
+        about: "Bulk transfer from the kernel of a host without a broker and with one.",
+        single_threaded: false,
+        build: brokered::kernel_send,
+    },
+    Entry {
+        name: "beside-trip",
+        about: "One byte to the kernel of a host without a broker and with one, and back.",
+        single_threaded: false,
+        build: brokered::kernel_trip,
     },
     Entry {
         name: "window",

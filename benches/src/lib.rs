@@ -3,7 +3,7 @@
 //! The program `transom-benches` measures [groups] of cases with the [harness]: in memory between two hosts of
 //! one thread ([`pair`]), and over TUN against the kernel's TCP in a network namespace. The parts are a library so
 //! that the allocation test and the instruction counts use the very same transfers.
-// Counting allocations takes an allocator, and that is unsafe code; nothing else is.
+// Counting allocations, memory that processes share, and a mount namespace take unsafe code; nothing else does.
 #![deny(unsafe_code)]
 
 pub mod bare;
@@ -14,12 +14,16 @@ pub mod crowd;
 pub mod delayed;
 pub mod environment;
 pub mod groups;
+pub mod handed;
 pub mod harness;
+#[cfg(feature = "bpf")]
+pub mod lent;
 pub mod network;
 pub mod pair;
 pub mod placement;
 pub mod replay;
 pub mod report;
+pub mod roles;
 pub mod smol;
 pub mod transfer;
 pub mod watchdog;

@@ -81,6 +81,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn main() -> anyhow::Result<()> {
+    if let Some(outcome) = transom_benches::roles::play() {
+        return outcome;
+    }
     let arguments = Arguments::parse();
     if arguments.list {
         for entry in groups::ALL {

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
+use transom_device::interface::InterfaceState;
 use transom_device::namespace::Namespace;
 use transom_device::tun::{Tun, TunOffload};
 use transom_net::{Profile, Stack};
@@ -18,6 +19,11 @@ use transom_net::{Profile, Stack};
 pub const KERNEL: [u8; 4] = [192, 0, 2, 1];
 /// The address at the other end.
 pub const OTHER: [u8; 4] = [192, 0, 2, 2];
+/// The host's address on a TUN interface behind it, and that network.
+const ROUTER: &str = "198.51.100.1/24";
+const ROUTED_NETWORK: &str = "198.51.100.0/24";
+/// Transom's address there.
+pub const ROUTED: [u8; 4] = [198, 51, 100, 2];
 /// Nothing on these paths takes so long; a wait that does is an error instead of a benchmark that hangs.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -74,6 +80,22 @@ impl KernelEnd {
         patient(&stream)?;
         rustix::net::connect(&stream, &remote)?;
         Ok(stream)
+    }
+
+    /// The Ethernet address of this end's wire, and its number.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn wire(&self) -> io::Result<InterfaceState> {
+        Ok(self.namespace.interfaces().state("veth0")?)
+    }
+
+    /// How many packets have come in by this end's wire.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn received(&self) -> io::Result<u64> {
+        Ok(self.namespace.interfaces().counters("veth0")?.received)
     }
 
     /// Calls `work` at this end.
@@ -140,6 +162,21 @@ impl Veth {
             other: KernelEnd { namespace: there, address: OTHER },
         })
     }
+}
+
+/// A TUN interface beside the veth pair of `host`. What comes in for `network` goes there: the kernel passes it on.
+///
+/// # Errors
+/// When there is no TUN, or the routes are refused.
+pub fn routed_tun(veth: &Veth, offload: TunOffload) -> anyhow::Result<Tun> {
+    for name in ["net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"] {
+        veth.other.namespace.set_sysctl(name, "1").with_context(|| format!("setting {name}"))?;
+    }
+    let builder = Tun::builder().offload(offload).address(ROUTER.parse()?);
+    let tun = veth.other.run(|| builder.open())?.context("opening a TUN device")?;
+    let mut interfaces = veth.kernel.namespace.interfaces();
+    interfaces.add_route("veth0", ROUTED_NETWORK.parse()?, Some(OTHER.into()))?;
+    Ok(tun)
 }
 
 /// A TUN whose kernel end is in a namespace; who is at the other end is up to the caller.

@@ -27,7 +27,7 @@ const BUSY_POLL: Duration = Duration::from_millis(100);
 
 /// What an end does until its byte arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+pub(super) enum Waiting {
     Asleep,
     Spinning,
 }
@@ -57,7 +57,7 @@ fn read_byte(stream: &mut impl Read) -> io::Result<Option<u8>> {
 }
 
 /// Sends every byte back until the end of the stream.
-fn echo(mut stream: TcpStream) -> anyhow::Result<()> {
+pub(super) fn echo(mut stream: TcpStream) -> anyhow::Result<()> {
     while let Some(byte) = read_byte(&mut stream).context("the echo's read")? {
         stream.write_all(&[byte]).context("the echo's write")?;
     }
@@ -65,7 +65,7 @@ fn echo(mut stream: TcpStream) -> anyhow::Result<()> {
 }
 
 /// Makes round trips for `span`; returns the mean in microseconds.
-fn round_trips(
+pub(super) fn round_trips(
     mut trip: impl FnMut(u8) -> anyhow::Result<()>,
     span: Duration,
 ) -> anyhow::Result<f64> {
@@ -87,7 +87,7 @@ fn round_trips(
 }
 
 /// A round trip over a stream.
-fn stream_trip(stream: &mut (impl Read + Write), byte: u8) -> anyhow::Result<()> {
+pub(super) fn stream_trip(stream: &mut (impl Read + Write), byte: u8) -> anyhow::Result<()> {
     stream.write_all(&[byte]).context("writing")?;
     let back = read_byte(stream).context("reading")?;
     ensure!(back == Some(byte), "sent {byte}, got {back:?}");
@@ -101,7 +101,7 @@ fn prepare(stream: &TcpStream, waiting: Waiting) -> io::Result<()> {
 }
 
 /// Accepts and echoes in a thread of its own while `client` runs.
-fn beside_echo<T>(
+pub(super) fn beside_echo<T>(
     listener: &TcpListener,
     settings: Settings,
     waiting: Waiting,
@@ -121,8 +121,8 @@ fn beside_echo<T>(
 }
 
 /// Listens so that an `accept` whose client failed to connect does not wait for ever.
-fn listen(kernel: &KernelEnd) -> anyhow::Result<TcpListener> {
-    let listener = kernel.listen(PORT)?;
+pub(super) fn listen(kernel: &KernelEnd, port: u16) -> anyhow::Result<TcpListener> {
+    let listener = kernel.listen(port)?;
     rustix::net::sockopt::set_socket_timeout(
         &listener,
         rustix::net::sockopt::Timeout::Recv,
@@ -133,7 +133,7 @@ fn listen(kernel: &KernelEnd) -> anyhow::Result<TcpListener> {
 
 fn kernel(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::Result<Case> {
     let veth = Veth::new()?;
-    let listener = listen(&veth.kernel)?;
+    let listener = listen(&veth.kernel, PORT)?;
     Ok(Case::new(name, move |span| {
         beside_echo(&listener, settings, waiting, || {
             let mut stream = veth.other.connect(veth.kernel.at(PORT))?;
@@ -149,7 +149,7 @@ fn transom(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::
         Waiting::Spinning => BUSY_POLL,
     };
     let path = TransomPath::new(TunOffload::Segmentation, Profile::classic(), busy_poll)?;
-    let listener = listen(&path.kernel)?;
+    let listener = listen(&path.kernel, PORT)?;
     Ok(Case::new(name, move |span| {
         beside_echo(&listener, settings, waiting, || {
             let mut stream = path.connect(path.kernel.at(PORT))?;
@@ -162,7 +162,7 @@ fn transom(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::
 fn smoltcp(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::Result<Case> {
     let mut path = SmolPath::new(Help::GivenTheDevice, 1500, 65_536)?;
     let kernel = path.kernel.clone();
-    let listener = listen(&kernel)?;
+    let listener = listen(&kernel, PORT)?;
     Ok(Case::new(name, move |span| {
         beside_echo(&listener, settings, waiting, || {
             let socket = path.connect(PORT)?;
@@ -191,7 +191,7 @@ fn smoltcp(name: &'static str, waiting: Waiting, settings: Settings) -> anyhow::
 fn bare(name: &'static str, settings: Settings) -> anyhow::Result<Case> {
     let mut path = BarePath::new()?;
     let kernel = path.kernel.clone();
-    let listener = listen(&kernel)?;
+    let listener = listen(&kernel, PORT)?;
     Ok(Case::new(name, move |span| {
         beside_echo(&listener, settings, Waiting::Spinning, || {
             let mut connection = path.connect(PORT)?;

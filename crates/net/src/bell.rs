@@ -1,7 +1,8 @@
 //! How a leader sleeps: until the device has something, another thread rings, or time has passed.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use std::io;
 use transom_tcp::time::Duration;
 
@@ -23,27 +24,35 @@ impl Bell {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Sleeps until it has rung, `device` has something, or `span` has passed.
-    pub(crate) fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) {
+    /// Sleeps until it has rung, `device` has something, or `span` has passed. Returns whether a signal has ended the sleep.
+    pub(crate) fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
         let timeout = span.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
         });
         let bell = PollFd::new(&self.0, PollFlags::IN);
-        let rung = match device {
+        let (outcome, rung) = match device {
             Some(device) => {
                 let mut fds = [bell, PollFd::new(device, PollFlags::IN)];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
             None => {
                 let mut fds = [bell];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
         };
         if rung {
             let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
         }
+        outcome == Err(Errno::INTR)
+    }
+}
+
+impl AsFd for Bell {
+    /// Readable when it has rung.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

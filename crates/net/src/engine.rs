@@ -3,10 +3,12 @@
 use crate::acceptor::Acceptor;
 use crate::bell::DeviceFd;
 use crate::clock::Clock;
+use crate::driver::Watched;
 use crate::eagerness::Patience;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
 use crate::ports::Ports;
+use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
 use crate::roles::Roles;
 use std::collections::HashMap;
@@ -44,12 +46,16 @@ pub(crate) struct Inner {
     device: Box<dyn Device>,
     mtu: usize,
     clock: Clock,
+    /// What an event loop that leads wants to know.
+    pub(crate) watched: Watched,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
     pub(crate) listener_readiness: HashMap<ListenerId, Readiness>,
     /// Listeners that are in other shards too, and the number of this shard among them.
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
     /// Who keeps the ports, if the host does not choose them itself.
     ports: Option<Arc<Ports>>,
+    /// Is told of everything that happens.
+    pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     /// The device does not work, for this reason.
@@ -87,10 +93,12 @@ impl Inner {
             mtu: device.capabilities().mtu,
             device,
             clock,
+            watched: Watched::default(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
             acceptors: HashMap::new(),
             ports,
+            watcher: None,
             observers: HashMap::new(),
             failure: None,
             dropped: 0,
@@ -207,6 +215,10 @@ impl Inner {
             return;
         }
         self.roles.wake_all();
+        self.watched.note_all();
+        if let Some(watcher) = &self.watcher {
+            watcher.failed();
+        }
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.update_readiness(id));
         let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
@@ -252,10 +264,15 @@ impl Inner {
     fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
+                self.roles.leader_notified |= self.watched.note_listener(id);
                 self.roles.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.listener(&mut self.host, self.clock.now(), id);
+                }
             }
             StackEvent::Connection(id, event) => {
+                self.roles.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.roles.wake(Channel::Readable(id)),
                     Event::Connected | Event::Writable => self.roles.wake(Channel::Writable(id)),
@@ -279,6 +296,9 @@ impl Inner {
                     }
                 }
                 self.update_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.connection(&mut self.host, self.clock.now(), id);
+                }
             }
         }
     }
@@ -357,9 +377,10 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether a program may wait on an exported descriptor, or as a task, which only the background thread can serve.
+    /// Whether a program may wait on an exported descriptor, as a task, or through a watcher. Only the background thread can serve them.
     pub(crate) fn needs_background(&self) -> bool {
-        !self.roles.tasks.is_empty()
+        self.watcher.is_some()
+            || !self.roles.tasks.is_empty()
             || !self.readiness.is_empty()
             || !self.listener_readiness.is_empty()
             || self.acceptors.values().any(|(_, acceptor)| acceptor.is_awaited())

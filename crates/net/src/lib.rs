@@ -40,6 +40,7 @@ mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
+mod driver;
 mod eagerness;
 mod engine;
 mod error;
@@ -51,6 +52,7 @@ mod log;
 pub mod observer;
 mod opening;
 mod ports;
+pub mod raw;
 mod readiness;
 mod roles;
 mod runtime;
@@ -61,6 +63,7 @@ mod sync;
 mod tasks;
 mod waiting;
 
+pub use driver::{Driver, News};
 pub use listener::{Accept, Incoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;

@@ -5,6 +5,7 @@ use crate::engine::{Channel, Inner};
 use crate::error::{listen_error, would_block};
 use crate::guard::guarded_shared;
 use crate::ports::Reservation;
+use crate::runtime::Runtime;
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
 use crate::tasks::Slot;
@@ -61,6 +62,7 @@ impl Drop for Part {
     fn drop(&mut self) {
         self.shared.runtime.with(|inner, now| {
             inner.roles.forget_tasks(Channel::Acceptable(self.id));
+            inner.watched.forget_listener(self.id);
             inner.listener_readiness.remove(&self.id);
             inner.acceptors.remove(&self.id);
             inner.host.close_listener(self.id, now);
@@ -171,6 +173,11 @@ impl TcpListener {
             _port: port,
         };
         Ok(TcpListener { socket: Arc::new(socket) })
+    }
+
+    /// Its parts, each with where it is.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&Runtime, ListenerId)> {
+        self.socket.parts.iter().map(|part| (&*part.shared.runtime, part.id))
     }
 
     /// Where it listens.

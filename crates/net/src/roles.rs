@@ -37,6 +37,8 @@ pub(crate) struct Roles {
     pub(crate) leader_notified: bool,
     /// The channel for which a thread has just tried in vain; none if there was news since.
     pub(crate) tried: Option<Channel>,
+    /// The leader is an event loop of the application's, is at work, and will look before it sleeps.
+    pub(crate) driver_awake: bool,
     /// When the leader will check the timers.
     pub(crate) leader_wakes_at: Instant,
     /// The background thread is parked and must be called when it is needed.
@@ -61,6 +63,7 @@ impl Default for Roles {
             leader_channel: None,
             leader_notified: false,
             tried: None,
+            driver_awake: false,
             leader_wakes_at: Instant::FAR_FUTURE,
             background_parked: false,
             wakers: Vec::new(),

@@ -133,6 +133,8 @@ impl Runtime {
                 }
                 // Otherwise the background thread dozes or is awake, and will look by itself.
             }
+            // A driver at work looks by itself before it sleeps.
+            Leader::Application if inner.roles.driver_awake => {}
             Leader::Application => {
                 let wake = inner.next_wake(None);
                 if inner.roles.leader_notified || wake < inner.roles.leader_wakes_at {

@@ -22,6 +22,7 @@ use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
+use crate::runtime::Runtime;
 use crate::stack::{Shared, Stack, each_address};
 pub use chunk::{Chunk, ChunkReader};
 use options::{load_timeout, zero_timeout};
@@ -77,6 +78,7 @@ impl Drop for Socket {
         if linger == Some(Duration::ZERO) {
             runtime.with(|inner, now| {
                 self.forget_tasks(inner);
+                inner.watched.forget(self.id);
                 inner.readiness.remove(&self.id);
                 inner.observers.remove(&self.id);
                 inner.host.abort(self.id, now);
@@ -101,6 +103,7 @@ impl Drop for Socket {
         }
         runtime.with(|inner, now| {
             self.forget_tasks(inner);
+            inner.watched.forget(self.id);
             inner.readiness.remove(&self.id);
             // When the connection is closed nobody is told any more; its layers go with it.
             inner.observers.remove(&self.id);
@@ -235,6 +238,11 @@ impl TcpStream {
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
         Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))
+    }
+
+    /// Where the connection is.
+    pub(crate) fn place(&self) -> (&Runtime, ConnectionId) {
+        (&self.socket.shared.runtime, self.socket.id)
     }
 
     fn inspect<T>(&self, look: impl FnOnce(&Connection, Instant) -> T) -> io::Result<T> {

@@ -15,8 +15,8 @@ use std::io;
 use transom_tcp::time::{Duration, Instant};
 
 /// The interval for retries of a failed device, and for polls of a device without a descriptor.
-const RETRY_FAILED: Duration = Duration::from_secs(1);
-const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
+pub(crate) const RETRY_FAILED: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
 /// The event that a thread waits for, and its own way of working while it leads.
 trait Task<T> {
@@ -27,6 +27,11 @@ trait Task<T> {
     fn work(&mut self, inner: &mut Inner, patience: Patience<'_>) -> (Option<T>, bool) {
         (None, inner.work(patience))
     }
+
+    /// What a signal's handler means that ran meanwhile; by default nothing.
+    fn interrupted(&mut self) -> Option<T> {
+        None
+    }
 }
 
 /// A task with the ordinary way of working.
@@ -35,6 +40,26 @@ struct Ordinary<F>(F);
 impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
     fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
         (self.0)(inner, now)
+    }
+}
+
+/// A task that ends when a signal's handler has run.
+struct Interruptible<F, G> {
+    attempt: F,
+    interrupted: G,
+}
+
+impl<T, F, G> Task<T> for Interruptible<F, G>
+where
+    F: FnMut(&mut Inner, Instant) -> Option<T>,
+    G: FnMut() -> T,
+{
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
+        (self.attempt)(inner, now)
+    }
+
+    fn interrupted(&mut self) -> Option<T> {
+        Some((self.interrupted)())
     }
 }
 
@@ -191,6 +216,17 @@ impl Runtime {
         self.wait_with(channel, deadline, &mut Ordinary(attempt))
     }
 
+    /// The same, but a leader's wait also ends with `interrupted` when a signal's handler has run in its thread.
+    pub(crate) fn wait_for_signals_too<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+        interrupted: impl FnMut() -> T,
+    ) -> Option<T> {
+        self.wait_with(channel, deadline, &mut Interruptible { attempt, interrupted })
+    }
+
     /// Waits for data of `id` with the memory it is to go to. `attempt` reads what is there already.
     pub(crate) fn wait_to_read(
         &self,
@@ -256,6 +292,7 @@ impl Runtime {
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().roles.leader_channel = Some(channel);
         let mut awake = Awake::polling(self.now(), self.busy_poll());
+        let mut signalled = false;
         let result = loop {
             let inner = lead.inner();
             inner.roles.leader_notified = false;
@@ -267,6 +304,9 @@ impl Runtime {
                 result = task.attempt(inner, now);
             }
             inner.send(now);
+            if std::mem::take(&mut signalled) && result.is_none() {
+                result = task.interrupted();
+            }
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
@@ -274,7 +314,11 @@ impl Runtime {
             if arrived || inner.roles.leader_notified || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
-                lead.rest(|inner| self.sleep(inner, deadline, self.wake_leader()));
+                lead.rest(|inner| {
+                    let (inner, by_signal) = self.sleep(inner, deadline, self.wake_leader());
+                    signalled = by_signal;
+                    inner
+                });
             }
         };
         (result, lead.give_back())
@@ -295,13 +339,13 @@ impl Runtime {
         }
     }
 
-    /// Sleeps until the device, a timer or another thread asks for attention.
+    /// Sleeps until the device, a timer or another thread asks for attention, or a signal's handler has run: then it says so.
     pub(crate) fn sleep<'a>(
         &'a self,
         mut inner: Held<'a>,
         deadline: Option<Instant>,
         wake: &Bell,
-    ) -> Held<'a> {
+    ) -> (Held<'a>, bool) {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
         inner.roles.leader_wakes_at = until;
@@ -313,8 +357,8 @@ impl Runtime {
         }
         drop(inner);
         let span = (until != Instant::FAR_FUTURE).then(|| until.since(now));
-        wake.sleep(device, span);
-        self.lock()
+        let by_signal = wake.sleep(device, span);
+        (self.lock(), by_signal)
     }
 
     fn follow<'a>(

@@ -64,19 +64,19 @@ impl Bell {
         WORLD.change.notify_all();
     }
 
-    pub fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) {
+    pub fn sleep(&self, device: Option<&DeviceFd>, span: Option<Duration>) -> bool {
         let mut turn = WORLD.turn.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let rung = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
             if rung || device.is_some_and(|device| !device.is_empty()) {
-                return;
+                return false;
             }
             match span {
                 None => turn = WORLD.change.wait(turn).unwrap_or_else(PoisonError::into_inner),
                 // The time may pass before anything else happens, or not.
                 Some(span) if shuttle::rand::thread_rng().gen_bool(0.5) => {
                     clock::pass(span.into());
-                    return;
+                    return false;
                 }
                 Some(_) => {
                     drop(turn);
