@@ -263,6 +263,60 @@ fn a_panic_of_whoever_leads_stops_nobody_else() {
     });
 }
 
+/// So many turns that the background thread parks, if somebody else leads.
+fn a_while() {
+    (0..100).for_each(|_| shuttle::thread::yield_now());
+}
+
+#[test]
+fn a_panic_of_a_leader_while_the_background_thread_is_parked() {
+    check(|| {
+        let host = Host::start();
+        let threads = [1, 2].map(|socket| {
+            let host = host.clone();
+            spawn(move || catch_unwind(AssertUnwindSafe(|| host.read(socket))).is_ok())
+        });
+        a_while();
+        join([host.brings(&[Packet::Poison])]);
+        a_while();
+        let rest = host.brings(&[1, 2].map(Packet::For));
+        let gone = join(threads).into_iter().filter(|served| !served).count();
+        assert!(gone <= 1);
+        join([rest]);
+        host.runtime.stop();
+    });
+}
+
+#[test]
+fn tasks_are_served_when_a_leader_has_left_after_a_while() {
+    check(|| {
+        let host = Host::start();
+        let (reader, task) = (host.reader(1), host.task(2));
+        a_while();
+        join([host.brings(&[Packet::For(1)])]);
+        join([reader]);
+        join([host.brings(&[Packet::For(2)])]);
+        assert!(join([task]).iter().all(Result::is_ok));
+        host.runtime.stop();
+    });
+}
+
+#[test]
+fn a_timer_runs_out_while_a_thread_begins_to_wait() {
+    check(|| {
+        let host = Host::start();
+        let leads = host.reader(1);
+        let sets = host.clone();
+        let sets = spawn(move || {
+            sets.runtime.with(|inner, now| inner.set_timer(now + Duration::from_micros(50)));
+        });
+        let follows = host.reader(TIMER);
+        join([sets, follows]);
+        join([host.brings(&[Packet::For(1)]), leads]);
+        host.runtime.stop();
+    });
+}
+
 #[test]
 fn a_packet_for_another_shard_arrives_there() {
     check(|| {
