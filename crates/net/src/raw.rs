@@ -143,7 +143,7 @@ impl RawHost {
 
     /// Has threads that wait for `event` try again: something that no packet tells of has changed.
     pub fn wake(&self, event: HostEvent) {
-        self.runtime().with(|inner, _| inner.wake(event.channel()));
+        self.runtime().with(|inner, _| inner.roles.wake(event.channel()));
     }
 
     /// Tells `watcher` of everything from now on. Only the first one counts.

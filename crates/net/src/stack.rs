@@ -1,6 +1,7 @@
 //! The running host and how it is built.
 
 use crate::clock::Clock;
+use crate::engine::Inner;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
 use crate::ports::{KernelPorts, PortSource, Ports};
@@ -432,7 +433,8 @@ impl StackBuilder {
             }
             let host = Host::new(config, clock.now())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            let started = Runtime::start(host, device, clock, self.busy_poll, ports.clone());
+            let inner = Inner::new(host, device, clock, ports.clone());
+            let started = Runtime::start(inner, clock, self.busy_poll);
             match started {
                 Ok(runtime) => runtimes.push(runtime),
                 Err(error) => {
