@@ -1,0 +1,1 @@
+//! The tests of the crate that need no program of their own.
