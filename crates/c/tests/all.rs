@@ -1,1 +1,5 @@
-//! The tests of the crate that need no program of their own.
+//! The tests of the crate, in one program.
+
+mod c_programs;
+mod header;
+mod support;
