@@ -67,3 +67,34 @@ fn a_server_of_a_client_on_the_kernel() {
     output.read_line(&mut line).unwrap();
     assert_eq!(line, "served\n");
 }
+
+/// One of the tests in `behaviour.c`.
+fn behaves(name: &str) {
+    let Some(compiler) = compiler() else { return };
+    let program = Program::build(&compiler, &c_source("behaviour.c"), Link::Static);
+    assert_eq!(program.run(&[name]), "as expected\n", "{name}");
+}
+
+macro_rules! behaviours {
+    ($($name:ident),*) => {
+        mod behaviour {
+            $(#[test]
+            fn $name() {
+                super::behaves(stringify!($name));
+            })*
+        }
+    };
+}
+
+behaviours!(
+    errors,
+    nonblocking,
+    pieces,
+    waiting,
+    watching,
+    threads,
+    forking,
+    signals,
+    options,
+    tcpu
+);
