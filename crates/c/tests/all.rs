@@ -2,4 +2,6 @@
 
 mod c_programs;
 mod header;
+mod install;
+mod ported;
 mod support;

@@ -4,6 +4,7 @@ use crate::support::{KERNEL, Link, Program, STACK, c_source, compiler, finish, n
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A transfer that makes no progress for so long has failed.
@@ -68,10 +69,29 @@ fn a_server_of_a_client_on_the_kernel() {
     assert_eq!(line, "served\n");
 }
 
+#[test]
+fn what_was_written_arrives_after_exit() {
+    let (Some(compiler), Some(namespace)) = (compiler(), namespace()) else { return };
+    let program = Program::build(&compiler, &c_source("leave.c"), Link::Static);
+    let listener = namespace.run(|| TcpListener::bind("0.0.0.0:7008")).unwrap().unwrap();
+    let mut command = program.command();
+    command.args([&KERNEL.to_string(), "7008"]).env("TRANSOM_DEVICE", "tun:leave0");
+    let child = namespace.spawn(&mut command).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    assert_eq!(got.len(), 500_000);
+    finish(child);
+}
+
 /// One of the tests in `behaviour.c`.
 fn behaves(name: &str) {
-    let Some(compiler) = compiler() else { return };
-    let program = Program::build(&compiler, &c_source("behaviour.c"), Link::Static);
+    /// It is built once for all of them.
+    static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
+    let program = PROGRAM
+        .get_or_init(|| Some(Program::build(&compiler()?, &c_source("behaviour.c"), Link::Static)));
+    let Some(program) = program else { return };
     assert_eq!(program.run(&[name]), "as expected\n", "{name}");
 }
 
