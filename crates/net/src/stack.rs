@@ -78,7 +78,7 @@ impl Drop for Family {
 }
 
 /// Waits until all are `done`, or until `timeout`, or until the devices of the others have failed. Returns whether all were done.
-fn wait_until<'a>(
+pub(crate) fn wait_until<'a>(
     runtimes: impl Iterator<Item = &'a Runtime> + Clone,
     timeout: std::time::Duration,
     done: impl Fn(&Host) -> bool,

@@ -213,6 +213,11 @@ impl Connection {
         Ok(space)
     }
 
+    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for whoever does not write into less.
+    pub fn await_room(&mut self) {
+        self.snd.writer_waits = true;
+    }
+
     fn read_state(&self, read: usize) -> Result<usize, ReadError> {
         if read > 0 {
             return Ok(read);
