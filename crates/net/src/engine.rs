@@ -107,6 +107,8 @@ pub(crate) struct Inner {
     pub(crate) strays: Vec<Stray>,
     /// Whether to stay awake for the next packet.
     pub(crate) eagerness: Eagerness,
+    /// The last batch ended because the device had no more.
+    pub(crate) drained: bool,
     /// Bytes written since a writer last looked for acknowledgements.
     pub(crate) written_since_poll: usize,
     /// The device does not work, for this reason.
@@ -161,6 +163,7 @@ impl Inner {
             wakers: Vec::new(),
             strays: Vec::new(),
             eagerness: Eagerness::default(),
+            drained: false,
             written_since_poll: 0,
             failure: None,
             dropped: 0,
@@ -171,6 +174,7 @@ impl Inner {
     /// packet without sleeping. Returns whether anything arrived. Answers are left to [`Inner::send`].
     pub(crate) fn work(&mut self, mut patience: Patience<'_>) -> bool {
         let mut arrived = false;
+        self.drained = false;
         for _ in 0..BATCH {
             match self.receive(std::mem::take(&mut patience), |device| device.recv()) {
                 Ok(packet) => {
@@ -182,7 +186,10 @@ impl Inner {
                         break;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.drained = true;
+                    break;
+                }
                 // There may be more behind it.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
