@@ -51,10 +51,12 @@
 //! # }
 //! ```
 
+mod af_packet;
 pub mod capture;
 mod device;
 pub mod diag;
 pub mod doctor;
+pub mod filters;
 pub mod frames;
 pub mod hints;
 pub mod host;

@@ -165,6 +165,16 @@ pub(crate) fn attributes(body: &[u8], fixed: usize) -> impl Iterator<Item = NlaB
     NlasIterator::new(body.get(fixed..).unwrap_or_default()).map_while(Result::ok)
 }
 
+/// An attribute, as the kernel writes it.
+#[cfg(test)]
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ use transom_wire::offload::{RxOffload, VirtioNetHdr};
 
 use crate::device::{Head, MAX_HEAD, Received};
 use crate::interface::{InterfaceError, Interfaces, IpPrefix, hardware};
-use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken, Way};
+use crate::link::{ETHERNET_LEN, Link, Mac, Routes, Taken};
 use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 use socket::PacketSocket;
 
@@ -426,21 +426,11 @@ impl Device for PacketDevice {
         self.capabilities.admit(packet)?;
         let destination = destination(packet.headers).ok_or(io::ErrorKind::InvalidInput)?;
         let now = self.started.elapsed();
-        match self.link.way(now, destination, packet) {
-            Way::To(mac) => {
-                if let Some(question) = self.link.confirm(now, destination) {
-                    self.send_frame(&question);
-                }
-                self.send_to(mac, packet)
-            }
-            Way::Ask(question) => {
-                if let Some(question) = question {
-                    self.send_frame(&question);
-                }
-                Ok(())
-            }
-            Way::Nowhere => Err(io::ErrorKind::HostUnreachable.into()),
+        let next = self.link.next_station(now, destination, packet)?;
+        if let Some(question) = next.question {
+            self.send_frame(&question);
         }
+        next.station.map_or(Ok(()), |station| self.send_to(station, packet))
     }
 
     fn recv(&mut self) -> io::Result<RxPacket> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use transom_net::TcpListener;
 
@@ -52,14 +52,6 @@ impl Source {
                 stream.set_nonblocking(true).ok()?;
                 Some(Outer::Kernel(stream))
             }
-        }
-    }
-
-    /// Readable when there is one.
-    pub(crate) fn poll_fd(&self) -> io::Result<BorrowedFd<'_>> {
-        match self {
-            Source::Transom(listener) => listener.try_as_fd(),
-            Source::Kernel(listener) => Ok(listener.as_fd()),
         }
     }
 }

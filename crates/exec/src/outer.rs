@@ -2,14 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{self, Shutdown, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use libc::c_int;
+use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sockopt};
 use transom_net::{Stack, TcpStream};
-use transom_tcp::connection::{Connection, ConnectionError, ReadError, State};
+use transom_tcp::connection::{Connection, ConnectionError, ReadError, State, WriteError};
 use transom_tcp::time::Instant;
 
 /// Data that lies in one piece of this size is handed to the kernel where it lies. Smaller pieces are gathered first: a copy costs less than a call.
@@ -46,8 +47,24 @@ pub(crate) struct Lent {
     pub(crate) bytes: usize,
     /// The program's side takes no more at present.
     pub(crate) full: bool,
-    /// The program does not read any more.
-    pub(crate) refused: bool,
+    /// The program does not read any more, for this reason.
+    pub(crate) refused: Option<Errno>,
+}
+
+/// What came of moving what the program has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    Bytes(usize),
+    /// The program has written nothing more.
+    Later,
+    /// It never will.
+    End,
+    /// It has closed its end and left something unread.
+    Broken,
+    /// There is no room.
+    Full,
+    /// It has to be done in the ordinary way.
+    NotHere,
 }
 
 /// The number of an error, also where only its kind is known.
@@ -88,6 +105,26 @@ pub(crate) fn kernel_socket(v6: bool) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
+/// Receives at most `room` bytes behind what `end` holds.
+fn receive(ours: &OwnedFd, end: &mut Vec<u8>, room: usize) -> Result<usize, Errno> {
+    let flags = RecvFlags::DONTWAIT;
+    let len = end.len();
+    loop {
+        let result = if end.capacity() - len <= room {
+            recv(ours, spare_capacity(end), flags).map(|(n, _)| n)
+        } else {
+            end.resize(len + room, 0);
+            let fresh = end.get_mut(len..).unwrap_or_default();
+            let result = recv(ours, fresh, flags).map(|(n, _)| n);
+            end.truncate(len + result.unwrap_or(0));
+            result
+        };
+        if result != Err(Errno::INTR) {
+            return result;
+        }
+    }
+}
+
 impl Outer {
     /// Begins to connect by Transom.
     pub(crate) fn by_transom(
@@ -103,14 +140,6 @@ impl Outer {
         match rustix::net::connect(&socket, &remote) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(Outer::Kernel(socket.into())),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// What to wait with: readable and writable when the connection is.
-    pub(crate) fn poll_fd(&self) -> io::Result<BorrowedFd<'_>> {
-        match self {
-            Outer::Transom(stream) => stream.try_as_fd(),
-            Outer::Kernel(stream) => Ok(stream.as_fd()),
         }
     }
 
@@ -201,9 +230,9 @@ impl Outer {
                     }
                     Err(Errno::INTR) => continue,
                     Err(Errno::AGAIN) => lent.full = true,
-                    Err(_) => lent.refused = true,
+                    Err(error) => lent.refused = Some(error),
                 }
-                if lent.full || lent.refused {
+                if lent.full || lent.refused.is_some() {
                     return;
                 }
             }
@@ -211,6 +240,26 @@ impl Outer {
         // Without a connection there is nothing to hand over; reading tells why.
         let _ = stream.with_connection(hand_over);
         lent
+    }
+
+    /// Moves what the program has written to where it is sent from, without a copy of our own.
+    pub(crate) fn take_from(&self, ours: &OwnedFd) -> Moved {
+        let Outer::Transom(stream) = self else { return Moved::NotHere };
+        let mut moved = Moved::Full;
+        let receive = |end: &mut Vec<u8>, room: usize| {
+            moved = match receive(ours, end, room) {
+                Ok(0) => Moved::End,
+                Ok(n) => Moved::Bytes(n),
+                Err(Errno::AGAIN) => Moved::Later,
+                Err(_) => Moved::Broken,
+            }
+        };
+        match stream.with_connection(|connection, now| connection.write_by(now, receive)) {
+            Ok(Ok(_)) => moved,
+            Ok(Err(WriteError::WouldBlock | WriteError::Soft(_))) => Moved::Full,
+            // The ordinary way finds out what it is.
+            Ok(Err(_)) | Err(_) => Moved::NotHere,
+        }
     }
 
     /// Writes what there is room for: `Ok(0)` if there is none.

@@ -9,11 +9,13 @@ use libc::c_int;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::outer::{Outer, Taken};
+use crate::outer::{Moved, Outer, Taken};
 use crate::pair;
 
-/// What is carried at most before others have their turn, each way.
-const TURN: usize = 1 << 20;
+/// What is carried at most before others have their turn, each way. After that the device is asked for acknowledgements too.
+const TURN: usize = 256 * 1024;
+/// Pieces of this size are moved to where they are sent from without a copy. For smaller ones that would take too much memory.
+const BULK: usize = 16 * 1024;
 /// The size of the memory that bytes pass through.
 pub(crate) const SCRATCH: usize = 256 * 1024;
 
@@ -62,6 +64,10 @@ pub(crate) struct Pump {
     down_finished: bool,
     /// The program does not read any more: what comes is dropped, as TCP does.
     deaf: bool,
+    /// The program has closed its end and left something unread. The kernel says so once, to whichever call is the first.
+    abandoned: bool,
+    /// The program has written a lot at once.
+    bulk: bool,
 }
 
 /// Who has not yet said "not now".
@@ -106,6 +112,8 @@ impl Pump {
             up_ended: false,
             down_finished: false,
             deaf: false,
+            abandoned: false,
+            bulk: false,
         }
     }
 
@@ -135,6 +143,9 @@ impl Pump {
                 carried += written;
                 continue;
             }
+            if self.up_ended && self.abandoned {
+                return Err(Turn::Abandoned);
+            }
             if self.up_ended {
                 self.outer.finish();
                 self.up_finished = true;
@@ -143,7 +154,30 @@ impl Pump {
             if !self.ready.program_readable || !self.ready.outer_writable {
                 return Ok(false);
             }
-            match recv(ours, &mut *scratch, RecvFlags::DONTWAIT) {
+            if self.bulk {
+                match self.outer.take_from(ours) {
+                    Moved::Bytes(n) => {
+                        carried += n;
+                        continue;
+                    }
+                    Moved::Full => {
+                        self.ready.outer_writable = false;
+                        continue;
+                    }
+                    Moved::Later => self.ready.program_readable = false,
+                    Moved::Broken => self.abandoned = true,
+                    // The ordinary way finds the same.
+                    Moved::End | Moved::NotHere => {}
+                }
+                self.bulk = false;
+                continue;
+            }
+            let room = match &self.outer {
+                Outer::Transom(_) => scratch.len().min(BULK),
+                Outer::Kernel(_) => scratch.len(),
+            };
+            let small = scratch.get_mut(..room).unwrap_or_default();
+            match recv(ours, small, RecvFlags::DONTWAIT) {
                 // The event of a close may come later than the end. A close may have to reset the connection, so the caller decides first.
                 Ok((0, _)) if !self.hung_up && pair::is_closed(ours) => {
                     self.hung_up = true;
@@ -151,6 +185,7 @@ impl Pump {
                 }
                 Ok((0, _)) => self.up_ended = true,
                 Ok((n, _)) => {
+                    self.bulk = n == room && matches!(self.outer, Outer::Transom(_));
                     let bytes = scratch.get(..n).unwrap_or_default();
                     let written = self.outer.write(bytes).map_err(Turn::Failed)?;
                     carried += written;
@@ -184,7 +219,9 @@ impl Pump {
             if !self.deaf {
                 let lent = self.outer.lend(ours, TURN);
                 carried += lent.bytes;
-                self.deaf |= lent.refused;
+                if let Some(error) = lent.refused {
+                    self.refuse(error);
+                }
                 if lent.full {
                     self.ready.program_writable = false;
                     continue;
@@ -208,19 +245,25 @@ impl Pump {
         Ok(!self.down_finished)
     }
 
+    /// The program's end takes no more.
+    fn refuse(&mut self, error: Errno) {
+        self.deaf = true;
+        self.abandoned |= error == Errno::CONNRESET;
+    }
+
     /// Gives the program bytes, or what waited for it. Gives how many went.
     fn give(&mut self, ours: &OwnedFd, fresh: Option<&[u8]>) -> usize {
-        let bytes = fresh.unwrap_or(self.down.left());
-        let all = bytes.len();
+        let all = fresh.unwrap_or(self.down.left()).len();
         let given = loop {
             if self.deaf {
                 break all;
             }
+            let bytes = fresh.unwrap_or(self.down.left());
             match send(ours, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(n) => break n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break 0,
-                Err(_) => self.deaf = true,
+                Err(error) => self.refuse(error),
             }
         };
         self.ready.program_writable = given == all;

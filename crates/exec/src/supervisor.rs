@@ -9,9 +9,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use transom_device::intercept::Notifier;
-use transom_net::Stack;
+use transom_net::{Driver, News, Stack};
 
 use crate::destinations::Destinations;
+use crate::listening::Source;
 use crate::outer::{Opening, Outer};
 use crate::pair;
 use crate::program;
@@ -22,6 +23,8 @@ use crate::socket::{Connecting, Socket, State};
 const EVENTS: usize = 256;
 /// The event of the notifier; sockets' events have their inode and [`Part`].
 const CALLS: u64 = u64::MAX;
+/// The event of Transom's device, or of other threads.
+const DEVICE: u64 = u64::MAX - 1;
 /// How much lies in a pair at most, for throughput.
 const PAIR: usize = 416 * 1024;
 /// The same where a connection shall yield to others: what lies in the pair is beyond its control.
@@ -67,6 +70,9 @@ pub(crate) struct Supervisor {
     pub(crate) setup: Setup,
     pub(crate) sockets: HashMap<u64, Socket>,
     pub(crate) counts: Counts,
+    /// Transom's work is done here too.
+    driver: Option<Driver>,
+    news: Vec<News>,
     epoll: OwnedFd,
     /// Sockets that have more to do than they had time for.
     busy: Vec<u64>,
@@ -80,7 +86,14 @@ pub(crate) struct Supervisor {
 pub fn supervise(notifier: Notifier, setup: Setup) -> io::Result<Counts> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &notifier, epoll::EventData::new_u64(CALLS), epoll::EventFlags::IN)?;
+    let driver = setup.stack.as_ref().map(Stack::driver).transpose()?;
+    for descriptor in driver.iter().flat_map(Driver::descriptors) {
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&epoll, descriptor, epoll::EventData::new_u64(DEVICE), flags)?;
+    }
     let mut supervisor = Supervisor {
+        driver,
+        news: Vec::new(),
         notifier,
         setup,
         sockets: HashMap::new(),
@@ -101,18 +114,15 @@ impl Supervisor {
         while programs
             || (!self.sockets.is_empty() && patience.is_none_or(|end| Instant::now() < end))
         {
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let soon = Timespec { tv_sec: 1, tv_nsec: 0 };
-            let timeout = match (self.busy.is_empty(), programs) {
-                (false, _) => Some(&now),
-                (true, false) => Some(&soon),
-                (true, true) => None,
-            };
+            let timeout = self.timeout(programs);
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
+            let device = events.iter().any(|event| event.data.u64() == DEVICE);
+            // What was sent may have been answered at once.
+            self.drive(device || !self.busy.is_empty());
             let mut work: HashSet<u64> = self.busy.drain(..).collect();
             for event in &events {
                 let flags = event.flags;
@@ -127,6 +137,7 @@ impl Supervisor {
                             .retain(|_, socket| matches!(socket.state, State::Connected(_)));
                         epoll::delete(&self.epoll, &self.notifier)?;
                     }
+                    DEVICE => {}
                     token => {
                         let part = if token & 1 == 0 { Part::Pair } else { Part::Outer };
                         if self.note(token >> 1, part, flags) {
@@ -135,9 +146,38 @@ impl Supervisor {
                     }
                 }
             }
+            for News { token, readable, writable } in std::mem::take(&mut self.news) {
+                let mut flags = epoll::EventFlags::empty();
+                flags.set(epoll::EventFlags::IN, readable);
+                flags.set(epoll::EventFlags::OUT, writable);
+                if self.note(token, Part::Outer, flags) {
+                    work.insert(token);
+                }
+            }
             work.into_iter().for_each(|inode| self.advance(inode));
         }
         Ok(())
+    }
+
+    /// For how long to sleep at most.
+    fn timeout(&mut self, programs: bool) -> Option<Timespec> {
+        let rest = self.driver.as_mut().and_then(Driver::rest);
+        let timeout = match (self.busy.is_empty() && self.news.is_empty(), programs) {
+            (false, _) => Some(Duration::ZERO),
+            (true, false) => Some(rest.unwrap_or(Duration::MAX).min(Duration::from_secs(1))),
+            (true, true) => rest,
+        };
+        timeout.map(|timeout| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        })
+    }
+
+    /// Does Transom's work: with `look` also what has arrived.
+    pub(crate) fn drive(&mut self, look: bool) {
+        if let Some(driver) = &mut self.driver {
+            driver.work(look, &mut self.news);
+        }
     }
 
     /// Remembers what an event says of a socket. Whether it has to be looked after.
@@ -236,6 +276,30 @@ impl Supervisor {
         let token = inode << 1 | u64::from(part == Part::Outer);
         let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
         Ok(epoll::add(&self.epoll, what, epoll::EventData::new_u64(token), flags)?)
+    }
+
+    /// Has an outer connection watched.
+    pub(crate) fn watch_outer(&self, inode: u64, outer: &Outer) -> io::Result<()> {
+        match (outer, &self.driver) {
+            (Outer::Kernel(stream), _) => self.watch(inode, Part::Outer, stream),
+            (Outer::Transom(stream), Some(driver)) => {
+                driver.watch(stream, inode);
+                Ok(())
+            }
+            (Outer::Transom(_), None) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Has what a listener's connections come from watched.
+    pub(crate) fn watch_source(&self, inode: u64, source: &Source) -> io::Result<()> {
+        match (source, &self.driver) {
+            (Source::Kernel(listener), _) => self.watch(inode, Part::Outer, listener),
+            (Source::Transom(listener), Some(driver)) => {
+                driver.watch_listener(listener, inode);
+                Ok(())
+            }
+            (Source::Transom(_), None) => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// A connection was made: data flows from now on.

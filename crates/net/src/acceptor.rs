@@ -3,10 +3,12 @@
 //! Each shard says under its own lock how many connections wait in it. A thread that waits here leads no shard: the background threads do.
 
 use crate::readiness::Readiness;
+use crate::tasks::{Queue, Slot};
 use rustix::fd::OwnedFd;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 #[derive(Debug, Default)]
 struct State {
@@ -15,6 +17,7 @@ struct State {
     /// Shards whose devices do not work.
     failed: Vec<bool>,
     readiness: Option<Readiness>,
+    tasks: Queue,
 }
 
 impl State {
@@ -35,39 +38,43 @@ impl State {
 pub(crate) struct Acceptor {
     state: Mutex<State>,
     bell: Condvar,
-    exported: AtomicBool,
+    /// Somebody waits, or has waited, whom the background threads serve.
+    awaited: AtomicBool,
 }
 
 impl Acceptor {
     pub(crate) fn new(shards: usize) -> Self {
-        let state =
-            State { waiting: vec![0; shards], failed: vec![false; shards], readiness: None };
-        Acceptor {
-            state: Mutex::new(state),
-            bell: Condvar::new(),
-            exported: AtomicBool::new(false),
-        }
+        let state = State {
+            waiting: vec![0; shards],
+            failed: vec![false; shards],
+            readiness: None,
+            tasks: Queue::default(),
+        };
+        Acceptor { state: Mutex::new(state), bell: Condvar::new(), awaited: AtomicBool::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many connections wait in a shard now.
-    pub(crate) fn update(&self, shard: usize, waiting: usize, failed: bool) {
+    /// So many connections wait in a shard now. Returns the tasks that are to be woken when the shard's lock is free.
+    pub(crate) fn update(&self, shard: usize, waiting: usize, failed: bool) -> Vec<Waker> {
         let mut state = self.state();
-        let Some(before) = state.waiting.get_mut(shard) else { return };
+        let Some(before) = state.waiting.get_mut(shard) else { return Vec::new() };
         let more = waiting.saturating_sub(std::mem::replace(before, waiting));
         if let Some(before) = state.failed.get_mut(shard) {
             *before = failed;
         }
         state.show();
+        let news = failed || more > 0;
+        let tasks = if news { state.tasks.drain().collect() } else { Vec::new() };
         drop(state);
         if failed {
             self.bell.notify_all();
         } else {
             (0..more).for_each(|_| self.bell.notify_one());
         }
+        tasks
     }
 
     /// Waits until a connection waits somewhere, or a device fails.
@@ -83,15 +90,31 @@ impl Acceptor {
         let mut state = self.state();
         if state.readiness.is_none() {
             state.readiness = Some(Readiness::new()?);
-            self.exported.store(true, Ordering::Release);
+            self.awaited.store(true, Ordering::Release);
         }
         state.show();
         let fd = state.readiness.as_ref().map(|readiness| readiness.fd().try_clone_to_owned());
         fd.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
-    /// Whether somebody may be waiting on a descriptor.
-    pub(crate) fn is_exported(&self) -> bool {
-        self.exported.load(Ordering::Acquire)
+    /// Has a task woken when [`Acceptor::wait`] would return. `None`: it would return now. Otherwise whether the background threads have to be
+    /// told that somebody waits, and the waker that was in this place.
+    pub(crate) fn put(&self, slot: Slot, waker: &Waker) -> Option<(bool, Option<Waker>)> {
+        let mut state = self.state();
+        if state.is_ready() {
+            return None;
+        }
+        let replaced = state.tasks.put(slot, waker);
+        Some((!self.awaited.swap(true, Ordering::AcqRel), replaced))
+    }
+
+    /// The task waits no more. Returns its waker, which is to be dropped without a lock.
+    pub(crate) fn remove(&self, slot: Slot) -> Option<Waker> {
+        self.state().tasks.remove(slot)
+    }
+
+    /// Whether somebody may be waiting on a descriptor, or as a task.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::Acquire)
     }
 }

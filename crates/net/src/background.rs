@@ -134,7 +134,7 @@ impl Runtime {
             if arrived || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
-                lead.rest(|inner| self.sleep(inner, None, self.wake_background()));
+                lead.rest(|inner| self.sleep(inner, None, self.wake_background()).0);
             }
         }
         let epoch = lead.epoch();

@@ -2,11 +2,14 @@
 
 use crate::acceptor::Acceptor;
 use crate::clock::Clock;
+use crate::driver::Watched;
 use crate::eagerness::Eagerness;
 use crate::lock::Waker;
 use crate::observer::Mailbox;
 use crate::ports::Ports;
+use crate::raw::HostWatcher;
 use crate::readiness::Readiness;
+use crate::tasks::{Slot, Tasks};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +18,7 @@ use transom_device::{Device, Received, RxPacket, TxPacket};
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host, StackEvent, Stray};
 use transom_tcp::connection::Event;
+use transom_tcp::packet::PacketBuf;
 use transom_tcp::time::Instant;
 
 /// Packets taken from the device before answers are sent.
@@ -73,6 +77,10 @@ pub(crate) struct Inner {
     mtu: usize,
     clock: Clock,
     pub(crate) waiters: HashMap<Channel, Waiters>,
+    /// Tasks that wait; the background thread serves them.
+    pub(crate) tasks: Tasks,
+    /// What an event loop that leads wants to know.
+    pub(crate) watched: Watched,
     /// The condition variables of the followers, for passing the lead on.
     pub(crate) followers: Vec<Arc<Condvar>>,
     pub(crate) readiness: HashMap<ConnectionId, Readiness>,
@@ -81,6 +89,8 @@ pub(crate) struct Inner {
     pub(crate) acceptors: HashMap<ListenerId, (usize, Arc<Acceptor>)>,
     /// Who keeps the ports, if the host does not choose them itself.
     ports: Option<Arc<Ports>>,
+    /// Is told of everything that happens.
+    pub(crate) watcher: Option<Arc<dyn HostWatcher>>,
     /// Observers to notify when a connection is closed.
     pub(crate) observers: HashMap<ConnectionId, Vec<Weak<Mailbox>>>,
     pub(crate) leader: Leader,
@@ -134,11 +144,14 @@ impl Inner {
             device,
             clock,
             waiters: HashMap::new(),
+            tasks: Tasks::default(),
+            watched: Watched::default(),
             followers: Vec::new(),
             readiness: HashMap::new(),
             listener_readiness: HashMap::new(),
             acceptors: HashMap::new(),
             ports,
+            watcher: None,
             observers: HashMap::new(),
             leader: Leader::Nobody,
             leader_channel: None,
@@ -264,8 +277,13 @@ impl Inner {
             return;
         }
         self.leader_notified = true;
+        self.watched.note_all();
         self.wakers
             .extend(self.waiters.values().map(|waiters| Waker::All(waiters.condvar.clone())));
+        self.wake_tasks();
+        if let Some(watcher) = &self.watcher {
+            watcher.failed();
+        }
         let ids: Vec<_> = self.readiness.keys().copied().collect();
         ids.into_iter().for_each(|id| self.update_readiness(id));
         let (alone, shared) = (self.listener_readiness.keys(), self.acceptors.keys());
@@ -311,10 +329,15 @@ impl Inner {
     fn handle(&mut self, event: StackEvent) {
         match event {
             StackEvent::Acceptable(id) => {
+                self.leader_notified |= self.watched.note_listener(id);
                 self.wake(Channel::Acceptable(id));
                 self.update_listener_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.listener(&mut self.host, self.clock.now(), id);
+                }
             }
             StackEvent::Connection(id, event) => {
+                self.leader_notified |= self.watched.note(id, event);
                 match event {
                     Event::Readable => self.wake(Channel::Readable(id)),
                     Event::Connected | Event::Writable => self.wake(Channel::Writable(id)),
@@ -338,15 +361,45 @@ impl Inner {
                     }
                 }
                 self.update_readiness(id);
+                if let Some(watcher) = &self.watcher {
+                    watcher.connection(&mut self.host, self.clock.now(), id);
+                }
             }
         }
     }
 
-    fn wake(&mut self, channel: Channel) {
+    pub(crate) fn wake(&mut self, channel: Channel) {
         self.leader_notified |= self.leader_channel == Some(channel);
         if let Some(waiters) = self.waiters.get(&channel) {
             self.wakers.push(Waker::All(waiters.condvar.clone()));
         }
+        if let Some(mut tasks) = self.tasks.take(channel) {
+            self.wakers.extend(tasks.drain().map(Waker::Task));
+        }
+    }
+
+    /// Wakes all tasks, to find out for themselves.
+    pub(crate) fn wake_tasks(&mut self) {
+        for mut tasks in self.tasks.take_all() {
+            self.wakers.extend(tasks.drain().map(Waker::Task));
+        }
+    }
+
+    /// Forgets a task that waits no more.
+    pub(crate) fn forget_task(&mut self, channel: Channel, slot: Slot) {
+        self.wakers.extend(self.tasks.remove(channel, slot).map(Waker::Forgotten));
+    }
+
+    /// Forgets all that wait for `channel`.
+    pub(crate) fn forget_tasks(&mut self, channel: Channel) {
+        if let Some(mut tasks) = self.tasks.take(channel) {
+            self.wakers.extend(tasks.drain().map(Waker::Forgotten));
+        }
+    }
+
+    /// Whether there is something to do that needs the lock to be free.
+    pub(crate) fn has_errands(&self) -> bool {
+        !self.strays.is_empty() || self.wakers.iter().any(Waker::is_foreign)
     }
 
     /// Brings a connection's exported descriptor up to date.
@@ -378,7 +431,8 @@ impl Inner {
     pub(crate) fn update_listener_readiness(&mut self, id: ListenerId) {
         let (waiting, failed) = (self.host.acceptable(id), self.has_failed());
         if let Some((shard, acceptor)) = self.acceptors.get(&id) {
-            acceptor.update(*shard, waiting, failed);
+            let tasks = acceptor.update(*shard, waiting, failed);
+            self.wakers.extend(tasks.into_iter().map(Waker::Task));
         }
         let readable = waiting > 0 || failed;
         if let Some(readiness) = self.listener_readiness.get_mut(&id) {
@@ -396,6 +450,11 @@ impl Inner {
         self.failure.is_some()
     }
 
+    /// Gives the device memory back.
+    pub(crate) fn recycle(&mut self, buffer: PacketBuf) {
+        self.device.recycle(buffer);
+    }
+
     /// Packets the device refused.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
@@ -407,10 +466,12 @@ impl Inner {
         timeout.min(deadline.unwrap_or(Instant::FAR_FUTURE))
     }
 
-    /// Whether a program may wait on an exported descriptor, which only the background thread can serve.
-    pub(crate) fn exports_descriptors(&self) -> bool {
-        !self.readiness.is_empty()
+    /// Whether a program may wait on an exported descriptor, as a task, or through a watcher. Only the background thread can serve them.
+    pub(crate) fn needs_background(&self) -> bool {
+        self.watcher.is_some()
+            || !self.tasks.is_empty()
+            || !self.readiness.is_empty()
             || !self.listener_readiness.is_empty()
-            || self.acceptors.values().any(|(_, acceptor)| acceptor.is_exported())
+            || self.acceptors.values().any(|(_, acceptor)| acceptor.is_awaited())
     }
 }

@@ -5,13 +5,17 @@ use crate::engine::{Channel, Inner};
 use crate::error::{listen_error, would_block};
 use crate::guard::guarded_shared;
 use crate::ports::Reservation;
+use crate::runtime::Runtime;
 use crate::stack::{Shared, Stack, each_address};
 use crate::stream::TcpStream;
+use crate::tasks::Slot;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use transom_stack::listener::{ListenConfig, ListenerId};
 use transom_stack::mapped::Bound;
 use transom_stack::stack::{ConnectionId, ListenError};
@@ -57,6 +61,8 @@ impl Drop for Socket {
 impl Drop for Part {
     fn drop(&mut self) {
         self.shared.runtime.with(|inner, now| {
+            inner.forget_tasks(Channel::Acceptable(self.id));
+            inner.watched.forget_listener(self.id);
             inner.listener_readiness.remove(&self.id);
             inner.acceptors.remove(&self.id);
             inner.host.close_listener(self.id, now);
@@ -169,6 +175,11 @@ impl TcpListener {
         Ok(TcpListener { socket: Arc::new(socket) })
     }
 
+    /// Its parts, each with where it is.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&Runtime, ListenerId)> {
+        self.socket.parts.iter().map(|part| (&*part.shared.runtime, part.id))
+    }
+
     /// Where it listens.
     ///
     /// # Errors
@@ -196,11 +207,73 @@ impl TcpListener {
             (parts, Some(acceptor)) => self.accept_anywhere(parts, acceptor, waits)?,
             (_, None) => return Err(would_block()),
         };
-        let (connection, remote) = accepted.unwrap_or_else(|| Err(would_block()))?;
+        Ok(self.stream(part, accepted.unwrap_or_else(|| Err(would_block()))?))
+    }
+
+    fn stream(&self, part: &Part, accepted: Accepted) -> (TcpStream, SocketAddr) {
+        let (connection, remote) = accepted;
         let shared = Arc::clone(&part.shared);
         let stream = TcpStream::new(shared, connection, self.socket.local.is_ipv6());
         let remote = stream.shown(remote);
-        Ok((stream, remote))
+        (stream, remote)
+    }
+
+    /// Accepts, or has the task woken when there is a connection. The listener keeps the waker of the last task that polled;
+    /// tasks that wait beside each other use [`TcpListener::accepting`]. The rules for wakers are those of [`TcpStream::poll_ready`].
+    ///
+    /// # Errors
+    /// The device's, if it has failed.
+    pub fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        self.poll_accept_at(Slot::OWN, context)
+    }
+
+    /// Waits for a connection. Any number of tasks may wait.
+    pub fn accepting(&self) -> Accept<'_> {
+        Accept { listener: self, slot: Slot::new() }
+    }
+
+    fn poll_accept_at(
+        &self,
+        slot: Slot,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let parts = &*self.socket.parts;
+        let Some(acceptor) = &self.socket.acceptor else {
+            let Some(part) = parts.first() else { return Poll::Ready(Err(would_block())) };
+            let runtime = &part.shared.runtime;
+            let channel = Channel::Acceptable(part.id);
+            let polled = runtime.poll(channel, slot, context, |inner, _| part.take(inner));
+            return polled.map_ok(|accepted| self.stream(part, accepted));
+        };
+        loop {
+            let (part, accepted) = match self.accept_anywhere(parts, acceptor, false) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let Some((first, replaced)) = acceptor.put(slot, context.waker()) else {
+                        continue;
+                    };
+                    drop(replaced);
+                    if first {
+                        // From now on somebody may wait, whom the background threads serve.
+                        parts.iter().for_each(|part| part.shared.runtime.with(|_, _| ()));
+                    }
+                    return Poll::Pending;
+                }
+                outcome => outcome?,
+            };
+            let accepted = accepted.unwrap_or_else(|| Err(would_block()));
+            return Poll::Ready(accepted.map(|accepted| self.stream(part, accepted)));
+        }
+    }
+
+    fn forget_task(&self, slot: Slot) {
+        if let Some(acceptor) = &self.socket.acceptor {
+            drop(acceptor.remove(slot));
+        } else if let Some(part) = self.socket.parts.first() {
+            part.shared.runtime.forget_task(Channel::Acceptable(part.id), slot);
+        }
     }
 
     /// Accepts from the shards in turn.
@@ -284,6 +357,28 @@ impl TcpListener {
             (None, []) => return Err(io::ErrorKind::NotConnected.into()),
         };
         Ok(self.socket.fd.get_or_init(|| fd).as_fd())
+    }
+}
+
+/// Waits for a connection, by [`TcpListener::accepting`]. Dropping it loses no connection: one that is there stays for the next call.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Accept<'a> {
+    listener: &'a TcpListener,
+    slot: Slot,
+}
+
+impl Future for Accept<'_> {
+    type Output = io::Result<(TcpStream, SocketAddr)>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.listener.poll_accept_at(self.slot, context)
+    }
+}
+
+impl Drop for Accept<'_> {
+    fn drop(&mut self) {
+        self.listener.forget_task(self.slot);
     }
 }
 

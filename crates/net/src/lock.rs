@@ -9,14 +9,18 @@ use crate::runtime::Runtime;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::task;
 use transom_stack::stack::Stray;
 use transom_tcp::time::Duration;
 
-/// A condition variable to notify, and how many of its threads.
+/// A condition variable to notify, and how many of its threads; or a task.
 #[derive(Debug)]
 pub(crate) enum Waker {
     One(Arc<Condvar>),
     All(Arc<Condvar>),
+    Task(task::Waker),
+    /// A task that is not to be woken. Its waker is a program's too, and is dropped where the lock is free.
+    Forgotten(task::Waker),
 }
 
 /// A host behind its lock.
@@ -109,10 +113,17 @@ impl<'a> Held<'a> {
 }
 
 impl Waker {
+    /// Whether this calls what a program has passed in: never with the lock held.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self, Waker::Task(_) | Waker::Forgotten(_))
+    }
+
     fn wake(self) {
         match self {
             Waker::One(condvar) => condvar.notify_one(),
             Waker::All(condvar) => condvar.notify_all(),
+            Waker::Task(waker) => waker.wake(),
+            Waker::Forgotten(waker) => drop(waker),
         }
     }
 }

@@ -44,7 +44,7 @@ impl Stack {
     }
 
     /// The address from which `remote` is reached.
-    fn source_for(&self, remote: IpAddr) -> io::Result<IpAddr> {
+    pub(crate) fn source_for(&self, remote: IpAddr) -> io::Result<IpAddr> {
         let kernels = self.follower().map(|follower| follower.source_for(remote)).transpose()?;
         let inner = self.first().runtime.lock();
         let is_ours = |source: &IpAddr| {

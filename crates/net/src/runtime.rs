@@ -14,16 +14,18 @@
 
 use crate::background::Background;
 use crate::clock::Clock;
-use crate::engine::{BYTES_PER_POLL, Inner, Leader, Patience};
+use crate::engine::{BYTES_PER_POLL, Channel, Inner, Leader, Patience};
 use crate::lock::{Held, Lock, Waker};
 use crate::ports::Ports;
 use crate::readiness::Readiness;
+use crate::tasks::Slot;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::task::{Context, Poll};
 use transom_device::Device;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::{ConnectionId, Stack as Host};
@@ -135,12 +137,14 @@ impl Runtime {
                 let follower = inner.followers.first().filter(|_| !crowded);
                 if let Some(condvar) = follower {
                     inner.wakers.push(Waker::One(condvar.clone()));
-                } else if inner.background_parked || crowded || inner.exports_descriptors() {
+                } else if inner.background_parked || crowded || inner.needs_background() {
                     inner.background_parked = false;
                     self.background.call();
                 }
                 // Otherwise the background thread dozes or is awake, and will look by itself.
             }
+            // A driver at work looks by itself before it sleeps.
+            Leader::Application if inner.watched.awake => {}
             Leader::Application => {
                 let wake = inner.next_wake(None);
                 if inner.leader_notified || wake < inner.leader_wakes_at {
@@ -185,6 +189,39 @@ impl Runtime {
             inner.work(Patience::default());
             inner.send(self.now());
         }
+    }
+
+    /// Tries, also with what lies at the device. Where that gives nothing, the task is woken when `channel` has news.
+    ///
+    /// Attempt and waker go together under the lock, so that no news comes between them.
+    pub(crate) fn poll<T>(
+        &self,
+        channel: Channel,
+        slot: Slot,
+        context: &mut Context<'_>,
+        mut attempt: impl FnMut(&mut Inner, Instant) -> Option<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let mut inner = self.lock();
+        let mut result = attempt(&mut inner, self.now());
+        if result.is_none() {
+            self.poll_once(&mut inner);
+            result = attempt(&mut inner, self.now());
+        }
+        if result.is_none() && !self.background.is_alive() && inner.leader == Leader::Nobody {
+            result = Some(Err(io::Error::other("nobody serves tasks: the device has panicked")));
+        }
+        if result.is_none() {
+            let replaced = inner.tasks.put(channel, slot, context.waker());
+            inner.wakers.extend(replaced.map(Waker::Forgotten));
+        }
+        inner.send(self.now());
+        self.leave(&mut inner);
+        result.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// The task waits no more.
+    pub(crate) fn forget_task(&self, channel: Channel, slot: Slot) {
+        self.lock().forget_task(channel, slot);
     }
 
     /// A descriptor that shows a connection's readiness.

@@ -9,10 +9,12 @@
 //!   in both.
 //! - After [`TcpStream::shutdown`] for reading, what still arrives is dropped; on Linux it can be read.
 
+mod chunk;
 mod controls;
 mod delivery;
 mod fast_open;
 mod options;
+mod polling;
 mod reports;
 mod transfer;
 
@@ -20,8 +22,11 @@ use crate::engine::{Channel, Inner};
 use crate::error::{connect_error, errno, is_final, socket_error, would_block};
 use crate::guard::{guard, guarded};
 use crate::observer::{Observable, Observer, ObserverOptions};
+use crate::runtime::Runtime;
 use crate::stack::{Shared, Stack, each_address};
+pub use chunk::{Chunk, ChunkReader};
 use options::{load_timeout, zero_timeout};
+pub use polling::{Direction, Readiness};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
@@ -72,6 +77,8 @@ impl Drop for Socket {
         let linger = *self.linger.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if linger == Some(Duration::ZERO) {
             runtime.with(|inner, now| {
+                self.forget_tasks(inner);
+                inner.watched.forget(self.id);
                 inner.readiness.remove(&self.id);
                 inner.observers.remove(&self.id);
                 inner.host.abort(self.id, now);
@@ -95,11 +102,21 @@ impl Drop for Socket {
             });
         }
         runtime.with(|inner, now| {
+            self.forget_tasks(inner);
+            inner.watched.forget(self.id);
             inner.readiness.remove(&self.id);
             // When the connection is closed nobody is told any more; its layers go with it.
             inner.observers.remove(&self.id);
             inner.host.close(self.id, now);
         });
+    }
+}
+
+impl Socket {
+    /// Nobody can wait any more.
+    fn forget_tasks(&self, inner: &mut Inner) {
+        inner.forget_tasks(Channel::Readable(self.id));
+        inner.forget_tasks(Channel::Writable(self.id));
     }
 }
 
@@ -188,19 +205,25 @@ impl TcpStream {
     fn wait_until_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
         let Socket { shared, id, .. } = &*self.socket;
         let deadline = timeout.map(|timeout| shared.runtime.now() + timeout.into());
-        let outcome = shared.runtime.wait(Channel::Writable(*id), deadline, |inner, _| {
-            if let Some(error) = inner.failure() {
-                return Some(Err(error));
-            }
-            let connection = inner.host.connection(*id)?;
-            match (connection.state(), connection.error()) {
-                (_, Some(error)) => Some(Err(errno(error).into())),
-                (State::SynSent | State::SynReceived, None) => None,
-                _ => Some(Ok(())),
-            }
-        });
+        let channel = Channel::Writable(*id);
+        let outcome = shared.runtime.wait(channel, deadline, |inner, _| self.connected(inner));
         let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "connection timed out");
         outcome.unwrap_or_else(|| Err(timed_out()))
+    }
+
+    /// How the handshake ended, once it has.
+    fn connected(&self, inner: &Inner) -> Option<io::Result<()>> {
+        if let Some(error) = inner.failure() {
+            return Some(Err(error));
+        }
+        let Some(connection) = inner.host.connection(self.socket.id) else {
+            return Some(Err(Errno::NOTCONN.into()));
+        };
+        match (connection.state(), connection.error()) {
+            (_, Some(error)) => Some(Err(errno(error).into())),
+            (State::SynSent | State::SynReceived, None) => None,
+            _ => Some(Ok(())),
+        }
     }
 
     fn start(
@@ -215,6 +238,11 @@ impl TcpStream {
             inner.host.connect(now, local, remote, profile).map_err(connect_error)
         })?;
         Ok(TcpStream::new(shared, id, is_mapped(remote.ip())))
+    }
+
+    /// Where the connection is.
+    pub(crate) fn place(&self) -> (&Runtime, ConnectionId) {
+        (&self.socket.shared.runtime, self.socket.id)
     }
 
     fn inspect<T>(&self, look: impl FnOnce(&Connection, Instant) -> T) -> io::Result<T> {

@@ -10,14 +10,15 @@ use crate::lock::Held;
 use crate::runtime::{Runtime, signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use transom_stack::stack::ConnectionId;
 use transom_tcp::time::{Duration, Instant};
 
 /// The interval for retries of a failed device, and for polls of a device without a descriptor.
-const RETRY_FAILED: Duration = Duration::from_secs(1);
-const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
+pub(crate) const RETRY_FAILED: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_WITHOUT_DESCRIPTOR: Duration = Duration::from_millis(1);
 
 /// The event that a thread waits for, and its own way of working while it leads.
 trait Task<T> {
@@ -28,6 +29,11 @@ trait Task<T> {
     fn work(&mut self, inner: &mut Inner, patience: Patience<'_>) -> (Option<T>, bool) {
         (None, inner.work(patience))
     }
+
+    /// What a signal's handler means that ran meanwhile; by default nothing.
+    fn interrupted(&mut self) -> Option<T> {
+        None
+    }
 }
 
 /// A task with the ordinary way of working.
@@ -36,6 +42,26 @@ struct Ordinary<F>(F);
 impl<T, F: FnMut(&mut Inner, Instant) -> Option<T>> Task<T> for Ordinary<F> {
     fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
         (self.0)(inner, now)
+    }
+}
+
+/// A task that ends when a signal's handler has run.
+struct Interruptible<F, G> {
+    attempt: F,
+    interrupted: G,
+}
+
+impl<T, F, G> Task<T> for Interruptible<F, G>
+where
+    F: FnMut(&mut Inner, Instant) -> Option<T>,
+    G: FnMut() -> T,
+{
+    fn attempt(&mut self, inner: &mut Inner, now: Instant) -> Option<T> {
+        (self.attempt)(inner, now)
+    }
+
+    fn interrupted(&mut self) -> Option<T> {
+        Some((self.interrupted)())
     }
 }
 
@@ -123,6 +149,10 @@ impl Drop for Lead<'_> {
                 self.runtime.background.died();
             }
             let mut inner = self.give_back();
+            if self.leader == Leader::Background {
+                // Nobody serves them any more: they find that out.
+                inner.wake_tasks();
+            }
             self.runtime.leave(&mut inner);
         }
     }
@@ -188,6 +218,17 @@ impl Runtime {
         self.wait_with(channel, deadline, &mut Ordinary(attempt))
     }
 
+    /// The same, but a leader's wait also ends with `interrupted` when a signal's handler has run in its thread.
+    pub(crate) fn wait_for_signals_too<T>(
+        &self,
+        channel: Channel,
+        deadline: Option<Instant>,
+        attempt: impl FnMut(&mut Inner, Instant) -> Option<T>,
+        interrupted: impl FnMut() -> T,
+    ) -> Option<T> {
+        self.wait_with(channel, deadline, &mut Interruptible { attempt, interrupted })
+    }
+
     /// Waits for data of `id` with the memory it is to go to. `attempt` reads what is there already.
     pub(crate) fn wait_to_read(
         &self,
@@ -216,8 +257,8 @@ impl Runtime {
             if inner.leader == Leader::Application
                 || (inner.leader == Leader::Background && self.is_crowded(&inner))
             {
-                if !inner.strays.is_empty() {
-                    // They leave with the lock, and asleep this thread would not look again.
+                if inner.has_errands() {
+                    // They go out when the lock is free, and asleep this thread would not look again.
                     inner = inner.let_in();
                     continue;
                 }
@@ -247,6 +288,7 @@ impl Runtime {
         let mut lead = Lead::take(self, inner, Leader::Application);
         lead.inner().leader_channel = Some(channel);
         let mut awake = Awake::polling(self.now(), self.busy_poll());
+        let mut signalled = false;
         let result = loop {
             let inner = lead.inner();
             inner.leader_notified = false;
@@ -258,13 +300,20 @@ impl Runtime {
                 result = task.attempt(inner, now);
             }
             inner.send(now);
+            if std::mem::take(&mut signalled) && result.is_none() {
+                result = task.interrupted();
+            }
             if result.is_some() || deadline.is_some_and(|deadline| deadline <= now) {
                 break result;
             }
             if arrived || awake.goes_on(inner, now) {
                 lead.rest(Held::let_in);
             } else {
-                lead.rest(|inner| self.sleep(inner, deadline, self.wake_leader()));
+                lead.rest(|inner| {
+                    let (inner, by_signal) = self.sleep(inner, deadline, self.wake_leader());
+                    signalled = by_signal;
+                    inner
+                });
             }
         };
         (result, lead.give_back())
@@ -285,13 +334,13 @@ impl Runtime {
         }
     }
 
-    /// Sleeps until the device, a timer or another thread asks for attention.
+    /// Sleeps until the device, a timer or another thread asks for attention, or a signal's handler has run: then it says so.
     pub(crate) fn sleep<'a>(
         &'a self,
         mut inner: Held<'a>,
         deadline: Option<Instant>,
         wake: &OwnedFd,
-    ) -> Held<'a> {
+    ) -> (Held<'a>, bool) {
         let now = self.now();
         let mut until = inner.next_wake(deadline);
         inner.leader_wakes_at = until;
@@ -308,22 +357,22 @@ impl Runtime {
             tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
         });
         let wake_fd = PollFd::new(wake, PollFlags::IN);
-        let woken = match device {
+        let (outcome, woken) = match device {
             Some(device) => {
                 let mut fds = [wake_fd, PollFd::new(device, PollFlags::IN)];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
             None => {
                 let mut fds = [wake_fd];
-                let _ = poll(&mut fds, timeout.as_ref());
-                fds[0].revents().contains(PollFlags::IN)
+                let outcome = poll(&mut fds, timeout.as_ref());
+                (outcome, fds[0].revents().contains(PollFlags::IN))
             }
         };
         if woken {
             let _ = rustix::io::read(wake, &mut [0u8; 8]);
         }
-        self.lock()
+        (self.lock(), outcome == Err(Errno::INTR))
     }
 
     fn follow<'a>(

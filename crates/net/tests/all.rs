@@ -28,4 +28,5 @@ mod sharing;
 #[path = "sockets/main.rs"]
 mod sockets;
 mod soft_errors;
+mod tasks;
 mod udp_tunnel;

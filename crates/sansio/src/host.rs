@@ -12,9 +12,11 @@
 //! zero at first: time is moved by the tool alone, and a blocking call that has to wait says so at once. The socket's own
 //! timeouts (`SO_RCVTIMEO`, `SO_SNDTIMEO`) count as well; they end with `EAGAIN`, as on Linux.
 
-use crate::errno::{EAGAIN, EINTR, EINVAL, EMSGSIZE, Errno, Result};
-use crate::socket::Table;
 use std::collections::{BTreeMap, VecDeque};
+use transom_sockets::errno::{EINTR, EINVAL, EMSGSIZE, Errno, Result};
+use transom_sockets::readiness::PollFd;
+use transom_sockets::table::Table;
+use transom_sockets::{Awaited, Drive, Sockets, Waited};
 use transom_stack::config::{StackConfig, StackConfigError};
 use transom_stack::stack::{Packet, Stack};
 use transom_tcp::time::{Duration, Instant};
@@ -31,36 +33,14 @@ const MAX_ROUNDS: u32 = 100_000;
 /// A host with its sockets and its clock.
 #[derive(Debug)]
 pub struct Host {
-    pub(crate) stack: Stack,
-    pub(crate) sockets: Table,
+    stack: Stack,
+    sockets: Table,
     now: Instant,
     patience: Duration,
     /// Packets on their way to the host, in the order in which they arrive.
     arrivals: BTreeMap<(Instant, u64), Vec<u8>>,
     queued: u64,
     departures: VecDeque<(Instant, Vec<u8>)>,
-}
-
-/// How waiting ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited<T> {
-    /// What was waited for is there.
-    Done(T),
-    /// The call's own timeout passed, or it was not to wait at all.
-    TimedOut,
-    /// Patience ended before.
-    Interrupted,
-}
-
-impl<T> Waited<T> {
-    /// What was waited for, or the error of a call that waited in vain: `EAGAIN` or `EINTR`.
-    pub(crate) fn into_result(self) -> Result<T> {
-        match self {
-            Waited::Done(value) => Ok(value),
-            Waited::TimedOut => Err(Errno(EAGAIN)),
-            Waited::Interrupted => Err(Errno(EINTR)),
-        }
-    }
 }
 
 impl Host {
@@ -178,41 +158,47 @@ impl Host {
         true
     }
 
-    /// Takes what the stack has to send.
     fn flush(&mut self) {
-        while let Some(packet) = self.stack.poll_transmit(self.now) {
-            self.departures.push_back((self.now, packet.to_vec()));
-        }
-        // Sockets look at connections themselves; events would only pile up.
-        while self.stack.poll_event().is_some() {}
+        flush(&mut self.stack, self.now, &mut self.departures);
     }
 
-    /// Leaves nothing undone that is due now: packets to send, and timers that are due at once.
+    fn settle(&mut self) {
+        settle(&mut self.stack, self.now, &mut self.departures);
+    }
+
+    /// `poll(2)`: how many descriptors have something to tell, which is written to `revents`. It waits for `timeout` milliseconds,
+    /// for ever if that is negative, and in any case not longer than patience lasts.
     ///
-    /// # Panics
-    /// If timers keep firing at the same instant, which would be a defect of the stack.
-    pub(crate) fn settle(&mut self) {
-        self.flush();
-        let mut rounds = 0;
-        while self.stack.next_timeout().is_some_and(|at| at <= self.now) {
-            self.stack.on_timeout(self.now);
-            self.flush();
-            rounds += 1;
-            assert!(rounds < MAX_ROUNDS, "timers keep firing at {:?}", self.now);
+    /// # Errors
+    /// `EINTR` if patience ended before `timeout`; repeat the call with what is left of it.
+    pub fn poll(&mut self, fds: &mut [PollFd], timeout: i32) -> Result<usize> {
+        let ready = self.with(|sockets| sockets.poll(fds));
+        if ready > 0 || timeout == 0 {
+            return Ok(ready);
+        }
+        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+        let waited = self.wait_for(timeout, |sockets| {
+            let ready = sockets.poll(fds);
+            (ready > 0).then_some(ready)
+        });
+        match waited {
+            Waited::Done(ready) => Ok(ready),
+            Waited::TimedOut => Ok(0),
+            Waited::Interrupted | Waited::Failed(_) => Err(Errno(EINTR)),
         }
     }
 
     /// Calls `attempt` until it gives something, moving time on in between, for as long as `timeout` and patience allow. There
     /// is one attempt after each event, so it has to do all that can be done.
-    pub(crate) fn wait<T>(
+    fn wait_for<T>(
         &mut self,
         timeout: Option<Duration>,
-        mut attempt: impl FnMut(&mut Host) -> Option<T>,
+        mut attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
     ) -> Waited<T> {
         let timeout = timeout.filter(|&timeout| timeout <= self.patience);
         let limit = self.now + timeout.unwrap_or(self.patience);
         loop {
-            if let Some(value) = attempt(self) {
+            if let Some(value) = self.with(&mut attempt) {
                 return Waited::Done(value);
             }
             if !self.step(limit) {
@@ -222,24 +208,53 @@ impl Host {
         if timeout.is_some() { Waited::TimedOut } else { Waited::Interrupted }
     }
 
-    /// As [`Host::wait`], but with one attempt alone if the call is `nonblocking`.
-    pub(crate) fn wait_unless<T>(
-        &mut self,
-        nonblocking: bool,
-        timeout: Option<Duration>,
-        mut attempt: impl FnMut(&mut Host) -> Option<T>,
-    ) -> Waited<T> {
-        if nonblocking {
-            return attempt(self).map_or(Waited::TimedOut, Waited::Done);
-        }
-        self.wait(timeout, attempt)
-    }
-
     /// Checks the stack's invariants, for tests.
     ///
     /// # Errors
     /// What does not hold.
     pub fn check(&self) -> core::result::Result<(), &'static str> {
         self.stack.check()
+    }
+}
+
+impl Drive for Host {
+    fn with<T>(&mut self, call: impl FnOnce(&mut Sockets<'_>) -> T) -> T {
+        let Host { stack, sockets, now, departures, .. } = self;
+        let now = *now;
+        let mut settle = |stack: &mut Stack| settle(stack, now, departures);
+        call(&mut Sockets::new(stack, sockets, now, &mut settle))
+    }
+
+    fn wait<T>(
+        &mut self,
+        _: Awaited,
+        timeout: Option<Duration>,
+        attempt: impl FnMut(&mut Sockets<'_>) -> Option<T>,
+    ) -> Waited<T> {
+        self.wait_for(timeout, attempt)
+    }
+}
+
+/// Takes what the stack has to send.
+fn flush(stack: &mut Stack, now: Instant, departures: &mut VecDeque<(Instant, Vec<u8>)>) {
+    while let Some(packet) = stack.poll_transmit(now) {
+        departures.push_back((now, packet.to_vec()));
+    }
+    // Sockets look at connections themselves; events would only pile up.
+    while stack.poll_event().is_some() {}
+}
+
+/// Leaves nothing undone that is due now: packets to send, and timers that are due at once.
+///
+/// # Panics
+/// If timers keep firing at the same instant, which would be a defect of the stack.
+fn settle(stack: &mut Stack, now: Instant, departures: &mut VecDeque<(Instant, Vec<u8>)>) {
+    flush(stack, now, departures);
+    let mut rounds = 0;
+    while stack.next_timeout().is_some_and(|at| at <= now) {
+        stack.on_timeout(now);
+        flush(stack, now, departures);
+        rounds += 1;
+        assert!(rounds < MAX_ROUNDS, "timers keep firing at {now:?}");
     }
 }

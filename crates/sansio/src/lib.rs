@@ -2,9 +2,8 @@
 //!
 //! The stack below is sans-IO, and so is this: a tool in the manner of packetdrill puts raw IP packets in, takes packets out,
 //! moves time on, and makes the socket calls a program would make. A run is a function of the configuration and the calls.
-//! [`host::Host`] has all functions, in safe code. Time and waiting are in [`host`], descriptors in [`socket`], reading and
-//! writing in [`stream`], `shutdown` and `close` in [`closing`], the urgent byte in [`urgent`], `poll` in [`readiness`],
-//! options in [`options`] and [`info`]. Errors and numbers are Linux' ([`errno`]). [`ffi`] puts the same calls before C, with
+//! [`host::Host`] has time, packets and waiting, in safe code. The calls are [`SocketCalls`], from `transom-sockets`: `libtransom` has the
+//! same ones over real devices. Errors and numbers are Linux' ([`errno`]). [`ffi`] puts the calls before C, with
 //! the header `include/transom_sansio.h`; the README has an example, and says what differs from Linux.
 //!
 //! # Example
@@ -16,6 +15,7 @@
 //! use transom_sansio::errno::{EINTR, Errno, Result};
 //! use transom_sansio::host::Host;
 //! use transom_sansio::socket::SOCK_STREAM;
+//! use transom_sansio::{Drive, SocketCalls};
 //! use transom_stack::config::StackConfig;
 //! use transom_tcp::time::{Duration, Instant};
 //!
@@ -87,18 +87,11 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod address;
-pub mod closing;
 pub mod config;
-pub mod errno;
-mod fast_open;
 #[allow(unsafe_code, reason = "C's pointers; every use says why it is sound")]
 pub mod ffi;
 pub mod host;
-pub mod info;
-mod opening;
-pub mod options;
-pub mod readiness;
-pub mod socket;
-pub mod stream;
-pub mod urgent;
+
+pub use transom_sockets::{
+    Drive, SocketCalls, address, closing, errno, info, options, readiness, socket, stream, urgent,
+};

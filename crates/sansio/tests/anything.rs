@@ -5,6 +5,7 @@
 use crate::support;
 
 use crate::support::{host, ms};
+use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::{EFAULT, EIO, Result};
 use transom_sansio::host::Host;

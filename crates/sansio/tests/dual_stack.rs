@@ -4,6 +4,7 @@ use crate::support;
 
 use crate::support::{Dialogue, Pair, at, drain, failed, host_with, ms, only};
 use std::net::SocketAddr;
+use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;

@@ -3,6 +3,7 @@
 use crate::support;
 
 use crate::support::{Dialogue, LOCAL, at, drain, failed, host, only, peer};
+use transom_sansio::SocketCalls;
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;

@@ -6,28 +6,28 @@ use std::path::Path;
 
 /// The files with something for C, in the order in which the header shows it.
 const SOURCES: [&str; 15] = [
-    "errno.rs",
-    "address.rs",
-    "socket.rs",
-    "stream.rs",
-    "closing.rs",
-    "urgent.rs",
-    "readiness.rs",
-    "options/names.rs",
-    "info.rs",
-    "config.rs",
-    "ffi.rs",
-    "ffi/hosts.rs",
-    "ffi/time.rs",
-    "ffi/sockets.rs",
-    "ffi/memory.rs",
+    "../sockets/src/errno.rs",
+    "../sockets/src/address.rs",
+    "../sockets/src/socket.rs",
+    "../sockets/src/stream.rs",
+    "../sockets/src/closing.rs",
+    "../sockets/src/urgent.rs",
+    "../sockets/src/readiness.rs",
+    "../sockets/src/options/names.rs",
+    "../sockets/src/info.rs",
+    "src/config.rs",
+    "src/ffi.rs",
+    "src/ffi/hosts.rs",
+    "src/ffi/time.rs",
+    "src/ffi/sockets.rs",
+    "src/ffi/memory.rs",
 ];
 
 fn generate(root: &Path) -> String {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in SOURCES {
-        builder = builder.with_src(root.join("src").join(source));
+        builder = builder.with_src(root.join(source));
     }
     let mut header = Vec::new();
     builder.generate().expect("the sources parse").write(&mut header);

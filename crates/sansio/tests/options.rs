@@ -3,6 +3,7 @@
 use crate::support;
 
 use crate::support::{Dialogue, accepted, at, drain, failed, host, host_with, ms, only};
+use transom_sansio::SocketCalls;
 use transom_sansio::address::{AF_INET, AF_INET6};
 use transom_sansio::closing::SHUT_WR;
 use transom_sansio::errno::*;

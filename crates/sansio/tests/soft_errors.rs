@@ -3,6 +3,7 @@
 use crate::support;
 
 use crate::support::{Dialogue, accepted, drain, failed, host};
+use transom_sansio::SocketCalls;
 use transom_sansio::errno::*;
 use transom_sansio::host::Host;
 use transom_sansio::options::{IP_RECVERR, IPPROTO_IP, SO_ERROR, SOL_SOCKET};

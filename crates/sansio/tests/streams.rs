@@ -3,6 +3,7 @@
 use crate::support;
 
 use crate::support::{Dialogue, Pair, accepted, at, drain, failed, host, host_with, ms, only};
+use transom_sansio::SocketCalls;
 use transom_sansio::address::AF_INET;
 use transom_sansio::closing::*;
 use transom_sansio::errno::*;

@@ -8,6 +8,8 @@ mod received;
 mod store;
 pub mod unordered;
 
+pub use piece::Taken;
+
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use alloc::vec::Vec;
@@ -159,6 +161,13 @@ pub trait Ordering: fmt::Debug + Send {
 
     /// The next readable piece of memory, for reading without a copy.
     fn front(&self) -> &[u8];
+
+    /// Takes [`Ordering::front`] out with its memory. Where that is not possible, with a copy.
+    fn take_front(&mut self) -> Option<Taken> {
+        let taken = Taken::copy_of(self.front())?;
+        self.discard(taken.len());
+        Some(taken)
+    }
 
     /// The position of [`Ordering::front`].
     fn front_pos(&self) -> Pos {

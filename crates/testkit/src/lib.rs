@@ -39,6 +39,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod digests;
 pub mod host;
 pub mod packets;
 pub mod peer;

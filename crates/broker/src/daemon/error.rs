@@ -31,9 +31,6 @@ pub enum DaemonError {
         /// Its lock.
         path: PathBuf,
     },
-    /// The object lacks a part.
-    #[error("the object has no `{0}`")]
-    Incomplete(String),
     /// The BPF system call, or libbpf.
     #[error(transparent)]
     Bpf(#[from] BpfError),

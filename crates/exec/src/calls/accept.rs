@@ -124,7 +124,7 @@ impl Supervisor {
         pair::set_size(&ours, &theirs, self.pair_size());
         let inode = program::inode(&theirs)?;
         self.watch(inode, Part::Pair, &ours)?;
-        self.watch(inode, Part::Outer, outer.poll_fd()?)?;
+        self.watch_outer(inode, &outer)?;
         match outer {
             Outer::Transom(_) => self.counts.by_transom += 1,
             Outer::Kernel(_) => self.counts.by_kernel += 1,

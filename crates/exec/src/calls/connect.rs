@@ -15,7 +15,7 @@ use crate::pair;
 use crate::program;
 use crate::pump::Pump;
 use crate::socket::{Bound, Connecting, Hold, State};
-use crate::supervisor::{Part, Supervisor};
+use crate::supervisor::Supervisor;
 
 impl Supervisor {
     pub(super) fn bind(&mut self, call: &Call) -> Outcome {
@@ -83,8 +83,10 @@ impl Supervisor {
             return Err(Refusal::Later);
         }
         let outer = self.begin(inode, remote)?;
+        self.watch_outer(inode, &outer)?;
+        // A peer on this machine has answered already.
+        self.drive(true);
         let waits = !pair::is_non_blocking(&theirs);
-        self.watch(inode, Part::Outer, outer.poll_fd()?)?;
         match outer.opening() {
             Opening::Failed(error) => return fail(error),
             // The kernel does so at loopback.

@@ -8,7 +8,7 @@ use super::{Arguments, Outcome, fail};
 use crate::address;
 use crate::listening::{Listening, Source, listen_at_loopback, listen_kernel};
 use crate::socket::{Hold, State};
-use crate::supervisor::{Part, Supervisor};
+use crate::supervisor::Supervisor;
 
 /// As many connections wait at a listener at most (`net.core.somaxconn`).
 const LONGEST: usize = 4096;
@@ -53,7 +53,7 @@ impl Supervisor {
             (Hold::Transom(_), None) => return fail(libc::EOPNOTSUPP),
         }
         for source in &sources {
-            self.watch(inode, Part::Outer, source.poll_fd()?)?;
+            self.watch_source(inode, source)?;
         }
         let listening = Listening {
             local,

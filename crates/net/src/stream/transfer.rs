@@ -1,10 +1,12 @@
 //! Reading and writing.
 
 use super::TcpStream;
-use crate::engine::Channel;
+use crate::engine::{Channel, Inner};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::atomic::Ordering;
+use transom_stack::stack::SocketError;
 use transom_tcp::connection::WriteOptions;
+use transom_tcp::time::Instant;
 
 impl Read for &TcpStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -59,33 +61,44 @@ impl TcpStream {
         buffers: &[IoSlice<'_>],
         options: WriteOptions,
     ) -> io::Result<usize> {
-        let id = self.socket.id;
+        let channel = Channel::Writable(self.socket.id);
+        self.repeat(channel, &self.socket.write_timeout, |inner, now| {
+            self.write_now(inner, now, buffers, options)
+        })
+    }
+
+    /// Writes what there is room for.
+    pub(super) fn write_now(
+        &self,
+        inner: &mut Inner,
+        now: Instant,
+        buffers: &[IoSlice<'_>],
+        options: WriteOptions,
+    ) -> Result<usize, SocketError> {
         let last = buffers.iter().rposition(|buffer| !buffer.is_empty());
         let last = last.unwrap_or(0);
-        self.repeat(Channel::Writable(id), &self.socket.write_timeout, |inner, now| {
-            let now = self.socket.shared.runtime.poll_for_acks(inner, now);
-            let written = inner.host.with_connection(id, now, |connection| {
-                let mut total = 0;
-                let buffers = buffers.iter().enumerate();
-                for (index, buffer) in buffers.filter(|(_, buffer)| !buffer.is_empty()) {
-                    let end_of_record = options.end_of_record && index == last;
-                    let options = WriteOptions { end_of_record, ..options };
-                    match connection.write_with(now, buffer, options) {
-                        Ok(n) => {
-                            total += n;
-                            if n < buffer.len() {
-                                break;
-                            }
+        let now = self.socket.shared.runtime.poll_for_acks(inner, now);
+        let written = inner.host.with_connection(self.socket.id, now, |connection| {
+            let mut total = 0;
+            let buffers = buffers.iter().enumerate();
+            for (index, buffer) in buffers.filter(|(_, buffer)| !buffer.is_empty()) {
+                let end_of_record = options.end_of_record && index == last;
+                let options = WriteOptions { end_of_record, ..options };
+                match connection.write_with(now, buffer, options) {
+                    Ok(n) => {
+                        total += n;
+                        if n < buffer.len() {
+                            break;
                         }
-                        Err(_) if total > 0 => break,
-                        Err(error) => return Err(error),
                     }
+                    Err(_) if total > 0 => break,
+                    Err(error) => return Err(error),
                 }
-                Ok(total)
-            })?;
-            inner.written_since_poll += *written.as_ref().unwrap_or(&0);
-            Ok(written?)
-        })
+            }
+            Ok(total)
+        })?;
+        inner.written_since_poll += *written.as_ref().unwrap_or(&0);
+        Ok(written?)
     }
 }
 

@@ -4,6 +4,7 @@
 //! there are `-TS_EBADF` for a host or descriptor that is none, `-TS_EFAULT` for null where memory is needed, and `-TS_EIO`.
 
 use super::{HostNumber, count, memory, number, status, with};
+use crate::SocketCalls;
 use crate::address;
 use crate::errno::{EFAULT, EINVAL, Errno, Result};
 use crate::host::Host;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use std::net::SocketAddr;
+use transom_sansio::SocketCalls;
 use transom_sansio::address::AF_INET;
 use transom_sansio::errno::{EINTR, Errno, Result};
 use transom_sansio::host::Host;

@@ -3,10 +3,11 @@
 use super::timers::Timer;
 use super::{Connection, ConnectionError, Event, IcmpError, MemoryState, RESERVE, State};
 use crate::holes::Hole;
-use crate::ordering::Delivery;
+use crate::ordering::{Delivery, Taken};
 use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
+use alloc::vec::Vec;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +104,24 @@ impl Connection {
         let room = self.send_room().min(bytes.len());
         let written = self.snd.buffer.write(bytes.get(..room).unwrap_or_default());
         self.after_write(now, written, bytes.len())
+    }
+
+    /// Like [`Connection::write`], without a copy: `fill` appends bytes where they are to lie. It is given the end of the send buffer, which may hold bytes
+    /// already, and how many it may append: at least one. There is memory for so many; more do not count. At most 64 KB are written at once.
+    ///
+    /// Returns how many bytes were appended; zero if `fill` has appended none.
+    pub fn write_by(
+        &mut self,
+        now: Instant,
+        fill: impl FnOnce(&mut Vec<u8>, usize),
+    ) -> Result<usize, WriteError> {
+        self.takes_bytes()?;
+        let room = self.send_room();
+        if room == 0 {
+            return self.after_write(now, 0, 1);
+        }
+        let written = self.snd.buffer.write_by(room, fill);
+        self.after_write(now, written, written)
     }
 
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
@@ -271,6 +290,21 @@ impl Connection {
     /// The next readable bytes where they lie; [`Connection::consume`] takes them out. Of data units there are none to be seen.
     pub fn readable_slice(&self) -> &[u8] {
         self.rcv.ordering.front()
+    }
+
+    /// Takes the next readable bytes out of the stream, with the memory in which they lie: a read without a copy. `None` is the end of the
+    /// stream. A connection that may have holes copies the bytes in front of one.
+    ///
+    /// # Errors
+    /// As [`Connection::read`].
+    pub fn read_taken(&mut self, now: Instant) -> Result<Option<Taken>, ReadError> {
+        self.delivers(Delivery::Stream)?;
+        let taken = self.rcv.ordering.take_front();
+        let read = taken.as_ref().map_or(0, Taken::len);
+        self.after_read(now, read);
+        let result = self.read_state(read);
+        self.report_to_reader(result)?;
+        Ok(taken)
     }
 
     /// Drops `bytes` of the readable data: of a stream, of pieces in their order of arrival, or of units that amount to this. Returns

@@ -280,6 +280,13 @@ impl Connection {
         }
     }
 
+    /// Makes [`Event::Writable`] follow when a waiting writer should be woken. Returns whether the connection is such that it will.
+    pub fn expect_room(&mut self) -> bool {
+        let open = self.write_state().is_ok();
+        self.snd.writer_waits |= open;
+        open
+    }
+
     /// Notifies a reader only of this many bytes or more (`SO_RCVLOWAT`), or of less when no more can come: at the end of the
     /// stream, before a hole, after an error, and when the receive buffer is half full. 0 means 1.
     pub fn set_receive_low_water(&mut self, bytes: usize) {

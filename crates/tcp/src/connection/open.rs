@@ -250,7 +250,10 @@ impl Connection {
         self.ecn = self.ecn_state();
         self.snd.window = Window::initial(self.mss());
         self.snd.congestion.on_start(&mut self.snd.window, self.snd.syn_sent_at);
-        if self.snd.syn_transmissions > 1 {
+        // An active open may send its SYN twice though the first one was answered.
+        let lost =
+            if self.active { self.snd.retransmits > 0 } else { self.snd.syn_transmissions > 1 };
+        if lost {
             let event = CongestionEvent::HandshakeLoss;
             self.snd.congestion.on_event(&mut self.snd.window, event, self.snd.syn_sent_at);
         }
@@ -291,6 +294,7 @@ impl Connection {
         if flags.contains(Flags::ACK) && (ack <= Pos::INITIAL || ack > self.highest_sent()) {
             if !flags.contains(Flags::RST) {
                 self.reset_due = Some(self.reset_at(now, header.ack));
+                self.repeat_answered_syn();
             }
             return;
         }
@@ -337,6 +341,13 @@ impl Connection {
             self.snd.syn_due = true;
             self.keep_for_later(segment);
         }
+    }
+
+    /// The peer has answered our SYN with a number of an older connection between the same ports, often one that it keeps in TIME-WAIT. Our reset removes
+    /// that connection, so the SYN is sent once more behind it, as Linux does. Otherwise it would wait for the retransmission timer, a second. This happens
+    /// once: forged segments must not become a stream of SYNs.
+    fn repeat_answered_syn(&mut self) {
+        self.snd.syn_due |= self.snd.syn_transmissions == 1 && self.snd.sent.outstanding() == 0;
     }
 
     /// Data and FIN of a SYN wait until the handshake is complete (RFC 9293 section 3.10.7.3), because the peer is not verified before.

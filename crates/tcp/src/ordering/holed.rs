@@ -9,7 +9,7 @@
 
 use super::in_order::InOrder;
 use super::received::MAX_HOLES;
-use super::{Accepted, Ordering};
+use super::{Accepted, Ordering, Taken};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
@@ -126,6 +126,17 @@ impl Ordering for Holed {
     fn front(&self) -> &[u8] {
         let front = self.stream.front();
         &front[..self.clear_run(front.len())]
+    }
+
+    fn take_front(&mut self) -> Option<Taken> {
+        let run = self.front().len();
+        if run > 0 && run == self.stream.front().len() {
+            return self.stream.take_front();
+        }
+        // The piece goes on behind a hole.
+        let copy = Taken::copy_of(self.front())?;
+        self.discard(copy.len());
+        Some(copy)
     }
 
     fn read_pos(&self) -> Pos {

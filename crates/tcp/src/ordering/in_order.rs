@@ -8,7 +8,7 @@
 use super::piece::Piece;
 use super::received::Received;
 use super::store::{CRUMB, PIECE_CHARGE, Store};
-use super::{Accepted, Ordering};
+use super::{Accepted, Ordering, Taken};
 use crate::packet::{PacketBuf, Payload};
 use crate::pos::Pos;
 use alloc::collections::VecDeque;
@@ -84,14 +84,20 @@ impl InOrder {
 
     /// Takes the piece at the front away, after it has been read.
     fn pop_ready(&mut self) {
-        let Some(piece) = self.ready.pop_front() else { return };
+        if let Some(piece) = self.take_ready() {
+            self.store.recycle(piece);
+        }
+    }
+
+    fn take_ready(&mut self) -> Option<Piece> {
+        let piece = self.ready.pop_front()?;
         if let Some((Awaiting::Ready(index), _)) = &mut self.awaiting {
             match index.checked_sub(1) {
                 Some(before) => *index = before,
                 None => self.awaiting = None,
             }
         }
-        self.store.recycle(piece);
+        Some(piece)
     }
 
     /// Moves early pieces that have become in order.
@@ -300,6 +306,12 @@ impl Ordering for InOrder {
 
     fn front(&self) -> &[u8] {
         self.ready.front().map_or(&[], Piece::bytes)
+    }
+
+    fn take_front(&mut self) -> Option<Taken> {
+        let piece = self.take_ready()?;
+        self.ready_bytes -= piece.len();
+        Some(Taken(piece))
     }
 
     fn read_pos(&self) -> Pos {

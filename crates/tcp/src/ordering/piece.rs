@@ -5,6 +5,47 @@ use crate::packet::PacketBuf;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+/// Received data that the reader has taken out of the queue together with its memory.
+///
+/// The data counts as read from then on: the window opens, and the memory is the reader's.
+#[derive(Debug)]
+pub struct Taken(pub(super) Piece);
+
+impl Taken {
+    /// A copy, unless there are no bytes.
+    pub(super) fn copy_of(bytes: &[u8]) -> Option<Taken> {
+        (!bytes.is_empty()).then(|| Taken(Piece::sized(bytes)))
+    }
+
+    /// The bytes that are left.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// How many bytes are left.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no byte is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Removes this many bytes at the front, or all if there are fewer.
+    pub fn advance(&mut self, bytes: usize) {
+        self.0.advance(bytes);
+    }
+
+    /// The packet's buffer in which the data lay, for the device to use again, if it did.
+    pub fn into_buffer(self) -> Option<PacketBuf> {
+        match self.0 {
+            Piece::Kept { buffer, .. } => Some(buffer),
+            Piece::Gathered { .. } => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Piece {
     /// A packet's buffer. Until it is supplied, an empty one replaces it and the range starts at zero.

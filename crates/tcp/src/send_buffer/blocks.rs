@@ -62,6 +62,33 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
         }
     }
 
+    /// Lets `fill` append to the last block, which has memory for at least one more byte, and at most `most` of them. Returns how many it has appended.
+    ///
+    /// Whatever it does with the block, the queue stays sound: what is too much is cut off, and zeros stand for what it has removed.
+    pub(super) fn push_by(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>, usize)) -> usize {
+        if most == 0 {
+            return 0;
+        }
+        if self.room_at_end() == 0 {
+            let block = self.spare.pop().unwrap_or_default();
+            self.used.push_back(block);
+        }
+        let most = most.min(self.room_at_end());
+        let Some(block) = self.used.back_mut() else { return 0 };
+        let (before, len) = (block.capacity(), block.len());
+        block.reserve_exact(BLOCK - len);
+        fill(block, most);
+        let filled = block.len().saturating_sub(len).min(most);
+        block.resize(len + filled, 0);
+        self.memory = self.memory - before + block.capacity();
+        self.len += filled;
+        if block.is_empty() {
+            let block = self.used.pop_back().unwrap_or_default();
+            self.spare.push(block);
+        }
+        filled
+    }
+
     fn room_at_end(&self) -> usize {
         self.used.back().map_or(0, |block| BLOCK - block.len())
     }
@@ -105,6 +132,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
 
     #[test]
@@ -116,6 +144,31 @@ mod tests {
         assert_eq!(blocks.memory(), 1024);
         blocks.push(&[1; 4000]);
         assert_eq!(blocks.memory(), 2 * 4096);
+    }
+
+    #[test]
+    fn bytes_are_written_where_they_lie() {
+        let mut blocks = Blocks::<16>::default();
+        blocks.push(&[1; 10]);
+        let mut place = None;
+        let filled = blocks.push_by(4, |end, most| {
+            assert_eq!((end.len(), most), (10, 4));
+            assert!(end.capacity() >= 14);
+            end.extend_from_slice(&[2; 4]);
+            place = Some(end.as_ptr());
+        });
+        assert_eq!(filled, 4);
+        assert_eq!(blocks.slices(8, 14).concat(), [1, 1, 2, 2, 2, 2]);
+        assert_eq!(Some(blocks.slices(0, 14)[0].as_ptr()), place);
+        // At most to the end of the block; nothing that is there is lost.
+        assert_eq!(blocks.push_by(9, |end, most| end.resize(end.len() + most + 7, 3)), 2);
+        assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
+        assert_eq!(blocks.push_by(0, |_, _| panic!("there is no room")), 0);
+        assert_eq!((blocks.len(), blocks.slices(14, 17).concat()), (16, vec![3, 3]));
+        // What a call spoils that it must not touch is not there any more, but nothing breaks.
+        blocks.push(&[4; 3]);
+        assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
+        assert_eq!((blocks.len(), blocks.slices(16, 19).concat()), (19, vec![0; 3]));
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl Stage {
 ///
 /// The bands. What is left of some hundred segments is β to two segments, as the kernel's windows are whole segments. The window aims at
 /// W_cubic(t + RTT), so it is not below W_cubic(t) nor above W_cubic(t + RTT), but for 3 %: two segments and a half of the least that there
-/// are, 80. As shares of W_max, after the same shares of K, the two windows are the same function: they differ by the same 3 %.
+/// are, 80. As shares of W_max, after the same shares of K, the two windows are the same function. Each may be 3 % from it, in opposite directions, so
+/// they differ by 6 % at most.
 #[test]
 fn cubic_is_the_kernels_cubic() {
     if !allowed() {
@@ -101,7 +102,7 @@ fn cubic_is_the_kernels_cubic() {
         theirs.k,
         100.0 * widest
     );
-    assert!(widest <= 0.03, "{widest}");
+    assert!(widest <= 0.06, "{widest}");
 }
 
 /// A flow's samples between two times, in seconds, while it has a sender.
@@ -200,7 +201,8 @@ impl Model {
 ///   whose flight is larger by what acknowledgements have gathered, 0.85.
 /// - *PROBE_RTT* begins when the least round-trip time was not seen for ten seconds (4.3.5): it was seen in the first round trips, before there was a queue, at
 ///   0.3 s at the latest, and it takes a round trip to notice. It lasts until the flight has fallen to four segments, a round trip with what is in
-///   the queue, and 200 ms and a round trip from then; and the window comes back to a tenth.
+///   the queue, and 200 ms and a round trip from then. Then the window is what it was, to a tenth. The kernel's has the part of what acknowledgements have gathered
+///   before and after, and either may be a quarter more.
 #[test]
 fn bbr_is_the_kernels_bbr() {
     if !allowed() {
@@ -220,9 +222,10 @@ fn bbr_is_the_kernels_bbr() {
         let (from, until) = model.probe_rtt;
         assert!((10.0..=10.5).contains(&from), "{whose}: {model:?}");
         assert!((0.2..=0.4).contains(&(until - from)), "{whose}: {model:?}");
-        let back = model.restored / model.window;
-        assert!((0.9..=1.1).contains(&back), "{whose}: {model:?}");
     }
+    let back = |model: &Model| model.restored / model.window;
+    assert!((0.9..=1.1).contains(&back(&ours)), "{ours:?}");
+    assert!((0.8..=1.25).contains(&back(&theirs)), "{theirs:?}");
     assert!((0.31..=0.41).contains(&ours.cycle), "{ours:?}");
     assert!(ours.dips.iter().all(|dip| *dip <= 0.65), "{ours:?}");
     assert!((74.0..=76.0).contains(&ours.window), "{ours:?}");

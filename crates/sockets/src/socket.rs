@@ -1,12 +1,12 @@
-//! Descriptors and what they stand for.
+//! What a descriptor stands for.
 //!
-//! A descriptor is the lowest free number from 3 on, as in a program whose standard streams are open. A socket is fresh
-//! (perhaps bound), listens, or has a connection of the stack; the connection's own state says everything else.
+//! A socket is fresh (perhaps bound), listens, or has a connection of the stack. The connection's own state says everything else.
 
 use crate::address::Family;
-use crate::errno::{self, EBADF, EINVAL, EMFILE, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno, Result};
-use crate::host::Host;
+use crate::drive::Sockets;
+use crate::errno::{self, EINVAL, EPROTONOSUPPORT, ESOCKTNOSUPPORT, Errno, Result};
 use crate::options::Options;
+use std::any::Any;
 use std::net::SocketAddr;
 use transom_stack::listener::ListenerId;
 use transom_stack::stack::ConnectionId;
@@ -34,61 +34,16 @@ pub const O_RDWR: i32 = 2;
 /// Status flag: calls do not wait.
 pub const O_NONBLOCK: i32 = 0o4000;
 
-const FIRST_DESCRIPTOR: usize = 3;
-const MAX_DESCRIPTORS: usize = 1 << 20;
-
-/// The sockets by descriptor.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
-    sockets: Vec<Option<Socket>>,
-}
-
-impl Table {
-    pub(crate) fn insert(&mut self, socket: Socket) -> Result<i32> {
-        let free = self.sockets.iter().position(Option::is_none);
-        let index = match free {
-            Some(index) => index,
-            None if self.sockets.len() < MAX_DESCRIPTORS => {
-                self.sockets.push(None);
-                self.sockets.len() - 1
-            }
-            None => return Err(Errno(EMFILE)),
-        };
-        if let Some(place) = self.sockets.get_mut(index) {
-            *place = Some(socket);
-        }
-        i32::try_from(index + FIRST_DESCRIPTOR).map_err(|_| Errno(EMFILE))
-    }
-
-    fn index(fd: i32) -> Option<usize> {
-        usize::try_from(fd).ok()?.checked_sub(FIRST_DESCRIPTOR)
-    }
-
-    pub(crate) fn get(&self, fd: i32) -> Result<&Socket> {
-        Self::index(fd).and_then(|index| self.sockets.get(index)?.as_ref()).ok_or(Errno(EBADF))
-    }
-
-    pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut Socket> {
-        Self::index(fd).and_then(|index| self.sockets.get_mut(index)?.as_mut()).ok_or(Errno(EBADF))
-    }
-
-    pub(crate) fn remove(&mut self, fd: i32) -> Result<Socket> {
-        Self::index(fd).and_then(|index| self.sockets.get_mut(index)?.take()).ok_or(Errno(EBADF))
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Socket> {
-        self.sockets.iter().flatten()
-    }
-}
-
 /// What a descriptor stands for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) family: Family,
     pub(crate) nonblocking: bool,
     pub(crate) options: Options,
     /// What it was bound to, by `bind` or by listening. The port is never zero.
     pub(crate) bound: Option<SocketAddr>,
+    /// Keeps the port of `bound`, where somebody else says which ones are free.
+    pub(crate) port: Option<Box<dyn Any + Send>>,
     pub(crate) role: Role,
 }
 
@@ -134,12 +89,8 @@ impl Stream {
     }
 }
 
-impl Host {
-    /// `socket(2)`: a TCP socket. `kind` is `SOCK_STREAM`, with `SOCK_NONBLOCK` or `SOCK_CLOEXEC` if wanted.
-    ///
-    /// # Errors
-    /// `EAFNOSUPPORT`, `ESOCKTNOSUPPORT`, `EPROTONOSUPPORT`, `EMFILE`.
-    pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32> {
+impl Sockets<'_> {
+    pub(crate) fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32> {
         let family = Family::from_number(domain)?;
         if kind & !(SOCK_NONBLOCK | SOCK_CLOEXEC) != SOCK_STREAM {
             return Err(Errno(ESOCKTNOSUPPORT));
@@ -148,21 +99,18 @@ impl Host {
             return Err(Errno(EPROTONOSUPPORT));
         }
         let options = Options::of_profile(&self.stack.config().profile);
-        self.sockets.insert(Socket {
+        self.table.insert(Socket {
             family,
             nonblocking: kind & SOCK_NONBLOCK != 0,
             options,
             bound: None,
+            port: None,
             role: Role::Fresh,
         })
     }
 
-    /// `fcntl(2)` for the status and descriptor flags.
-    ///
-    /// # Errors
-    /// `EBADF`; `EINVAL` for any other command.
-    pub fn fcntl(&mut self, fd: i32, command: i32, argument: i32) -> Result<i32> {
-        let socket = self.sockets.get_mut(fd)?;
+    pub(crate) fn fcntl(&mut self, fd: i32, command: i32, argument: i32) -> Result<i32> {
+        let socket = self.table.get_mut(fd)?;
         match command {
             F_GETFL => Ok(O_RDWR | if socket.nonblocking { O_NONBLOCK } else { 0 }),
             F_SETFL => {
@@ -176,14 +124,14 @@ impl Host {
 
     /// The stream behind a descriptor, if it is one.
     pub(crate) fn stream(&self, fd: i32) -> Result<Option<Stream>> {
-        Ok(match self.sockets.get(fd)?.role {
+        Ok(match self.table.get(fd)?.role {
             Role::Stream(stream) => Some(stream),
             Role::Fresh | Role::Listener { .. } => None,
         })
     }
 
     pub(crate) fn stream_mut(&mut self, fd: i32) -> Option<&mut Stream> {
-        match &mut self.sockets.get_mut(fd).ok()?.role {
+        match &mut self.table.get_mut(fd).ok()?.role {
             Role::Stream(stream) => Some(stream),
             Role::Fresh | Role::Listener { .. } => None,
         }

@@ -271,11 +271,12 @@ fn state_number(state: State) -> u8 {
 
 impl TcpInfo {
     /// No connection.
-    pub(crate) fn closed() -> Self {
+    pub fn closed() -> Self {
         TcpInfo { tcpi_state: TCP_CLOSE, ..TcpInfo::default() }
     }
 
-    pub(crate) fn listening(waiting: usize, backlog: usize) -> Self {
+    /// A listener with so many connections that wait.
+    pub fn listening(waiting: usize, backlog: usize) -> Self {
         TcpInfo {
             tcpi_state: TCP_LISTEN,
             tcpi_unacked: small(waiting as u64),
@@ -284,7 +285,8 @@ impl TcpInfo {
         }
     }
 
-    pub(crate) fn of(info: &Info) -> Self {
+    /// A connection.
+    pub fn of(info: &Info) -> Self {
         let mss = u64::from(info.mss.max(1));
         let segments = |bytes: u64| small(bytes.div_ceil(mss));
         let counters = &info.counters;

@@ -20,8 +20,8 @@ mod values;
 pub use names::*;
 
 use crate::address::Family;
+use crate::drive::Sockets;
 use crate::errno::{EINVAL, ENOENT, ENOPROTOOPT, ENOTCONN, Errno, Result};
-use crate::host::Host;
 use crate::info::TcpInfo;
 use crate::socket::{IPPROTO_TCP, Role, SOCK_STREAM, Socket};
 use controls::Controls;
@@ -229,15 +229,15 @@ impl Socket {
     }
 }
 
-impl Host {
-    /// `setsockopt(2)`.
-    ///
-    /// # Errors
-    /// `ENOPROTOOPT` for an unknown option. `EINVAL` for a value that is too short or out of range. Also `EINVAL` for `IPV6_V6ONLY` once
-    /// the socket is bound, `TCP_FASTOPEN` once it is connected and `TCP_FASTOPEN_CONNECT` once it listens too. `ENOENT` for an unknown
-    /// congestion controller.
-    pub fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<()> {
-        let socket = self.sockets.get_mut(fd)?;
+impl Sockets<'_> {
+    pub(crate) fn set_option(
+        &mut self,
+        fd: i32,
+        level: i32,
+        name: i32,
+        value: &[u8],
+    ) -> Result<()> {
+        let socket = self.table.get_mut(fd)?;
         let mut options = socket.options.clone();
         if socket.is_foreign(level) || !options.set(level, name, value)? {
             return Err(Errno(ENOPROTOOPT));
@@ -317,21 +317,17 @@ impl Host {
         });
     }
 
-    /// `getsockopt(2)`: the option's value as bytes. Reading `SO_ERROR` clears it.
-    ///
-    /// # Errors
-    /// `ENOPROTOOPT` for an option there is not, `ENOTCONN` for `IP_MTU` and `IPV6_MTU` without a connection.
-    pub fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
+    pub(crate) fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
         let int = |value: i32| Ok(value.to_ne_bytes().to_vec());
         match (level, name) {
             (SOL_SOCKET, SO_ERROR) => {
-                self.sockets.get(fd)?;
+                self.table.get(fd)?;
                 return int(self.take_error(fd).map_or(0, |error| error.0));
             }
             (IPPROTO_TCP, TCP_INFO) => return Ok(self.tcp_info(fd)?.as_bytes().to_vec()),
             _ => {}
         }
-        let socket = self.sockets.get(fd)?;
+        let socket = self.table.get(fd)?;
         if socket.is_foreign(level) {
             return Err(Errno(ENOPROTOOPT));
         }
@@ -410,12 +406,8 @@ impl Host {
         socket.options.max_segment.map_or(536, i32::from)
     }
 
-    /// What `TCP_INFO` shows.
-    ///
-    /// # Errors
-    /// `EBADF`.
-    pub fn tcp_info(&self, fd: i32) -> Result<TcpInfo> {
-        Ok(match self.sockets.get(fd)?.role {
+    pub(crate) fn tcp_info(&self, fd: i32) -> Result<TcpInfo> {
+        Ok(match self.table.get(fd)?.role {
             Role::Fresh => TcpInfo::closed(),
             Role::Listener { id, backlog } => {
                 TcpInfo::listening(self.stack.acceptable(id), backlog - 1)

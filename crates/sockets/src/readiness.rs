@@ -1,10 +1,8 @@
 //! `poll`: what could be done without waiting, by the rules of Linux' `tcp_poll`.
 
-use crate::errno::{EINTR, Errno, Result};
-use crate::host::{Host, Waited};
+use crate::drive::Sockets;
 use crate::socket::{Role, Stream};
 use transom_tcp::connection::State;
-use transom_tcp::time::Duration;
 
 /// There is something to read, or the end, or somebody to accept.
 pub const POLLIN: i16 = 0x001;
@@ -37,9 +35,10 @@ pub struct PollFd {
     pub revents: i16,
 }
 
-impl Host {
-    fn readiness(&self, fd: i32) -> i16 {
-        let Ok(socket) = self.sockets.get(fd) else { return POLLNVAL };
+impl Sockets<'_> {
+    /// What holds of a descriptor, whatever is asked.
+    pub fn readiness(&self, fd: i32) -> i16 {
+        let Ok(socket) = self.table.get(fd) else { return POLLNVAL };
         match &socket.role {
             // Linux finds an unconnected socket writable, and hung up.
             Role::Fresh => POLLHUP | POLLOUT | POLLWRNORM,
@@ -97,34 +96,12 @@ impl Host {
         self.connection(stream).is_some_and(|connection| connection.is_readable())
     }
 
-    /// Fills in what holds now and counts the descriptors with any of it.
-    fn poll_now(&self, fds: &mut [PollFd]) -> usize {
+    /// Fills in what holds now, and counts the descriptors with any of it.
+    pub fn poll(&self, fds: &mut [PollFd]) -> usize {
         for entry in fds.iter_mut() {
             let asked = entry.events | POLLERR | POLLHUP | POLLNVAL;
             entry.revents = if entry.fd < 0 { 0 } else { self.readiness(entry.fd) & asked };
         }
         fds.iter().filter(|entry| entry.revents != 0).count()
-    }
-
-    /// `poll(2)`: how many descriptors have something to tell, which is written to `revents`. It waits for `timeout` milliseconds,
-    /// for ever if that is negative, and in any case not longer than patience lasts.
-    ///
-    /// # Errors
-    /// `EINTR` if patience ended before `timeout`; repeat the call with what is left of it.
-    pub fn poll(&mut self, fds: &mut [PollFd], timeout: i32) -> Result<usize> {
-        let ready = self.poll_now(fds);
-        if ready > 0 || timeout == 0 {
-            return Ok(ready);
-        }
-        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
-        let waited = self.wait(timeout, |host| {
-            let ready = host.poll_now(fds);
-            (ready > 0).then_some(ready)
-        });
-        match waited {
-            Waited::Done(ready) => Ok(ready),
-            Waited::TimedOut => Ok(0),
-            Waited::Interrupted => Err(Errno(EINTR)),
-        }
     }
 }

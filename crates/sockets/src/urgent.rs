@@ -5,8 +5,8 @@
 //! of it either way, so that a program can tell where it is (`SIOCATMARK`). There is one such byte at a time: a new one makes an
 //! old one ordinary.
 
+use crate::drive::Sockets;
 use crate::errno::{EAGAIN, EINVAL, ENOTCONN, ENOTTY, Errno, Result};
-use crate::host::Host;
 use crate::socket::{Role, Stream};
 use transom_tcp::connection::State;
 
@@ -19,7 +19,7 @@ pub const SIOCATMARK: u64 = 0x8905;
 /// `ioctl`: bytes written and not yet sent.
 pub const SIOCOUTQNSD: u64 = 0x894B;
 
-impl Host {
+impl Sockets<'_> {
     /// How many ordinary bytes precede the urgent one, if it is announced and not passed. It may not have arrived, but if
     /// none precede it, it has.
     pub(crate) fn bytes_before_urgent(&self, stream: &Stream) -> Option<usize> {
@@ -30,7 +30,7 @@ impl Host {
 
     /// The place of the urgent byte in the stream and its distance from what is read next, if it is announced and not read.
     fn unread_urgent(&self, fd: i32, stream: &Stream) -> Result<Option<(u64, usize)>> {
-        let inline = self.sockets.get(fd)?.options.oob_inline;
+        let inline = self.table.get(fd)?.options.oob_inline;
         let left = self.connection(stream).and_then(|connection| connection.urgent_bytes());
         let Some(before) = left.and_then(|left| usize::try_from(left).ok()?.checked_sub(1)) else {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Host {
 
     /// Whether an urgent byte has arrived and not been read.
     pub(crate) fn has_urgent(&self, fd: i32, stream: &Stream) -> bool {
-        let inline = self.sockets.get(fd).is_ok_and(|socket| socket.options.oob_inline);
+        let inline = self.table.get(fd).is_ok_and(|socket| socket.options.oob_inline);
         let readable = self.connection(stream).map_or(0, |connection| connection.readable());
         match self.unread_urgent(fd, stream) {
             Ok(Some((_, before))) => readable > before,
@@ -74,17 +74,13 @@ impl Host {
 
     /// Whether there is something to read other than the urgent byte.
     pub(crate) fn has_ordinary(&self, fd: i32, stream: &Stream) -> bool {
-        let inline = self.sockets.get(fd).is_ok_and(|socket| socket.options.oob_inline);
+        let inline = self.table.get(fd).is_ok_and(|socket| socket.options.oob_inline);
         let readable = self.connection(stream).map_or(0, |connection| connection.readable());
         readable > usize::from(!inline && self.bytes_before_urgent(stream) == Some(0))
     }
 
-    /// `ioctl(2)` for `FIONREAD`, `TIOCOUTQ`, `SIOCATMARK` and `SIOCOUTQNSD`.
-    ///
-    /// # Errors
-    /// `EINVAL` for a listener or a fresh socket, `ENOTTY` for any other request.
-    pub fn ioctl(&self, fd: i32, request: u64) -> Result<i32> {
-        let stream = match self.sockets.get(fd)?.role {
+    pub(crate) fn ioctl(&self, fd: i32, request: u64) -> Result<i32> {
+        let stream = match self.table.get(fd)?.role {
             Role::Stream(stream) => stream,
             Role::Listener { .. } => return Err(Errno(EINVAL)),
             Role::Fresh => {
@@ -97,7 +93,7 @@ impl Host {
         let value = match (request, info) {
             (FIONREAD, Some(info)) if open => {
                 let upto = self.bytes_before_urgent(&stream);
-                let inline = self.sockets.get(fd)?.options.oob_inline;
+                let inline = self.table.get(fd)?.options.oob_inline;
                 info.readable.min(upto.filter(|_| !inline).unwrap_or(usize::MAX))
             }
             (SIOCATMARK, _) => usize::from(self.bytes_before_urgent(&stream) == Some(0)),

@@ -1,0 +1,17 @@
+//! The object and its sources.
+
+#[test]
+fn the_object_was_compiled_from_the_sources() {
+    transom_testkit::digests::assert_unchanged(
+        include_str!("../../../bpf/tcpk.sha256"),
+        &[
+            ("shared.h", include_bytes!("../../../bpf/shared.h")),
+            ("packet.h", include_bytes!("../../../bpf/packet.h")),
+            ("kernel.h", include_bytes!("../../../bpf/kernel.h")),
+            ("demux.h", include_bytes!("../../../bpf/demux.h")),
+            ("guard.h", include_bytes!("../../../bpf/guard.h")),
+            ("tcpk.bpf.c", include_bytes!("../../../bpf/tcpk.bpf.c")),
+            ("tcpk.bpf.o", &super::OBJECT.0),
+        ],
+    );
+}

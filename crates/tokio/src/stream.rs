@@ -1,0 +1,265 @@
+//! `TcpStream`, with the names and behaviour of `tokio::net::TcpStream`.
+
+use crate::input::Input;
+use crate::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
+use std::future::poll_fn;
+use std::io::{self, IoSlice, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use transom_net::{Info, Profile, Stack};
+
+/// A TCP connection on a [`Stack`].
+///
+/// Dropping it closes the connection in order; written data is still delivered.
+#[derive(Debug)]
+pub struct TcpStream {
+    pub(crate) stream: transom_net::TcpStream,
+    pub(crate) input: Input,
+}
+
+impl TcpStream {
+    /// Connects to `remote`.
+    ///
+    /// # Errors
+    /// As [`transom_net::TcpStream::connect`]: refused, timed out, unreachable.
+    pub async fn connect(stack: &Stack, remote: SocketAddr) -> io::Result<Self> {
+        Self::connect_with(stack, None, remote, None).await
+    }
+
+    /// Connects from a given local address and port (either may be unspecified), with a given profile. If the future is dropped, the connection is
+    /// closed.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`], and [`io::ErrorKind::InvalidInput`] for a profile that does not work.
+    pub async fn connect_with(
+        stack: &Stack,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        profile: Option<Profile>,
+    ) -> io::Result<Self> {
+        let stream =
+            transom_net::TcpStream::connect_nonblocking_with(stack, local, remote, profile)?;
+        poll_fn(|context| stream.poll_connected(context)).await?;
+        Ok(TcpStream { stream, input: Input::default() })
+    }
+
+    /// Takes a stream of [`transom_net`], which becomes non-blocking.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn from_net(stream: transom_net::TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(TcpStream { stream, input: Input::default() })
+    }
+
+    /// The stream of [`transom_net`] underneath, for settings that have no method here. Data that a [half](ReadHalf) has lent and nobody has consumed is
+    /// not seen there.
+    pub fn net(&self) -> &transom_net::TcpStream {
+        &self.stream
+    }
+
+    /// Gives the stream of [`transom_net`]. It stays non-blocking. Data that a [half](ReadHalf) has lent and nobody has consumed is lost.
+    pub fn into_net(self) -> transom_net::TcpStream {
+        self.stream
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    /// Our own address.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
+    /// Waits until there is something to read, the end of the stream or an error. Any number of tasks may wait. Cancel safe.
+    ///
+    /// # Errors
+    /// None at present.
+    pub async fn readable(&self) -> io::Result<()> {
+        if !self.input.has_rest() {
+            self.stream.readable().await;
+        }
+        Ok(())
+    }
+
+    /// Waits until there is room to write, or an error. Any number of tasks may wait. Cancel safe.
+    ///
+    /// # Errors
+    /// None at present.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.stream.writable().await;
+        Ok(())
+    }
+
+    /// Reads what is there.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is nothing; otherwise as [`io::Read::read`].
+    pub fn try_read(&self, out: &mut [u8]) -> io::Result<usize> {
+        self.input.try_read(&self.stream, out)
+    }
+
+    /// Writes what there is room for.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is no room; otherwise as [`io::Write::write`].
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.stream).write(bytes)
+    }
+
+    /// Writes several buffers, one behind the other.
+    ///
+    /// # Errors
+    /// As [`TcpStream::try_write`].
+    pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&self.stream).write_vectored(buffers)
+    }
+
+    /// Reads without taking the data out of the stream. Waits until there is something. Cancel safe.
+    ///
+    /// # Errors
+    /// As [`io::Read::read`].
+    pub async fn peek(&self, out: &mut [u8]) -> io::Result<usize> {
+        let mut out = ReadBuf::new(out);
+        poll_fn(|context| self.poll_peek(context, &mut out)).await
+    }
+
+    /// Reads without taking the data out of the stream. Of all calls that read, the last task to poll is woken.
+    ///
+    /// # Errors
+    /// As [`io::Read::read`].
+    pub fn poll_peek(
+        &self,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.input.poll_peek(&self.stream, context, out)
+    }
+
+    /// Splits the stream into a reading and a writing half, which may be used by two futures of one task.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        crate::split::split(self)
+    }
+
+    /// Splits the stream into halves that may go to different tasks. Dropping the writing half ends the stream to the peer.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        crate::split::into_split(self)
+    }
+
+    /// Switches Nagle's algorithm off (`true`) or on.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.stream.set_nodelay(nodelay)
+    }
+
+    /// Whether Nagle's algorithm is off.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.stream.nodelay()
+    }
+
+    /// The time to live (hop limit) of the packets sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for another value, [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.stream.set_ttl(ttl)
+    }
+
+    /// The time to live.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.stream.ttl()
+    }
+
+    /// Resets the connection when the stream is dropped, instead of closing it in order. (A drop that waits would block the executor, so there is none
+    /// here.)
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.stream.set_linger(Some(Duration::ZERO))
+    }
+
+    /// The error that ended the connection, once.
+    ///
+    /// # Errors
+    /// None at present.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.stream.take_error()
+    }
+
+    /// A snapshot of the connection's state.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the connection is gone.
+    pub fn info(&self) -> io::Result<Info> {
+        self.stream.info()
+    }
+}
+
+/// Ends the stream to the peer. A connection that is over needs no end.
+pub(crate) fn shut_down(stream: &transom_net::TcpStream) -> io::Result<()> {
+    match stream.shutdown(Shutdown::Write) {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+        outcome => outcome,
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.input.poll_read(&self.stream, context, out)
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write_vectored(context, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: written data is already on its way.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(shut_down(&self.stream))
+    }
+}
