@@ -117,6 +117,10 @@ impl Link {
 
     /// The way of a packet to `destination`. If its neighbour is not known, the packet is kept.
     fn way(&mut self, now: Duration, destination: IpAddr, packet: &TxPacket<'_>) -> Way {
+        // Nobody on the link has an address of ours.
+        if self.has(destination) {
+            return Way::Nowhere;
+        }
         let near = self.addresses.iter().any(|own| own.contains(destination));
         let hop = if near { Some(destination) } else { self.routes.gateway(now, destination) };
         let Some(hop) = hop else { return Way::Nowhere };

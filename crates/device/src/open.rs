@@ -72,7 +72,8 @@ pub struct Opened {
     pub addresses: Vec<IpPrefix>,
     /// Where it is, in words: `transom0`, `UDP port 4000 of 127.0.0.1`.
     pub place: String,
-    /// What came with a device of the broker's, for the stack on it ([`OpenOptions::shared`]).
+    /// What came with the device for the stack on it: a lease of the broker's ([`OpenOptions::shared`]), or what belongs to
+    /// [the kernel's address](crate::packet).
     pub lease: Option<Box<dyn Any + Send>>,
 }
 
@@ -159,7 +160,17 @@ fn open_packet(interface: &str, options: &OpenOptions) -> Result<Opened, Reason>
     }
     let builder = PacketDevice::builder(interface).offload(options.offload);
     let with_address = |builder: PacketBuilder, own: &IpPrefix| builder.address(*own);
-    let device = options.addresses.iter().fold(builder, with_address).open()?;
+    let builder = options.addresses.iter().fold(builder, with_address);
+    #[cfg(feature = "bpf")]
+    if let Some((device, kernel)) = builder.open_on_kernel_address()? {
+        return Ok(Opened {
+            device: Box::new(device),
+            addresses: kernel.addresses.clone(),
+            place: format!("{interface}, beside the kernel"),
+            lease: Some(Box::new(kernel)),
+        });
+    }
+    let device = builder.open()?;
     let place = interface.to_owned();
     Ok(Opened {
         device: Box::new(device),

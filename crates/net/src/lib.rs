@@ -44,6 +44,8 @@ mod eagerness;
 mod engine;
 mod error;
 mod guard;
+#[cfg(feature = "bpf")]
+mod kernel_address;
 mod listener;
 mod lock;
 mod log;

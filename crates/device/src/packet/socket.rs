@@ -34,6 +34,14 @@ impl PacketSocket {
         Ok(PacketSocket { socket })
     }
 
+    /// Lets a program that is loaded decide what it hears.
+    #[cfg(feature = "bpf")]
+    pub(super) fn attach(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_BPF);
+        af_packet::set_option(&self.socket, level, option, &program.as_raw_fd())
+    }
+
     /// Has the interface take in what is for a station of our own, and questions about its addresses.
     pub(super) fn join(&self, index: u32, mac: Mac, addresses: &[IpPrefix]) -> io::Result<()> {
         let groups = addresses.iter().filter_map(|own| match own.address() {
