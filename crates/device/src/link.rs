@@ -38,7 +38,7 @@ pub(crate) struct NextStation {
     pub(crate) station: Option<Mac>,
 }
 
-/// What to do with a packet.
+/// The way of a packet.
 #[derive(Debug)]
 enum Way {
     /// Send it to this station.
@@ -49,7 +49,7 @@ enum Way {
     Nowhere,
 }
 
-/// What a frame was.
+/// The kind of a frame.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// An IP packet for the stack, behind the Ethernet header.

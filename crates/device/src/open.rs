@@ -30,11 +30,11 @@ pub use error::{OpenError, Reason};
 /// Where the broker of `shared` listens, unless its word says otherwise.
 pub const BROKER_SOCKET: &str = "/run/transom/broker.sock";
 
-/// What opens `shared`: given the broker's socket, it gets a device from there. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
+/// A function that opens `shared`: it asks the broker at a socket for a device. It is passed in ([`OpenOptions::shared`]), as the broker's client is a
 /// crate above this one.
 pub type OpenShared = fn(socket: &Path, options: &OpenOptions) -> io::Result<Opened>;
 
-/// What is asked of a device besides its word.
+/// Settings of a device besides its word.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// The stack's own addresses. Without any, the device has its own idea: see docs/devices.md.
@@ -47,7 +47,7 @@ pub struct OpenOptions {
     pub offload: bool,
     /// How many queues the device is to have; only TUN interfaces, and the devices of a broker, have several.
     pub queues: usize,
-    /// What opens `shared`, if there is anything.
+    /// The function that opens `shared`, if the program has one.
     pub shared: Option<OpenShared>,
 }
 

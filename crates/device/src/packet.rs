@@ -36,7 +36,7 @@ use crate::{Capabilities, Device, RxPacket, SendError, TxPacket};
 pub use kernel_address::{KernelAddress, SilentPorts};
 use socket::PacketSocket;
 
-/// What stands before an IP packet: a virtio-net header and an Ethernet header.
+/// Bytes before an IP packet: a virtio-net header and an Ethernet header.
 const FRONT: usize = VirtioNetHdr::LEN + ETHERNET_LEN;
 /// The longest super-segment: what an IPv4 header can say.
 const LONGEST: usize = 65_535;
@@ -87,7 +87,7 @@ pub enum PacketError {
 }
 
 impl PacketError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             PacketError::Socket(source) | PacketError::Netlink(source) => source.kind(),
@@ -122,7 +122,7 @@ pub(crate) struct Station {
     pub(crate) link: Link,
 }
 
-/// Where a device is: an interface of one namespace. Whoever asks for it later may be in another.
+/// The place of a device: an interface of one namespace. A later caller may be in another namespace.
 pub(crate) struct Place {
     name: String,
     index: u32,
@@ -138,7 +138,7 @@ impl Place {
         self.index
     }
 
-    /// What an error of a socket on the interface means.
+    /// The meaning of an error of a socket on the interface.
     pub(crate) fn failed(&self, errno: Errno) -> io::Error {
         if !matches!(errno, Errno::NETDOWN | Errno::NXIO | Errno::NODEV) {
             return errno.into();
@@ -289,7 +289,7 @@ pub struct PacketDevice {
     capabilities: Capabilities,
     pool: BufferPool,
     spare: Option<PacketBuf>,
-    /// What stood before the packet received last in two parts.
+    /// The bytes before the packet received last in two parts.
     last_front: [u8; FRONT],
     started: Instant,
     discarded: u64,
@@ -391,7 +391,7 @@ impl PacketDevice {
                 let packet = bytes.get(FRONT..).filter(|packet| !packet.is_empty());
                 let header = VirtioNetHdr::decode(bytes).ok().and_then(inner);
                 let offload = packet.zip(header).and_then(|(packet, header)| {
-                    // What is short on an Ethernet is padded to 46 bytes; the IP header knows its length.
+                    // Short packets are padded to 46 bytes on an Ethernet; the IP header has the length.
                     header.rx_offload(packet).ok()
                 });
                 if offload.is_none() {

@@ -1,4 +1,4 @@
-//! What a stack has to know of the kernel whose addresses it shares: its addresses, the way it would take to a remote one, and when any of this changes.
+//! The kernel's addresses and routes, and reports of their changes, for a stack that shares its addresses.
 //!
 //! The kernel is asked by rtnetlink (RFC 3549, section 3), which takes no privileges. A socket acts on the network namespace it was opened in,
 //! whoever uses it later. Attributes are read one by one, so that one that a newer kernel writes otherwise does not spoil the others.

@@ -1,4 +1,4 @@
-//! What to do about a device that could not be opened.
+//! Advice about a device that could not be opened.
 
 use std::io::ErrorKind;
 

@@ -11,7 +11,7 @@ use crate::af_packet::{self, Membership};
 use crate::interface::IpPrefix;
 use crate::link::{Mac, solicited_node};
 
-/// What the socket holds for us: several windows of 6 MB.
+/// Bytes of the receive buffer: several windows of 6 MB.
 const RECEIVE_BUFFER: usize = 32 << 20;
 const SEND_BUFFER: usize = 4 << 20;
 
