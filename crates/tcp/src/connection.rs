@@ -175,6 +175,8 @@ struct Sender {
     syn_acked: bool,
     /// Whether the SYN or SYN-ACK has to leave (again).
     syn_due: bool,
+    /// The first SYN was answered for an older connection, so that the second one repeats none that was lost.
+    syn_was_answered: bool,
     syn_sent_at: Instant,
     syn_transmissions: u32,
     buffer: SendBuffer,
