@@ -316,7 +316,7 @@ impl StackBuilder {
     }
 
     /// Who says which ports are free.
-    #[cfg(feature = "broker")]
+    #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn port_source(&self) -> &PortSource {
         &self.ports
     }
@@ -369,6 +369,12 @@ impl StackBuilder {
     /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
     pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
         let Opened { device, addresses, lease, .. } = opened;
+        #[cfg(feature = "bpf")]
+        let lease = match lease.map(|lease| lease.downcast()).transpose() {
+            Ok(None) => None,
+            Ok(Some(address)) => return Ok((self.on_kernel_address(*address)?, device)),
+            Err(lease) => Some(lease),
+        };
         if let Some(lease) = lease {
             return Ok((self.with_any_lease(lease)?, device));
         }
