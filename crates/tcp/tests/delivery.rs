@@ -133,7 +133,7 @@ fn calls_for_another_delivery_are_refused() {
     assert_eq!(connection.read_unordered(now, &mut out), Err(refusal));
     assert_eq!(connection.write(now, b"x"), Err(WriteError::Delivery(Delivery::Units)));
     let refusal = WriteError::Delivery(Delivery::Units);
-    assert_eq!(refusal.to_string(), "what this connection carries is written with send_adu");
+    assert_eq!(refusal.to_string(), "write to this connection with `send_adu`");
 
     // A stream comes in pieces too, in order.
     let mut peer = Setup::default().active();
