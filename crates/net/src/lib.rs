@@ -36,6 +36,7 @@
 
 mod acceptor;
 mod background;
+mod bell;
 #[cfg(feature = "broker")]
 mod broker;
 pub mod clock;
@@ -43,6 +44,7 @@ mod driver;
 mod eagerness;
 mod engine;
 mod error;
+mod exporting;
 mod guard;
 mod listener;
 mod lock;
@@ -52,19 +54,24 @@ mod opening;
 mod ports;
 pub mod raw;
 mod readiness;
+mod roles;
 mod runtime;
 mod sharing;
+mod socket;
 mod stack;
 mod stream;
+mod sync;
 mod tasks;
 mod waiting;
 
+pub use bytes::Bytes;
 pub use driver::{Driver, News};
-pub use listener::{Accept, Incoming, TcpListener};
+pub use listener::{Accept, Incoming, IntoIncoming, TcpListener};
 pub use log::{LogFormat, LogReading, LogWriter, Written};
 pub use observer::Observer;
 pub use ports::{KernelPorts, PortRegistrar, PortSource};
 pub use sharing::{HostView, KernelHost};
+pub use socket::TcpSocket;
 pub use stack::{ExtensionTime, Limits, Stack, StackBuilder};
 pub use stream::{Chunk, ChunkReader, Direction, Readiness, TcpStream};
 pub use transom_stack::config::Interface;

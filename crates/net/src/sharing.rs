@@ -3,7 +3,7 @@
 //! The kernel keeps the addresses, the ports and the routes; a thread of the stack's hears when they change and asks for them again. Nothing here is on
 //! a packet's way.
 
-use crate::runtime::{Runtime, signal};
+use crate::runtime::Runtime;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use std::fmt;
@@ -130,7 +130,8 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        signal(&self.stop);
+        // It can only fail by overflowing, and then it is readable all the more.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // If it panicked, that has been said already.
             let _ = thread.join();

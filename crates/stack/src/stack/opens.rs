@@ -81,11 +81,12 @@ impl Stack {
                 return Err(ListenError::NoPort);
             }
             let mut places = self.config.ephemeral_ports.clone().map(at_port);
-            places.find(|bound| self.listening.is_free(bound)).ok_or(ListenError::NoPort)?
+            let is_free = |bound: &Bound| self.listening.is_free(bound) && !self.is_reserved(bound);
+            places.find(is_free).ok_or(ListenError::NoPort)?
         } else {
             at_port(address.port())
         };
-        if self.listening.conflicts(&bound) {
+        if self.listening.conflicts(&bound) || self.is_reserved(&bound) {
             return Err(ListenError::InUse(bound.address()));
         }
         let (index, generation) = self.listeners.insert(Listener {
@@ -256,6 +257,9 @@ impl Stack {
             None => self.source_for(remote.ip()).ok_or(ConnectError::NoRoute(remote.ip()))?,
         };
         let local = match local.map(|local| local.port()).filter(|&port| port != 0) {
+            Some(port) if self.is_reserved(&Bound::new(SocketAddr::new(ip, port), true)) => {
+                return Err(ConnectError::InUse);
+            }
             Some(port) => SocketAddr::new(ip, port),
             None => self.ephemeral(ip, remote, now).ok_or(ConnectError::NoPort)?,
         };
@@ -330,7 +334,8 @@ impl Stack {
                 }
                 Some(_) => true,
             };
-            if !taken && self.listening.find(local).is_none() {
+            let reserved = self.is_reserved(&Bound::new(local, true));
+            if !taken && !reserved && self.listening.find(local).is_none() {
                 self.next_port = self.next_port.wrapping_add(attempt + 1);
                 return Some(local);
             }

@@ -8,6 +8,7 @@ use crate::time::{Duration, Instant};
 #[cfg(fixed_units)]
 use crate::units::direct::*;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// Why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +125,16 @@ impl Connection {
         self.after_write(now, written, written)
     }
 
+    /// Like [`Connection::write`], and keeps the memory until it is acknowledged instead of a copy. Takes what there is room for from the front of
+    /// `bytes`. Up to 64 KB may be copied before and behind it, so that each packet is at most two pieces of memory.
+    pub fn write_owned(&mut self, now: Instant, bytes: &mut Bytes) -> Result<usize, WriteError> {
+        self.takes_bytes()?;
+        let wanted = bytes.len();
+        let mut front = bytes.split_to(self.send_room().min(wanted));
+        let written = self.snd.buffer.write_owned(&mut front);
+        self.after_write(now, written, wanted)
+    }
+
     /// Like [`Connection::write`] with `count` zeros, which take no memory: for traffic of which only the amount matters.
     pub fn write_zeros(&mut self, now: Instant, count: usize) -> Result<usize, WriteError> {
         self.takes_bytes()?;
@@ -200,6 +211,11 @@ impl Connection {
         let space = self.send_room();
         self.snd.writer_waits |= space == 0;
         Ok(space)
+    }
+
+    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for whoever does not write into less.
+    pub fn await_room(&mut self) {
+        self.snd.writer_waits = true;
     }
 
     fn read_state(&self, read: usize) -> Result<usize, ReadError> {
