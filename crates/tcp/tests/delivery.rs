@@ -229,7 +229,7 @@ fn what_is_no_unit_is_counted_and_what_follows_is_delivered() {
     assert_eq!(peer.connection.unit_faults(), faults);
 }
 
-/// However many units lie incomplete, the one that waits for the least finds room: the reader never waits for a sender that waits for
+/// However many units lie incomplete, the one that waits for the least finds room. The reader never waits for a sender that waits for
 /// the window.
 #[test]
 fn a_unit_of_the_largest_size_always_fits() {

@@ -456,7 +456,7 @@ kind = "bulk"
 start = "5s"
 "#;
 
-/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own: so one with three times the
+/// Flows of one host share a macroflow, whether they have their profile of the host or one of their own. So one with three times the
 /// weight gets more than the others, which it would not if it had a macroflow to itself. Flows of two runs do not, or the second run of
 /// the same would have another result.
 #[test]

@@ -143,7 +143,7 @@ impl Connection {
         if let Some((upto, echo)) = self.ecn.as_mut().and_then(|ecn| ecn.early_ack.take()) {
             return Some(Plan::EarlyAck(upto, echo));
         }
-        // SACK blocks and the user timeout go into segments without data: they would take room from the payload, and
+        // SACK blocks and the user timeout go into segments without data. They would take room from the payload, and
         // segments that differ in size split badly. Data out of order is reported at once anyway.
         let report =
             self.rcv.ack_now && (!self.rcv.dsack.is_empty() || self.rcv.ordering.has_gap());
