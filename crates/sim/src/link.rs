@@ -235,8 +235,8 @@ impl<P: Clone + Send + 'static> LinkModel<P> {
         }
     }
 
-    /// Begins what is random on the wire anew, with the streams of an entity: the next packet meets the fate that the first meets of a new link. Packets
-    /// on their way and counters stay as they are.
+    /// Begins what is random on the wire anew, with the streams of an entity. The next packet meets the fate that the first meets of a new link.
+    /// Packets on their way and counters stay as they are.
     pub fn reseed(&mut self, streams: Streams, entity: u64) {
         self.wire = Wire::new(&self.config, streams, entity, self.wire.in_order_until);
     }
