@@ -106,6 +106,36 @@ fn without_a_broker_the_reason_is_given() {
     ended.fails_with(1, "root starts");
 }
 
+/// One process that is trusted, beside the kernel and a broker. When it is killed, the kernel answers for its port again.
+#[test]
+fn a_packet_socket_on_the_kernels_address() {
+    let Some(said) = script(
+        r#"
+"$T" doctor | grep 'packet:eth0' -A 1
+"$T" serve www --device packet:eth0 --port 8090 >serve 2>&1 & own=$!
+background="$background $own"
+python3 -m http.server -d www -b 192.0.2.1 80 >kernel 2>&1 &
+background="$background $!"
+until_said serve interrupt
+until $P curl -s -m 5 -o /dev/null http://192.0.2.1/; do sleep 0.05; done
+for port in 80 8090; do
+    $P curl -s -m 60 -o copy http://192.0.2.1:$port/file; cmp copy www/file && echo "the peer has it from $port"
+done
+$P python3 -m http.server -d www -b 192.0.2.2 80 >outside 2>&1 &
+background="$background $!"
+until curl -s -m 5 -o /dev/null http://192.0.2.2/; do sleep 0.05; done
+"$T" get -q --device packet:eth0 -o fetched http://192.0.2.2/file && cmp fetched www/file && echo "fetched"
+kill -9 $own; wait $own
+$P curl -s -m 5 http://192.0.2.1:8090/ || echo "refused: $?"
+"#,
+    ) else {
+        return;
+    };
+    assert!(said.contains("without --addr it is on the kernel's own addresses"), "{said}");
+    let expected = "the peer has it from 80\nthe peer has it from 8090\nfetched\nrefused: 7\n";
+    assert!(said.ends_with(expected), "{said}");
+}
+
 /// Real servers of the kernel's on the same address, and clients for all of them at the same time. Every byte is compared.
 #[test]
 fn sshd_and_nginx_serve_under_load_beside_it() {
