@@ -1,4 +1,4 @@
-//! What it costs that a packet finds its process: in the kernel, in a process, and not at all.
+//! The cost of handing a packet to its process: in the kernel, in a process, and not at all.
 //!
 //! The host has a wire to a neighbour. A program of ours has, on the host:
 //!

@@ -136,7 +136,8 @@ impl Daemon {
             hosts: Hosts::open().map_err(DaemonError::io("cannot open a netlink socket"))?,
             interfaces: Interfaces::open()
                 .map_err(DaemonError::io("cannot open a netlink socket"))?,
-            changes: Changes::listen().map_err(DaemonError::io("cannot open a netlink socket"))?,
+            changes: Changes::of_addresses()
+                .map_err(DaemonError::io("cannot open a netlink socket"))?,
             view: View::default(),
             leases: Leases::new(),
             listener: listen(&socket)?,

@@ -1,9 +1,9 @@
 //! Where packets go: the options that all commands share, and the host they result in.
 //!
 //! Transom is a host of its own on a device, which one word names (docs/devices.md): a TUN interface, an Ethernet interface, datagrams to another
-//! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems;
-//! nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the command uses the kernel's own sockets, for
-//! comparison and as the other end of a test.
+//! Transom. With `--lab` the device is a TUN interface in a network namespace of the command's own, which every user may have on most systems.
+//! Nothing outside can see it, so `--run` starts a program inside. With `--side kernel` the command uses the kernel's own sockets, for comparison
+//! and as the other end of a test.
 
 mod capture;
 mod cleanup;

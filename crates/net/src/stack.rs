@@ -1,6 +1,7 @@
 //! The running host and how it is built.
 
 use crate::clock::Clock;
+use crate::engine::Inner;
 use crate::guard::guarded;
 use crate::listener::TcpListener;
 use crate::ports::{KernelPorts, PortSource, Ports};
@@ -28,7 +29,7 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A user-level TCP host that runs in this process.
 ///
-/// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
+/// Clones are handles to the same host. Streams and listeners keep it alive. When the last handle of any kind is dropped, it
 /// waits up to two seconds for data that was written and not yet acknowledged, and stops.
 ///
 /// A host of several [shards](StackBuilder::shards) is one for its programs and its peers. Each connection is in one shard for all its life; a listener
@@ -77,7 +78,7 @@ impl Drop for Family {
 }
 
 /// Waits until all are `done`, or until `timeout`, or until the devices of the others have failed. Returns whether all were done.
-fn wait_until<'a>(
+pub(crate) fn wait_until<'a>(
     runtimes: impl Iterator<Item = &'a Runtime> + Clone,
     timeout: std::time::Duration,
     done: impl Fn(&Host) -> bool,
@@ -438,7 +439,8 @@ impl StackBuilder {
             }
             let host = Host::new(config, clock.now())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            let started = Runtime::start(host, device, clock, self.busy_poll, ports.clone());
+            let inner = Inner::new(host, device, clock, ports.clone());
+            let started = Runtime::start(inner, clock, self.busy_poll);
             match started {
                 Ok(runtime) => runtimes.push(runtime),
                 Err(error) => {

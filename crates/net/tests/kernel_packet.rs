@@ -1,5 +1,5 @@
-//! `packet:` and `xdp:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end; the kernel of the other namespace is
-//! its peer, and the kernel of its own namespace must stay silent.
+//! `packet:` and `xdp:` against the kernel's TCP: two namespaces and a veth pair. Transom is a station of its own on one end. The kernel of the other
+//! namespace is its peer, and the kernel of its own namespace must stay silent.
 
 use std::net::{self, IpAddr, SocketAddr};
 use std::thread;
@@ -129,7 +129,7 @@ fn the_same_by_af_xdp() {
     both_roles(&wire, &again, Version::V4);
 }
 
-/// What is for others is nobody's business, and the kernel's own traffic on the same interface goes on.
+/// Packets for others are ignored, and the kernel's own traffic on the same interface goes on.
 #[test]
 fn the_kernel_goes_on_beside() {
     let Some(wire) = Wire::new() else { return };

@@ -10,9 +10,11 @@
 
 mod comment;
 mod fast_open;
+mod handshake;
 mod opens;
 mod predict;
 mod receive;
+mod reserved;
 mod shards;
 mod sharing;
 mod sockets;
@@ -178,6 +180,8 @@ pub struct Stack {
     wait_order: VecDeque<(u32, u32)>,
     listeners: Slab<Listener>,
     listening: ListenTable,
+    /// Places that are bound and nothing else yet.
+    reserved: Vec<crate::mapped::Bound>,
     wheel: Wheel<Wake>,
     ready: VecDeque<u32>,
     /// Transmissions the connection at the front of the ready queue has had in a row.
@@ -218,6 +222,7 @@ impl Stack {
             wait_order: VecDeque::new(),
             listeners: Slab::new(),
             listening: ListenTable::new(hash.clone()),
+            reserved: Vec::new(),
             wheel: Wheel::new(now),
             ready: VecDeque::new(),
             turn: 0,

@@ -8,7 +8,7 @@
 //!
 //! Each part has its own file: opening, arrival of segments, acknowledgements, output, timers, closing, network errors, the user timeout, the
 //! application's calls, and what can be observed. The connection calls its units (congestion control, recovery, timer, ordering, flow control,
-//! acknowledgement policy, pacing) for their decisions; nothing here depends on the choice of a unit.
+//! acknowledgement policy, pacing) for their decisions. Nothing here depends on the choice of a unit.
 
 mod accurate;
 mod acks;
@@ -22,10 +22,12 @@ mod ecn;
 pub mod exchange;
 pub mod extensions;
 mod fast_open;
+mod headers;
 mod icmp;
 mod info;
 mod limiter;
 mod memory;
+mod offered;
 mod open;
 mod output;
 mod partial;
