@@ -159,13 +159,13 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "hand-over-in",
-        about: "Cost of a packet from a host's wire to the process that has its port.",
+        about: "Processor time of a packet from a host's wire to the process that has its port.",
         single_threaded: false,
         build: brokered::hand_over_in,
     },
     Entry {
         name: "hand-over-out",
-        about: "Cost of a packet from a process to its host's wire.",
+        about: "Processor time of a packet from a process to its host's wire.",
         single_threaded: false,
         build: brokered::hand_over_out,
     },

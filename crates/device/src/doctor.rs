@@ -13,16 +13,16 @@ use crate::udp::UdpTunnel;
 use crate::word::DeviceWord;
 use crate::{Device, TxPacket};
 
-/// What came of trying one kind of device.
+/// The result of trying one kind of device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The word, with the name of what it was tried on: `packet:eth0`.
     pub word: String,
     /// Whether it works.
     pub works: bool,
-    /// What there is, or what is missing.
+    /// The working or the missing part.
     pub what: String,
-    /// What to do about it, if it does not work.
+    /// Advice, if it does not work.
     pub advice: Option<String>,
     /// Whether it reaches anything outside this process.
     pub reaches_others: bool,
@@ -39,7 +39,7 @@ impl Finding {
         Finding { word, works: false, what, advice, reaches_others: true }
     }
 
-    /// What an error says.
+    /// An error as a finding.
     fn of(error: &OpenError) -> Self {
         let advice = error.advice().map(str::to_owned);
         Finding::bad(error.word().to_string(), chain(error.reason()), advice)
@@ -219,7 +219,7 @@ fn memory() -> Finding {
     Finding { reaches_others: false, ..finding }
 }
 
-/// What `--lab` takes.
+/// The needs of `--lab`.
 fn own_network() -> Finding {
     let word = "--lab";
     let attempt = || -> Result<String, Box<dyn std::error::Error>> {

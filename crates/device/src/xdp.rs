@@ -79,7 +79,7 @@ pub enum XdpError {
 }
 
 impl XdpError {
-    /// What the kernel's error number means.
+    /// The meaning of the kernel's error number.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             XdpError::Packet(error) => error.kind(),
@@ -90,7 +90,7 @@ impl XdpError {
     }
 }
 
-/// What the kernel's error number at the bottom of an error means.
+/// The meaning of the kernel's error number at the bottom of an error.
 fn kind_of(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
     let mut error = Some(error);
     while let Some(one) = error {
@@ -229,7 +229,7 @@ impl XdpDevice {
             sent += 1;
         }
         self.rings.flush();
-        // What was left out of a super-segment is lost, as in any queue that is full.
+        // The rest of the super-segment is lost, as in any full queue.
         if sent > 0 { Ok(()) } else { outcome }
     }
 

@@ -35,4 +35,4 @@ mod tcp_info;
 
 pub use destinations::{Destinations, Network};
 pub use guard::guard;
-pub use supervisor::{Counts, Setup, supervise};
+pub use supervisor::{Counts, Setup, Watcher, supervise};

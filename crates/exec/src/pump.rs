@@ -275,3 +275,58 @@ impl Pump {
         given
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    /// A pump between a pair and a connection of the kernel's, with the program's end and the peer.
+    fn pump() -> (Pump, OwnedFd, OwnedFd, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let outer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        outer.set_nonblocking(true).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let (ours, theirs) = pair::new(true, 100_000).unwrap();
+        (Pump::new(Outer::Kernel(outer)), ours, theirs, peer)
+    }
+
+    /// Turns until nothing changes.
+    fn turns(pump: &mut Pump, ours: &OwnedFd) -> Turn {
+        let mut scratch = vec![0; SCRATCH];
+        loop {
+            pump.ready.program_readable = true;
+            match pump.turn(ours, &mut scratch) {
+                Turn::More => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// The kernel says only once that the program has left something unread: to whichever call is the first. If that was a write, reading finds an
+    /// end like any other.
+    #[test]
+    fn a_reset_that_a_write_heard_of_is_not_forgotten() {
+        for (heard, expected) in [(Errno::CONNRESET, Turn::Abandoned), (Errno::PIPE, Turn::Closed)]
+        {
+            let (mut pump, ours, theirs, mut peer) = pump();
+            assert_eq!(send(&theirs, b"last words", SendFlags::empty()), Ok(10));
+            pump.refuse(heard);
+            drop(theirs);
+            assert_eq!(turns(&mut pump, &ours), expected);
+            // What was written before is passed on all the same.
+            let mut got = [0; 10];
+            peer.read_exact(&mut got).unwrap();
+            assert_eq!(&got, b"last words");
+        }
+    }
+
+    #[test]
+    fn a_reset_that_a_read_hears_of_abandons_the_connection() {
+        let (mut pump, ours, theirs, _peer) = pump();
+        assert_eq!(send(&ours, b"unread", SendFlags::empty()), Ok(6));
+        drop(theirs);
+        assert_eq!(turns(&mut pump, &ours), Turn::Abandoned);
+    }
+}

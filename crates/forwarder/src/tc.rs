@@ -5,15 +5,15 @@
 //! `bpf/window.bpf.c` has the programs and explains them. The compiled object is part of this crate, so no compiler is needed. It is relocated for
 //! the running kernel when it is loaded (CO-RE).
 //!
-//! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is
-//! a filter below the `clsact` queueing discipline; the filter stays after a crash and is removed at the next start, the discipline always stays.
+//! Since Linux 6.6 a program is attached by a link (TCX): when the process ends, however it does, the kernel removes both. Before that it is a
+//! filter below the `clsact` queueing discipline. The filter stays after a crash and is removed at the next start. The discipline always stays.
 //!
 //! Meanwhile user space removes flows from the table that have ended or have been silent for long. The programs never do that, so that an attacker
 //! cannot push a flow out of it.
 //!
 //! Only the paper's policy and `none` are available here. Differences from [`transom_router`]: a flow is known when both its SYNs and the first
-//! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted,
-//! and neither are implausible acknowledgements of a flow: each passes unchanged, in any number, whereas the core gives a flow up after a few.
+//! acknowledgement behind them have passed. So with `syn-windows` a SYN may be lowered whose flow then finds no room. Active flows are not counted.
+//! Implausible acknowledgements of a flow are not counted either: each passes unchanged, in any number. The core gives a flow up after a few.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -162,7 +162,7 @@ impl Tc {
         };
         check_privileges()?;
         let mut queues = RootQueues::open().map_err(Refusal::io("cannot open a netlink socket"))?;
-        // What is not shown is one of those that every interface has before it is up, which keep nothing.
+        // The kernel does not show the queue of an interface that was never up. Such a queue keeps nothing.
         let kind = queues.state(state.index).map_or("noqueue".into(), |queue| queue.kind);
         if WITHOUT_LENGTH.contains(&kind.as_str()) {
             return Err(Refusal::Queue { device, kind });

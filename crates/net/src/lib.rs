@@ -46,6 +46,8 @@ mod engine;
 mod error;
 mod exporting;
 mod guard;
+#[cfg(feature = "bpf")]
+mod kernel_address;
 mod listener;
 mod lock;
 mod log;
@@ -81,7 +83,7 @@ pub use transom_tcp::holes::Hole;
 pub use transom_tcp::path_mtu::PathMtuDiscovery;
 pub use transom_tcp::profile::{KeepAlive, Profile};
 
-/// What every device that is named by a word is opened with, here and in the command: the place where the client of the broker is put in.
+/// The options with which every named device is opened, here and in the command. They contain the broker's client.
 pub fn open_options() -> transom_device::open::OpenOptions {
     #[cfg(feature = "broker")]
     let shared: Option<transom_device::open::OpenShared> = Some(broker::open_shared);

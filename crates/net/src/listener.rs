@@ -171,7 +171,7 @@ impl TcpListener {
             local.set_port(port.address().port());
         }
         let mut parts = Vec::with_capacity(stack.shard_count());
-        // Who gets a place in the first shard gets it in all: they have the same listeners.
+        // A listener that gets a place in the first shard gets it in all of them, because they have the same listeners.
         for shared in stack.shards() {
             let part = Part::listen(shared, local, &config, place)?;
             local.set_port(part.port().unwrap_or(local.port()));

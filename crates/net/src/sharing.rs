@@ -11,7 +11,8 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use transom_device::routes::{RouteChanges, Routes};
+use transom_device::host::Changes;
+use transom_device::routes::Routes;
 use transom_stack::config::{Interface, is_unicast};
 
 /// The machine with which a stack shares addresses, as far as the stack may use it.
@@ -112,9 +113,9 @@ impl Follower {
     ) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let routes = Mutex::new(Routes::open()?);
-        let changes = RouteChanges::listen()?;
+        let changes = Changes::of_addresses_and_routes()?;
         let stopped = Arc::clone(&stop);
-        // What changed before it listened is seen at the first look.
+        // The first look sees changes from before it listened.
         let work = move || follow(&sharing, &runtimes, limit, known, changes, &stopped);
         let thread = std::thread::Builder::new().name("transom-host".into()).spawn(work)?;
         Ok(Follower { routes, stop, thread: Some(thread) })
@@ -143,7 +144,7 @@ fn follow(
     runtimes: &[Arc<Runtime>],
     limit: u32,
     mut known: Interface,
-    mut changes: RouteChanges,
+    mut changes: Changes,
     stop: &OwnedFd,
 ) {
     let second = Timespec { tv_sec: 1, tv_nsec: 0 };

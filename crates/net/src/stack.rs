@@ -29,7 +29,7 @@ const DRAIN_ON_DROP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// A user-level TCP host that runs in this process.
 ///
-/// Clones are handles to the same host. Streams and listeners keep it alive; when the last handle of any kind is dropped, it
+/// Clones are handles to the same host. Streams and listeners keep it alive. When the last handle of any kind is dropped, it
 /// waits up to two seconds for data that was written and not yet acknowledged, and stops.
 ///
 /// A host of several [shards](StackBuilder::shards) is one for its programs and its peers. Each connection is in one shard for all its life; a listener
@@ -78,7 +78,7 @@ impl Drop for Family {
 }
 
 /// Waits until all are `done`, or until `timeout`, or until the devices of the others have failed. Returns whether all were done.
-fn wait_until<'a>(
+pub(crate) fn wait_until<'a>(
     runtimes: impl Iterator<Item = &'a Runtime> + Clone,
     timeout: std::time::Duration,
     done: impl Fn(&Host) -> bool,
@@ -316,7 +316,7 @@ impl StackBuilder {
     }
 
     /// Who says which ports are free.
-    #[cfg(feature = "broker")]
+    #[cfg(any(feature = "broker", feature = "bpf"))]
     pub(crate) fn port_source(&self) -> &PortSource {
         &self.ports
     }
@@ -369,6 +369,12 @@ impl StackBuilder {
     /// The operating system's for threads; [`io::ErrorKind::Unsupported`] for a lease that is not known here.
     pub fn on(self, opened: Opened) -> io::Result<(StackBuilder, Box<dyn Device>)> {
         let Opened { device, addresses, lease, .. } = opened;
+        #[cfg(feature = "bpf")]
+        let lease = match lease.map(|lease| lease.downcast()).transpose() {
+            Ok(None) => None,
+            Ok(Some(address)) => return Ok((self.on_kernel_address(*address)?, device)),
+            Err(lease) => Some(lease),
+        };
         if let Some(lease) = lease {
             return Ok((self.with_any_lease(lease)?, device));
         }

@@ -266,7 +266,7 @@ impl Runtime {
                     inner = inner.let_in();
                     continue;
                 }
-                // What was just sent may be news for whoever leads.
+                // The leader may have to hear of what was just sent.
                 self.leave(&mut inner);
                 inner = self.follow(inner, channel, deadline);
                 continue;

@@ -10,6 +10,7 @@
 
 mod comment;
 mod fast_open;
+mod handshake;
 mod opens;
 mod predict;
 mod receive;

@@ -53,7 +53,7 @@ fn a_process_connects_from_a_port_that_the_kernel_gave_it() {
     }
 }
 
-/// By hand, as Transom's stack drops what comes from an address of its own.
+/// With packets made by hand, so that nothing of Transom's stack has a part in it. `stacks` has the same with stacks.
 #[test]
 fn two_processes_and_the_kernel_speak_with_each_other_on_one_host() {
     let Some(net) = Net::new() else { return };

@@ -4,7 +4,7 @@
 //! finds the queue at the threshold. It needs no memory of flows and changes no packet. It raises the round-trip time, which
 //! senders measure.
 //!
-//! Deviation: the references' schemes differ among each other, and their texts could not be consulted; this is the rule that
+//! Deviation: the references' schemes differ among each other, and their texts could not be consulted. This is the rule that
 //! they share, with a limit for the delay.
 
 use core::num::NonZeroU64;

@@ -81,7 +81,7 @@ fn every_pair_of_units_moves_its_bytes_or_is_refused() {
         }
     }
     assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), texts.len());
-    // What cannot work: SACK's recoveries without SACK, and what needs a window scale without it.
+    // Combinations that cannot work: SACK's recoveries without SACK, and what needs a window scale without it.
     println!("{seed} pairs moved their bytes; refused: {refused:#?}");
     assert!(seed as usize > texts.len() / 2, "most pairs can work");
     assert!(refused.keys().any(|why| why.contains("SACK option")), "{refused:?}");

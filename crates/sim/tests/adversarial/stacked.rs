@@ -89,7 +89,7 @@ impl Extension for Imp {
     }
 
     fn on_wake(&mut self, event: &Event, view: &View<'_>, limits: &mut Limits) {
-        // What is to be seen is there to be looked at.
+        // The values that a test reads are there.
         assert!(view.messages().count() as u64 <= view.outstanding());
         assert!(view.acks().count() <= view.acks_seen() as usize);
         if event.what.contains(Wake::TIMER) || self.rng.below(4) == 0 {

@@ -328,7 +328,7 @@ fn a_compulsive_liar_is_served_within_the_windows() {
                 victim.inject(&peer.segment(Flags::ACK, &[]));
             }
         }
-        // What it acknowledged before it had it is its own loss; the bytes in a row are the right ones.
+        // Data that it acknowledged too early is lost to it; the bytes in a row are the right ones.
         assert_eq!(seen, stream(seen.len()), "seed {seed}");
     }
 }

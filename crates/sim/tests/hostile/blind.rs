@@ -177,7 +177,7 @@ fn an_attempt_is_refused_only_by_who_saw_its_syn() {
     assert_eq!(scene.victim.state(id), State::Closed);
 }
 
-/// A blind SYN in SYN-SENT cannot be told from the other half of a simultaneous open [MUST-10]; the true SYN-ACK is then
+/// A blind SYN in SYN-SENT cannot be told from the other half of a simultaneous open [MUST-10]. The true SYN-ACK is then
 /// refused, as its sequence number is not the one the forger chose. What holds: no connection to the forger comes about, the
 /// attempt ends, and little is sent meanwhile.
 #[test]

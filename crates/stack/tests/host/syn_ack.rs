@@ -92,7 +92,7 @@ fn what_completes_a_handshake_and_what_does_not() {
     next.assert_alive(&mut host, id);
 }
 
-/// What was not offered is not answered with (RFC 7323 section 2.2, RFC 2018 section 2), and data in the SYN is left for later.
+/// Options that were not offered are not in the answer (RFC 7323 section 2.2, RFC 2018 section 2). Data in the SYN is left for later.
 #[test]
 fn the_answer_offers_what_the_syn_offered() {
     let mut host = Host::new();

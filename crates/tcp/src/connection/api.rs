@@ -28,7 +28,7 @@ pub enum WriteError {
         max: usize,
     },
     /// This is not how data is written to a connection that delivers so: bytes are not units, nor the other way round.
-    #[error("what this connection carries is written with {}", call(*.0, "write", "write", "send_adu"))]
+    #[error("write to this connection with `{}`", call(*.0, "write", "write", "send_adu"))]
     Delivery(Delivery),
     /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum ReadError {
     #[error("the next bytes were given up and will never come")]
     Hole,
     /// This is not how data is read that is delivered so.
-    #[error("what this connection delivers is read with {}", call(*.0, "read", "read_unordered", "recv_adu"))]
+    #[error("read from this connection with `{}`", call(*.0, "read", "read_unordered", "recv_adu"))]
     Delivery(Delivery),
     /// The network reports trouble, and the connection lives; see [`Connection::set_report_soft_errors`].
     #[error(transparent)]
@@ -211,6 +211,11 @@ impl Connection {
         let space = self.send_room();
         self.snd.writer_waits |= space == 0;
         Ok(space)
+    }
+
+    /// Makes [`Event::Writable`] follow when a third of the send buffer is free, for whoever does not write into less.
+    pub fn await_room(&mut self) {
+        self.snd.writer_waits = true;
     }
 
     fn read_state(&self, read: usize) -> Result<usize, ReadError> {

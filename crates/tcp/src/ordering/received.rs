@@ -1,7 +1,7 @@
 //! The arrived parts of a sequence space: RCV.NXT, the ranges beyond it, and the range that SACK reports first.
 //!
-//! It is the same bookkeeping in whatever order the data reaches the application, so that the peer cannot tell the difference:
-//! acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
+//! It does not depend on the order in which data reaches the application, so the peer cannot tell the difference.
+//! Acknowledgements, SACK blocks (RFC 2018) and duplicates (RFC 2883) come from here alone.
 
 use crate::packet::Payload;
 use crate::pos::Pos;

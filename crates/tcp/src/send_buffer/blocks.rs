@@ -80,7 +80,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
                 let before = block.capacity();
                 let needed = block.len() + now.len();
                 if needed > before {
-                    // What is queued behind a full block will be followed by more; before that, a little may be all.
+                    // After a full block more data will follow; before that, a little may be all.
                     let wanted = if is_first { needed.max(2 * before).max(LEAST) } else { BLOCK };
                     block.reserve_exact(wanted.min(BLOCK) - block.len());
                     self.memory += block.capacity() - before;
@@ -93,7 +93,7 @@ impl<const BLOCK: usize> Blocks<BLOCK> {
 
     /// Lets `fill` append to the last block, which has memory for at least one more byte, and at most `most` of them. Returns how many it has appended.
     ///
-    /// Whatever it does with the block, the queue stays sound: what is too much is cut off, and zeros stand for what it has removed.
+    /// The queue stays sound for any `fill`: bytes that are too many are cut off, and zeros replace bytes that it has removed.
     pub(super) fn push_by(&mut self, most: usize, fill: impl FnOnce(&mut Vec<u8>, usize)) -> usize {
         if most == 0 {
             return 0;
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
         assert_eq!(blocks.push_by(0, |_, _| panic!("there is no room")), 0);
         assert_eq!((blocks.len(), blocks.slices(14, 17).concat()), (16, vec![3, 3]));
-        // What a call spoils that it must not touch is not there any more, but nothing breaks.
+        // Bytes that a call must not touch, and has removed, are lost; nothing else breaks.
         blocks.push(&[4; 3]);
         assert_eq!(blocks.push_by(9, |end, _| end.clear()), 0);
         assert_eq!((blocks.len(), blocks.slices(16, 19).concat()), (19, vec![0; 3]));

@@ -123,7 +123,7 @@ fn the_same_losses_make_the_same_sawtooth() {
     }
     let [ours, theirs] = traces.map(|trace| trace.cuts[2].before);
     assert!((0.9..=1.1).contains(&(theirs / ours)), "{ours} and {theirs} segments at the end");
-    // What was sent again is what was lost.
+    // The segments that were sent again are those that were lost.
     for seen in [&simulated, &emulated.observations] {
         let last = seen.flows[0].samples.last().unwrap();
         assert_eq!((last.sent.retransmissions, last.sent.timeouts.unwrap_or(0)), (Some(3), 0));
