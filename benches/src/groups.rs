@@ -11,6 +11,7 @@ pub mod footprint;
 pub mod hand_over;
 pub mod log;
 pub mod memory;
+pub mod owned;
 pub mod round_trip;
 #[cfg(feature = "bpf")]
 pub mod shared;
@@ -119,6 +120,12 @@ pub const ALL: &[Entry] = &[
         about: "Bulk transfer from the kernel's TCP.",
         single_threaded: false,
         build: bulk::build_recv,
+    },
+    Entry {
+        name: "owned",
+        about: "Bulk transfer to the kernel's TCP without a copy, and with one.",
+        single_threaded: false,
+        build: owned::build,
     },
     Entry {
         name: "devices-send",
