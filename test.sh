@@ -71,7 +71,7 @@ fi
 full=(--features transom/full)
 crates=(--workspace)
 # The features of single crates that these turn on, for a crate that is tested alone.
-declare -A alone=([transom-broker]=daemon [transom-device]=xdp [transom-net]=broker,xdp)
+declare -A alone=([transom-broker]=daemon [transom-device]=bpf,xdp [transom-net]=bpf,broker,xdp)
 if ! pkg-config --exists libelf zlib 2>/dev/null; then
     echo "SKIPPED: the broker, mode tc and the device xdp (libelf-dev, zlib1g-dev or pkg-config is not installed)" | tee -a "$log"
     full=(--features transom/parquet,transom/png,transom/tui,transom/web)
