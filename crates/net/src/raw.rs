@@ -146,7 +146,7 @@ impl RawHost {
             }
             let before = queued(inner);
             let result = attempt(&mut inner.host, now);
-            inner.written_since_poll += queued(inner).saturating_sub(before);
+            inner.roles.written_since_poll += queued(inner).saturating_sub(before);
             match result {
                 Some(value) => Some(HostWait::Done(value)),
                 None => inner.failure().map(HostWait::Failed),
