@@ -58,7 +58,7 @@ const KINDS: [(usize, usize); 3] = [(SMALL, 1), (SMALL, 32), (LARGE, 32)];
 /// What a program has.
 enum Way {
     Plain { veth: Veth, tun: Tun },
-    Shared { host: LentHost, lease: BareLease },
+    Shared { host: Box<LentHost>, lease: Box<BareLease> },
     Handed { veth: Veth, device: HandedDevice, process: HandingProcess },
 }
 
@@ -71,8 +71,8 @@ impl Way {
 
     fn shared() -> anyhow::Result<Self> {
         let host = LentHost::new()?;
-        let lease = host.bare((OTHER, PORT).into())?;
-        Ok(Way::Shared { host, lease })
+        let lease = Box::new(host.bare((OTHER, PORT).into())?);
+        Ok(Way::Shared { host: Box::new(host), lease })
     }
 
     fn handed() -> anyhow::Result<Self> {

@@ -68,14 +68,14 @@ pub enum PacketError {
     #[error("{0} is the kernel's address: its TCP would answer with resets")]
     KernelAddress(IpAddr),
     /// Some of the addresses are the kernel's at this interface, and others are not.
-    #[error("{0} is not one of the kernel's addresses at this interface, and others are")]
+    #[error("{0} is not one of the kernel's addresses at this interface, but other named ones are")]
     MixedAddresses(IpAddr),
     /// The programs that keep the kernel silent cannot be used.
     #[cfg(feature = "bpf")]
     #[error("cannot keep the kernel silent on its own address")]
     Silence(#[source] transom_bpf::BpfError),
     /// More addresses than the filter has room for.
-    #[error("{0} addresses are too many: 16 are the most")]
+    #[error("{0} addresses are too many: the maximum is 16")]
     TooManyAddresses(usize),
     /// The kernel refused the socket.
     #[error("cannot open a packet socket")]

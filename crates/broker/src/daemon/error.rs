@@ -23,7 +23,7 @@ pub enum DaemonError {
     )]
     NotRoot,
     /// There is no interface to work at.
-    #[error("which interface? give --uplink, or `uplinks` in the policy file")]
+    #[error("no interface is named: give --uplink, or `uplinks` in the policy file")]
     NoUplink,
     /// Another broker works there.
     #[error("there is a broker already: it has locked {}", path.display())]

@@ -94,7 +94,7 @@ pub enum Reason {
     #[error("the stack on it needs an address")]
     NoAddress,
     /// The system gives no descriptor.
-    #[error("the system does not give what a memory device needs")]
+    #[error("the system refuses descriptors for the memory device")]
     Memory(#[source] io::Error),
     /// The kernel gave no netlink socket.
     #[error("cannot ask the kernel for its interfaces")]

@@ -64,7 +64,7 @@ pub enum TunError {
     #[error("this process has no descriptor {0}")]
     NoDescriptor(u32),
     /// The descriptor is of something else.
-    #[error("descriptor {number} is not of a TUN interface")]
+    #[error("descriptor {number} does not belong to a TUN interface")]
     NotTun {
         /// Its number.
         number: u32,

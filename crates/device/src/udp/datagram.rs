@@ -170,7 +170,7 @@ pub(super) enum Refusal {
         "the other end speaks version {0} of the tunnel's protocol, and this is version {VERSION}"
     )]
     Version(u8),
-    #[error("the other end has no place for one more")]
+    #[error("the other end accepts no more peers")]
     Full,
     #[error("the address asked for belongs to somebody else, or not to the other end's network")]
     Address,

@@ -24,7 +24,7 @@ pub enum UdpError {
         source: io::Error,
     },
     /// The other end does not let us in.
-    #[error("the tunnel at UDP port {} of {} is closed to us", remote.port(), remote.ip())]
+    #[error("the other end at UDP port {} of {} refuses the tunnel", remote.port(), remote.ip())]
     Refused {
         /// Where it is.
         remote: SocketAddr,
@@ -45,7 +45,7 @@ pub enum UdpError {
     )]
     Addresses,
     /// An impossible length.
-    #[error("packets of {wanted} bytes do not fit: {fits} do")]
+    #[error("packets of {wanted} bytes do not fit: the maximum is {fits}")]
     Mtu {
         /// The length asked for, or the least that makes sense.
         wanted: usize,
@@ -53,7 +53,7 @@ pub enum UdpError {
         fits: usize,
     },
     /// The kernel gives no descriptor or no randomness.
-    #[error("the system does not give what a tunnel needs")]
+    #[error("the system refuses memory or sockets for the tunnel")]
     System(#[source] io::Error),
 }
 
