@@ -22,7 +22,8 @@ fn a_page_shows_what_the_program_did() {
     {
         assert!(page.contains(part), "{part} is missing");
     }
-    let received: u64 = cells(&page).into_iter().filter_map(|cell| cell.parse().ok()).max().unwrap();
+    let received: u64 =
+        cells(&page).into_iter().filter_map(|cell| cell.parse().ok()).max().unwrap();
     assert!(received > 20_000_000, "the file and the answer's head: {received}");
     let empty = std::fs::read_to_string(path.join("empty.html")).unwrap();
     assert!(empty.contains("Connections by Transom") && !empty.contains("10.9.0.1:8000"));

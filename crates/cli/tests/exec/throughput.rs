@@ -8,13 +8,8 @@ fn iperf3_both_ways() {
         return;
     }
     let (_keep, path, _) = directory();
-    let ways = [
-        (BOTH[0], ""),
-        (BOTH[0], "-R"),
-        (BOTH[0], "--bidir"),
-        (BOTH[1], ""),
-        (BOTH[1], "-R"),
-    ];
+    let ways =
+        [(BOTH[0], ""), (BOTH[0], "-R"), (BOTH[0], "--bidir"), (BOTH[1], ""), (BOTH[1], "-R")];
     for (way, direction) in ways {
         let script = format!(
             "{way}iperf3 -s -1 >/dev/null & listening 5201
